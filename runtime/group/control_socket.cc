@@ -3,6 +3,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace prepost {
@@ -26,6 +27,42 @@ void ControlSocket::Send(const ControlMessage& message) {
   // What the other end said before it went may still be read, so that it is gone closes nothing.
   const bool is_gone = sent < 0 && errno != EAGAIN;
   if (!is_gone && sent != static_cast<ssize_t>(bytes.size())) closed_ = true;
+}
+
+void ControlSocket::Queue(const ControlMessage& message) {
+  if (closed_) return;
+  Flush();
+  EncodeControlMessage(message, unsent_.emplace_back());
+  Flush();
+  if (unsent_.size() > kUnsentMax) closed_ = true;
+}
+
+void ControlSocket::QueueLatest(const ControlMessage& message) {
+  Bytes bytes;
+  EncodeControlMessage(message, bytes);
+  // Of the first one a part may have been sent.
+  auto rest = unsent_.begin() + (sent_bytes_ > 0 ? 1 : 0);
+  const auto is_of_kind = [&](const Bytes& it) { return it.front() == bytes.front(); };
+  unsent_.erase(std::remove_if(rest, unsent_.end(), is_of_kind), unsent_.end());
+  Queue(message);
+}
+
+void ControlSocket::Flush() {
+  while (!closed_ && !unsent_.empty()) {
+    const ssize_t sent = send(fd(), unsent_.front().data() + sent_bytes_,
+                              unsent_.front().size() - sent_bytes_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && errno == EINTR) continue;
+    if (sent < 0 && errno == EAGAIN) return;
+    if (sent < 0) {  // gone, but what it said before may still be read
+      unsent_.clear();
+      sent_bytes_ = 0;
+      return;
+    }
+    sent_bytes_ += static_cast<size_t>(sent);
+    if (sent_bytes_ < unsent_.front().size()) continue;
+    unsent_.pop_front();
+    sent_bytes_ = 0;
+  }
 }
 
 std::optional<ControlMessage> ControlSocket::Receive() {

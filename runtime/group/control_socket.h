@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <string>
 #include <utility>
@@ -34,6 +35,14 @@ class ControlSocket {
   /// under way, so one that takes no whole message is as good as gone and becomes closed(); the
   /// caller has to query that.
   void Send(const ControlMessage& message);
+  /// As Send(), but what the connection does not take waits for Flush(), which is due when has_unsent()
+  /// and fd() is writable. When more than kUnsentMax messages wait, the other end is as good as gone: closed().
+  void Queue(const ControlMessage& message);
+  /// As Queue(), where `message` says all that those of its kind before it said: those that wait are
+  /// not sent any more.
+  void QueueLatest(const ControlMessage& message);
+  void Flush();
+  bool has_unsent() const { return !closed_ && !unsent_.empty(); }
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();
   /// The other end is gone, takes no more messages, or has sent nonsense; for good.
@@ -41,10 +50,16 @@ class ControlSocket {
   /// What was wrong with its last bytes; empty if nothing was.
   const std::string& nonsense() const { return nonsense_; }
 
+  static constexpr size_t kUnsentMax = 64;
+
  private:
+  using Bytes = std::array<std::byte, kControlMessageBytes>;
+
   FileDescriptor fd_;
   std::array<std::byte, kControlMessageBytes> partial_ = {};
   size_t partial_bytes_ = 0;
+  std::deque<Bytes> unsent_;  ///< by Queue()
+  size_t sent_bytes_ = 0;     ///< of the first of them
   bool closed_ = false;
   std::string nonsense_;
 };

@@ -74,6 +74,11 @@ std::optional<Gate> GateOf(const std::array<ControlMessage::Kind, kGates>& kinds
   return static_cast<Gate>(found - kinds.begin());
 }
 
+pollfd PollOf(const ControlSocket& control) {
+  const int events = control.has_unsent() ? POLLIN | POLLOUT : POLLIN;
+  return {.fd = control.fd(), .events = static_cast<short>(events), .revents = 0};
+}
+
 bool SameGroup(const PlanHash& a, const PlanHash& b) {
   return std::equal(a.begin(), a.begin() + kTermsHalf, b.begin());
 }
@@ -208,9 +213,11 @@ std::vector<KeeperEvent> Keeper::TakeEvents() {
 void Keeper::Push(Command command) {
   {
     const std::lock_guard lock(mutex_);
-    // Of many small messages the last one's notice is enough.
-    if (command.kind == Command::Kind::kHave && !commands_.empty() &&
-        commands_.back().kind == command.kind && commands_.back().group == command.group) {
+    // Of many small messages the last one's notice is enough, and of many barriers the last one's.
+    const bool is_latest =
+        command.kind == Command::Kind::kHave || command.kind == Command::Kind::kArrive;
+    if (is_latest && !commands_.empty() && commands_.back().kind == command.kind &&
+        commands_.back().group == command.group && commands_.back().gate == command.gate) {
       commands_.pop_back();
     }
     commands_.push_back(std::move(command));
@@ -247,17 +254,19 @@ void Keeper::Run() {
   // What was said last, such as that all is well, still has to arrive.
   for (EndPartings(); !partings_.empty(); EndPartings()) {
     std::vector<pollfd> polls;
-    for (const Parting& parting : partings_)
-      polls.push_back({.fd = parting.fd.get(), .events = POLLIN, .revents = 0});
+    for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
     poll(polls.data(), polls.size(), static_cast<int>(kPartingTick.count()));
   }
 }
 
 /// Those that the other end has closed, or has had time to.
 void Keeper::EndPartings() {
-  std::erase_if(partings_, [](const Parting& parting) {
+  std::erase_if(partings_, [](Parting& parting) {
+    parting.control.Flush();
+    if (!parting.control.has_unsent() && !std::exchange(parting.is_shut, true))
+      shutdown(parting.control.fd(), SHUT_WR);
     std::array<std::byte, 4096> scratch;
-    const ssize_t got = recv(parting.fd.get(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+    const ssize_t got = recv(parting.control.fd(), scratch.data(), scratch.size(), MSG_DONTWAIT);
     const bool is_closed = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     return is_closed || Clock::now() >= parting.due;
   });
@@ -276,11 +285,10 @@ void Keeper::Wait() {
     if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
     for (const Peer& peer : group->peers) {
       if (!peer.control || peer.control->closed()) continue;
-      polls.push_back({.fd = peer.control->fd(), .events = POLLIN, .revents = 0});
+      polls.push_back(PollOf(*peer.control));
     }
   }
-  for (const Parting& parting : partings_)
-    polls.push_back({.fd = parting.fd.get(), .events = POLLIN, .revents = 0});
+  for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
   const milliseconds timeout = is_forming        ? std::min(kFormingTick, tick_)
                                : groups_.empty() ? milliseconds(-1)
                                                  : tick_ / 2;
@@ -327,7 +335,8 @@ void Keeper::Obey(Command command) {
     }
   }
   if (group.is_root()) return HearMember(group, group.own(), message);
-  Broadcast(group, message);
+  // What is done comes after all else that this node says, and only once.
+  BroadcastLatest(group, message);
 }
 
 std::string Keeper::Who(const Group& group, NodeId node) const {
@@ -438,7 +447,7 @@ void Keeper::AddGroup(KeptGroup kept) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
     peer.heard = Clock::now();
-    peer.control->Send(Question(group));
+    peer.control->Queue(Question(group));
   });
   // What one group may fail for: its own number of files.
   const Status files =
@@ -458,6 +467,7 @@ void Keeper::Serve(Group& group) {
                        .where = node});
   }
   for (Peer& peer : group.peers) {
+    if (peer.control) peer.control->Flush();
     Hear(group, peer);
     if (group.is_over) return;
   }
@@ -579,7 +589,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
   for (size_t i = 0; i < kGates; ++i) {
     uint64_t passed = UINT64_MAX;
     for (const Peer& it : group.peers) passed = std::min(passed, it.arrived[i]);
-    if (passed > group.passed[i]) Broadcast(group, {.kind = kPasses[i], .progress = passed});
+    if (passed > group.passed[i]) BroadcastLatest(group, {.kind = kPasses[i], .progress = passed});
     Pass(group, static_cast<Gate>(i), passed);
   }
   if (!std::ranges::all_of(group.peers, &Peer::done)) return;
@@ -596,7 +606,7 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
             {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
         lobby_->Reconsider();  // peers may have come before the root's word
       }
-      return Broadcast(group, {.kind = Kind::kProgress});
+      return BroadcastLatest(group, {.kind = Kind::kProgress});
     case Kind::kAbort:
       ReportFailure(group, {.cause = Rejected(message.text),
                             .where = WhereOf(group, message),
@@ -744,7 +754,14 @@ Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node, const std::str
 
 void Keeper::Broadcast(Group& group, const ControlMessage& message) {
   for (Peer& peer : group.peers) {
-    if (peer.control) peer.control->Send(message);
+    if (peer.control) peer.control->Queue(message);
+  }
+}
+
+/// `message` says all that those of its kind before it said.
+void Keeper::BroadcastLatest(Group& group, const ControlMessage& message) {
+  for (Peer& peer : group.peers) {
+    if (peer.control) peer.control->QueueLatest(message);
   }
 }
 
@@ -762,8 +779,8 @@ void Keeper::Part(Group& group) {
 
 /// What was said last is still to arrive.
 void Keeper::Part(ControlSocket control) {
-  shutdown(control.fd(), SHUT_WR);
-  partings_.push_back({.fd = control.TakeFile(), .due = Clock::now() + kPartingMax});
+  partings_.push_back({.control = std::move(control), .due = Clock::now() + kPartingMax});
+  EndPartings();
 }
 
 }  // namespace prepost

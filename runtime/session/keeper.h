@@ -171,8 +171,9 @@ class Keeper final : private Lobby::Owner {
   };
   /// A control connection that is over: its last words are still under way.
   struct Parting {
-    FileDescriptor fd;
+    ControlSocket control;
     Clock::time_point due;
+    bool is_shut = false;  ///< nothing waits to be sent any more
   };
 
   explicit Keeper(KeeperOptions options);
@@ -211,6 +212,7 @@ class Keeper final : private Lobby::Owner {
   static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
   void Broadcast(Group& group, const ControlMessage& message);
+  void BroadcastLatest(Group& group, const ControlMessage& message);
   void Part(Group& group);
   void Part(ControlSocket control);
   std::string Who(const Group& group, NodeId node) const;

@@ -168,6 +168,37 @@ TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
   }
 }
 
+// Catches counts that fill the control connection, which then counts as gone: one message each, sent
+// faster than the other end reads.
+TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
+  constexpr int kBarriers = 20'000;
+  for (const bool are_early : {false, true}) {
+    SCOPED_TRACE(are_early);
+    Sessions sessions(3);
+    const std::vector<uint32_t> members = Members(3);
+    const auto pass = [&](const std::vector<uint32_t>& some) {
+      for (const uint32_t member : some)
+        for (int i = 0; i < kBarriers; ++i) sessions.Barrier(1, member);
+    };
+    const auto create = [&](uint32_t member) {
+      const GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
+    };
+    for (const uint32_t member : {0u, 1u}) create(member);
+    if (are_early) pass({0, 1});
+    create(2);
+    if (!are_early) {
+      const auto is_open = [](const GroupLog& log) { return log.opened == 1; };
+      ASSERT_TRUE(sessions.Wait(1, members, is_open));
+      pass({0, 1});
+    }
+    pass({2});
+    ASSERT_TRUE(
+        sessions.Wait(1, members, [&](const GroupLog& log) { return log.passed == kBarriers; }));
+    ExpectDelivery(sessions, 1, members, 0, {Bytes(5, 1)});
+  }
+}
+
 // A member that is gone: every survivor hears of it once, with its name, soon; other groups go on,
 // and the survivors make a new group of the same number at once.
 TEST_P(SessionWaysTest, SurvivorsOfAFailureHearOfItOnceAndGoOn) {

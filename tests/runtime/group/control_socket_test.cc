@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/group/control_socket.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace prepost::control_socket_test {
+namespace {
+
+using Kind = ControlMessage::Kind;
+
+class ControlSocketTest : public testing::Test {
+ protected:
+  ControlSocketTest() {
+    auto pair = ControlSocket::MakePair();
+    EXPECT_TRUE(pair.ok());
+    near_.emplace(std::move(pair->first));
+    far_.emplace(std::move(pair->second));
+  }
+
+  /// Until no more comes.
+  std::vector<ControlMessage> ReadAll() {
+    std::vector<ControlMessage> messages;
+    for (;;) {
+      near_->Flush();
+      std::optional<ControlMessage> message = far_->Receive();
+      if (!message) return messages;
+      messages.push_back(*std::move(message));
+    }
+  }
+
+  std::optional<ControlSocket> near_, far_;
+};
+
+// Nobody reads meanwhile: catches a full connection that counts as gone.
+TEST_F(ControlSocketTest, TheLatestOfEachKindArrivesHoweverMuchIsSaid) {
+  constexpr uint64_t kCount = 100'000;
+  for (uint64_t i = 1; i <= kCount; ++i) {
+    near_->QueueLatest({.kind = Kind::kArrived, .progress = i});
+    near_->QueueLatest({.kind = Kind::kHave, .progress = 2 * i});
+  }
+  EXPECT_TRUE(near_->has_unsent());
+  EXPECT_FALSE(near_->closed());
+  near_->Queue({.kind = Kind::kDone, .progress = 7});
+  uint64_t arrived = 0, had = 0;
+  const std::vector<ControlMessage> messages = ReadAll();
+  for (const ControlMessage& message : messages) {
+    uint64_t& last = message.kind == Kind::kHave ? had : arrived;
+    if (message.kind == Kind::kDone) continue;
+    EXPECT_GT(message.progress, last);
+    last = message.progress;
+  }
+  EXPECT_EQ(arrived, kCount);
+  EXPECT_EQ(had, 2 * kCount);
+  ASSERT_FALSE(messages.empty());
+  EXPECT_EQ(messages.back().kind, Kind::kDone);
+  EXPECT_FALSE(near_->has_unsent());
+}
+
+TEST_F(ControlSocketTest, WhatIsQueuedArrivesInOrderAndIsBounded) {
+  uint64_t queued = 0;
+  while (!near_->has_unsent()) near_->Queue({.kind = Kind::kNext, .progress = queued++});
+  for (int i = 0; i < 10; ++i) near_->Queue({.kind = Kind::kNext, .progress = queued++});
+  const std::vector<ControlMessage> messages = ReadAll();
+  ASSERT_EQ(messages.size(), queued);
+  for (uint64_t i = 0; i < queued; ++i) EXPECT_EQ(messages[i].progress, i);
+  for (size_t i = 0; i < queued + 2 * ControlSocket::kUnsentMax; ++i)
+    near_->Queue({.kind = Kind::kNext});
+  EXPECT_TRUE(near_->closed());
+  EXPECT_FALSE(near_->has_unsent());
+}
+
+}  // namespace
+}  // namespace prepost::control_socket_test
