@@ -125,10 +125,12 @@ class MemoryPool {
 
 /// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
 /// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
-/// of a group are numbered from 0.
+/// of a group are numbered from 0. Only `incoming` may throw; an exception that another one throws ends
+/// the program, or leaves Poll() with the session in a state in which it can only be destroyed.
 struct GroupCallbacks {
   /// A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
-  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it.
+  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. So does
+  /// an exception, such as std::bad_alloc; `failed` names it everywhere.
   std::function<void*(uint64_t message, uint64_t bytes)> incoming;
   /// Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
   /// While none is free the message waits, and so do its senders; a message that is larger than a

@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -596,9 +597,25 @@ bool Engine::FindMemory(Group& group, uint64_t bytes) {
     group.waits_for_buffer = group.memory == nullptr;
     return !group.waits_for_buffer;
   }
-  group.memory =
-      group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  std::string thrown;
+  try {
+    group.memory =
+        group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  } catch (const std::exception& error) {  // most likely for want of memory
+    thrown = error.what();
+  } catch (...) {
+    thrown = "of a type that is not derived from std::exception";
+  }
   if (group.state != Group::State::kIdle) return false;  // the callback has ended it
+  if (!thrown.empty()) {
+    group.memory = nullptr;
+    Break(group,
+          Rejected(fmt::format("member {} has no memory for message {} of {}: its callback "
+                               "`incoming` threw an exception: {}",
+                               self, group.message, Count(bytes, "byte"), thrown)),
+          std::nullopt);
+    return false;
+  }
   if (group.memory != nullptr || bytes == 0) return true;
   Break(group,
         Rejected(fmt::format("member {} has no memory for message {} of {}", self, group.message,

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include "prepost/prepost.h"
@@ -256,6 +257,36 @@ TEST_P(SessionWaysTest, MemberWithoutMemoryEndsTheGroup) {
     EXPECT_THAT(sessions.LogOf(member, 1).failures.front(),
                 HasSubstr("member 2 has no memory for message 0 of 10 bytes"));
     EXPECT_EQ(sessions.LogOf(member, 1).failed_member, 2u);
+  }
+}
+
+// Catches an exception that ends the program.
+TEST_P(SessionWaysTest, AnIncomingThatThrowsEndsTheGroup) {
+  Sessions sessions(3, Options());
+  const std::vector<uint32_t> members = Members(3);
+  for (const bool is_standard : {true, false}) {
+    const uint64_t group = is_standard ? 1 : 2;
+    for (const uint32_t member : members) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, group);
+      if (member == 2) {
+        callbacks.incoming = [is_standard](uint64_t, uint64_t) -> void* {
+          if (is_standard) throw std::bad_alloc();
+          throw 7;
+        };
+      }
+      ASSERT_TRUE(sessions[member].CreateGroup(group, members, 0, Group(), callbacks).ok());
+    }
+    const std::vector<std::byte> message = Bytes(10, 1);
+    ASSERT_TRUE(sessions[0].Send(group, message.data(), message.size()).ok());
+    ASSERT_TRUE(sessions.Wait(group, members,
+                              [](const GroupLog& log) { return log.failures.size() == 1; }));
+    for (const uint32_t member : members) {
+      EXPECT_THAT(sessions.LogOf(member, group).failures.front(),
+                  HasSubstr(is_standard ? "member 2 has no memory for message 0 of 10 bytes: its "
+                                          "callback `incoming` threw an exception: std::bad_alloc"
+                                        : "threw an exception: of a type"));
+      EXPECT_EQ(sessions.LogOf(member, group).failed_member, 2u);
+    }
   }
 }
 
