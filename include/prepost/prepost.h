@@ -192,7 +192,9 @@ class Session {
   /// `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
-  /// says nothing about messages. Errors: as Send(), but anywhere.
+  /// says nothing about messages. One that not all members have called when the group is closed, or
+  /// fails, does not pass: `passed` is destroyed, before `closed` or `failed` is called. Errors: as
+  /// Send(), but anywhere.
   Status Barrier(uint64_t group, std::function<void()> passed);
   /// Once all members have called it and every message is at every member, `closed` is called at all
   /// of them. Errors: as Barrier().

@@ -183,7 +183,8 @@ prepost_code prepost_create_group(prepost_session* session, uint64_t number,
 prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
                           uint64_t bytes, uint64_t* message);
 /** `passed` is called once all members have called prepost_barrier() as often as this one has. It
- * says nothing about messages. Errors: as prepost_send(), but anywhere. */
+ * says nothing about messages. One that not all members have called when the group is closed, or fails,
+ * does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */
 prepost_code prepost_barrier(prepost_session* session, uint64_t group,
                              void (*passed)(void* context), void* context);
 /** Once all members have called it and every message is at every member, `closed` is called at all

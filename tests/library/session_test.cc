@@ -169,6 +169,37 @@ TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
   }
 }
 
+// Those that all members have called pass before the group is closed, whatever else is under way;
+// another one's function is gone when `closed` is called.
+TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
+  for (const bool is_root_ahead : {true, false}) {
+    SCOPED_TRACE(is_root_ahead);
+    Sessions sessions(3, Options());
+    const std::vector<uint32_t> members = Members(3);
+    const uint32_t ahead = is_root_ahead ? 0 : 2;
+    auto kept = std::make_shared<int>(0);
+    std::atomic<long> uses_when_closed = 0;
+    for (const uint32_t member : members) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      if (member == ahead) {
+        callbacks.closed = [&, weak = std::weak_ptr(kept), closed = callbacks.closed] {
+          uses_when_closed = weak.use_count();
+          closed();
+        };
+      }
+      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, Group(), callbacks).ok());
+    }
+    for (int i = 0; i < 100; ++i) {
+      for (const uint32_t member : members) sessions.Barrier(1, member);
+    }
+    ASSERT_TRUE(sessions[ahead].Barrier(1, [kept] { ADD_FAILURE() << "it passed"; }).ok());
+    for (const uint32_t member : members) EXPECT_TRUE(sessions[member].DestroyGroup(1).ok());
+    ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.closed == 1; }));
+    for (const uint32_t member : members) EXPECT_EQ(sessions.LogOf(member, 1).passed, 100);
+    EXPECT_EQ(uses_when_closed, 1);  // the test's own
+  }
+}
+
 // Catches counts that fill the control connection, which then counts as gone: one message each, sent
 // faster than the other end reads.
 TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
