@@ -59,6 +59,8 @@ struct SessionOptions {
   std::string secret;
   /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
   std::string bind;
+  /// How the thread of the session waits. Without own_thread the caller does, as long as the timeouts
+  /// of its Poll() say, and this and idle_max have no effect.
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
   /// Within this time every survivor of a failure hears of it. At least 100 ms.

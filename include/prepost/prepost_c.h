@@ -70,8 +70,10 @@ typedef struct prepost_session_options {
   size_t secret_bytes;
   /** Address to listen at. Null or "": the member's own or, if that is a name, all of this machine. */
   const char* bind;
-  prepost_waiting waiting; /**< [PREPOST_HYBRID] */
-  uint32_t idle_max_ms;    /**< [50] */
+  /** How the thread of the session waits. Without own_thread the caller does, and this and idle_max_ms
+   * have no effect. [PREPOST_HYBRID] */
+  prepost_waiting waiting;
+  uint32_t idle_max_ms; /**< [50] */
   uint32_t
       failure_max_ms; /**< every survivor of a failure hears of it within; at least 100 [2000] */
   uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */

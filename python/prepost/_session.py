@@ -126,7 +126,8 @@ class Session:
         Port 0 of this member is any that is free.
     secret: what members prove to each other that they have, 16 to 4096 bytes. The messages themselves are not encrypted.
     bind: the address to listen at; "": this member's own or, if that is a name, all of this machine.
-    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or "interrupt" (sleeps).
+    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or "interrupt" (sleeps). Without
+        own_thread it is the caller that waits, and this and `idle_max` have no effect.
     failure_max: every survivor of a failure hears of it within; at least 0.1.
     connect_max: how long a group waits for members that are not there yet.
     local_copies: between members on one machine, blocks are copied from memory to memory where that is allowed.
