@@ -37,6 +37,7 @@
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
 namespace {
@@ -50,6 +51,11 @@ constexpr GroupSerial kTimerSerial = 1;
 constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
 /// Messages that wait for a disk; the next one waits in the network.
 constexpr size_t kSyncsMax = 2;
+/// A connection on which nothing moves: when the kernel begins to ask whether its other end is there,
+/// how often, and how often in vain.
+constexpr milliseconds kIdleMax{30'000};
+constexpr milliseconds kQuestionInterval{10'000};
+constexpr int kQuestions = 3;
 /// Messages that a mover has: one moves, one is armed.
 constexpr size_t kWithMoverMax = 2;
 
@@ -386,6 +392,10 @@ void Engine::Hear(KeeperEvent event) {
 }
 
 Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
+  for (const TcpSocket& socket : sockets) {
+    KeepAlive(socket.fd.get(), kIdleMax, std::max<milliseconds>(kQuestionInterval, 4 * tick_),
+              kQuestions);
+  }
   if (group->mover != nullptr) {
     group->mover->Open(std::move(sockets),
                        [this, serial = group->serial](MessageMover::Event event) {
