@@ -5,19 +5,16 @@
 // without the victim go on; and the survivors make a new group at once. Prints its seed; a few faults
 // of each kind, or a thousand with PREPOST_TEST_LONG.
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <condition_variable>
 #include <csignal>
@@ -32,6 +29,7 @@
 #include "library/hooked_session.h"
 #include "prepost/prepost.h"
 #include "tests/support/loopback.h"
+#include "tests/support/machines.h"
 #include "tests/support/random.h"
 #include "tests/support/tcp_disturbance.h"
 
@@ -40,6 +38,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
+using test::Machines;
 
 constexpr milliseconds kFailureMax{2000};
 constexpr milliseconds kHangs{30000};  ///< nothing here takes so long, on any machine
@@ -59,55 +58,6 @@ enum class Fault : uint8_t {
 };
 constexpr const char* kNames[] = {"kill",     "stop", "close_socket", "leave",     "no_memory",
                                   "stranger", "cut",  "unplug",       "wrong_plan"};
-
-/// Network namespaces that a bridge joins, for members whose link can be cut.
-class Machines {
- public:
-  /// Null: not permitted here.
-  static std::unique_ptr<Machines> Make(uint32_t count) {
-    if (geteuid() != 0) return nullptr;
-    std::unique_ptr<Machines> machines(new Machines(count));
-    bool is_made = Ip("netns add {0}", machines->NameOf(count)) &&
-                   Ip("-n {0} link add bridge type bridge", machines->NameOf(count)) &&
-                   Ip("-n {0} link set bridge up", machines->NameOf(count));
-    for (uint32_t i = 0; i < count && is_made; ++i) {
-      is_made = Ip("netns add {0}", machines->NameOf(i)) &&
-                Ip("-n {1} link add port{2} type veth peer name eth0 netns {0}",
-                   machines->NameOf(i), machines->NameOf(count), i) &&
-                Ip("-n {1} link set port{2} master bridge up", machines->NameOf(i),
-                   machines->NameOf(count), i) &&
-                Ip("-n {0} addr add {1}/24 dev eth0", machines->NameOf(i), AddressOf(i)) &&
-                Ip("-n {0} link set lo up", machines->NameOf(i)) && machines->SetLink(i, true);
-    }
-    return is_made ? std::move(machines) : nullptr;
-  }
-  ~Machines() {
-    for (uint32_t i = 0; i <= count_; ++i) Ip("netns del {0}", NameOf(i));
-  }
-
-  static std::string AddressOf(uint32_t i) { return fmt::format("10.97.0.{}", i + 1); }
-  bool SetLink(uint32_t i, bool is_up) const {
-    return Ip("-n {0} link set eth0 {1}", NameOf(i), is_up ? "up" : "down");
-  }
-  /// This process goes there.
-  void Enter(uint32_t i) const {
-    const int file = open(("/run/netns/" + NameOf(i)).c_str(), O_RDONLY | O_CLOEXEC);
-    if (setns(file, CLONE_NEWNET) != 0) _exit(8);
-    close(file);
-  }
-
- private:
-  explicit Machines(uint32_t count) : count_(count) {}
-  std::string NameOf(uint32_t i) const { return fmt::format("prepost-test-{}-{}", owner_, i); }
-  template <typename... Values>
-  static bool Ip(fmt::format_string<Values...> words, Values&&... values) {
-    const std::string command = fmt::format(words, std::forward<Values>(values)...);
-    return std::system(("ip " + command + " 2>/dev/null").c_str()) == 0;  // NOLINT
-  }
-
-  const uint32_t count_;
-  const pid_t owner_ = getpid();
-};
 
 struct Scene {
   Fault fault = Fault::kKill;
