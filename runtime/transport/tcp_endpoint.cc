@@ -441,8 +441,16 @@ Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
   constexpr size_t kPieceMax = size_t{1} << 20;
   const Slot& slot = lane.slots[lane.moved];
   const size_t done = link.rx_bytes - link.rx_head;
-  const iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
-                       std::min(slot.memory.iov_len - done, kPieceMax)};
+  iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
+                 std::min(slot.memory.iov_len - done, kPieceMax)};
+  if (hook_ != nullptr) {
+    const TcpWay way = {node_, link.peer, link.lane, /*is_send=*/false, /*is_copy=*/true};
+    const size_t left = hook_->Limit(way, piece.iov_len);
+    if (left == 0) return {};  // for now
+    if (left == TcpHook::kCut)
+      return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
+    piece.iov_len = std::min(piece.iov_len, left);
+  }
   const uint64_t offset = uint64_t{slot.block} * block_bytes_ + done;
   Io io = ReadSome(link.local.process, link.place + offset, piece);
   if (io.outcome != Io::Outcome::kWouldBlock && !IsAlive(link.local))

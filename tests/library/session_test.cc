@@ -11,11 +11,14 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "prepost/prepost.h"
 #include "runtime/session/member_words.h"
 #include "tests/support/random.h"
 #include "tests/support/sessions.h"
+#include "tests/support/tcp_disturbance.h"
 
 namespace prepost::session_test {
 namespace {
@@ -78,6 +81,31 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
                                          Way{"driven", true, "emulated", "cpu"},
                                          Way{"mlx5", true, "mlx5:emulated", "offload"}),
                          [](const auto& it) { return it.param.name; });
+
+// Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at once.
+TEST(SessionTest, CopiesAndConnectionsInOneGroup) {
+  const std::vector<uint32_t> members = Members(5);
+  for (const bool is_disturbed : {false, true}) {
+    SCOPED_TRACE(is_disturbed);
+    test::TcpDisturbance disturbance(test::TestSeed());
+    Sessions sessions(5, {}, is_disturbed ? &disturbance : nullptr,
+                      [](SessionOptions& own) { own.local_copies = own.self != 2; });
+    sessions.Create(1, members, 0, {.algorithm = "chain", .block_bytes = 16384});
+    ExpectDelivery(sessions, 1, members, 0,
+                   {Bytes(0, 1), Bytes(1, 2), Bytes(4095, 3), Bytes(4096, 4), Bytes(16385, 5),
+                    Bytes(300'000, 6)});
+    const std::vector<std::pair<uint32_t, uint32_t>> paths = {
+        {1, 0}, {1, 1}, {0, 2}, {1, 1}, {1, 0}};
+    for (const uint32_t member : members) {
+      SCOPED_TRACE(member);
+      const Result<PeerPaths> found = sessions[member].Paths(1);
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+      EXPECT_EQ(found->memory, paths[member].first);
+      EXPECT_EQ(found->network, paths[member].second);
+      EXPECT_EQ(found->forbidden, 0u);
+    }
+  }
+}
 
 // Every schedule, also those without a rolled plan.
 TEST(SessionTest, EveryAlgorithm) {
