@@ -108,13 +108,19 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
   for (Link& link : links_) {
     if (!link.carries_blocks && !std::exchange(link.is_asked, true))
-      KeepAlive(link.fd.get(), silence / 4, silence / 4, kQuestionsMax);
+      KeepAlive(link.fd.get(), {silence / 4, silence / 4, kQuestionsMax});
     if (!link.watch.IsSilent(link.fd.get(), silence)) continue;
     lost_peer_ = link.peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
                                 link.peer.value, node_.value, silence.count()));
   }
   return {};
+}
+
+void TcpEndpoint::RestPeers(const KeepAliveTimes& times) {
+  for (Link& link : links_) {
+    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), times);
+  }
 }
 
 bool TcpEndpoint::IsAcknowledged() const {

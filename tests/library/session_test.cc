@@ -3,6 +3,9 @@
 // Groups of sessions whose members are threads of this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -226,6 +229,32 @@ TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
     for (const uint32_t member : members) EXPECT_EQ(sessions.LogOf(member, 1).passed, 100);
     EXPECT_EQ(uses_when_closed, 1);  // the test's own
   }
+}
+
+/// Connections of this process that the kernel asks about after half a minute.
+int ConnectionsKeptAlive() {
+  int count = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    int is_kept = 0, idle = 0;
+    socklen_t bytes = sizeof(int);
+    if (getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_kept, &bytes) != 0 || is_kept == 0) continue;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &bytes) == 0 && idle == 30) ++count;
+  }
+  return count;
+}
+
+// Those of blocks and of notes, at both ends, before the first message and after the last.
+TEST(SessionTest, ConnectionsOnWhichNothingMovesAreKeptAlive) {
+  ASSERT_EQ(ConnectionsKeptAlive(), 0);
+  Sessions sessions(2);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0, {.algorithm = "chain"});
+  ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.opened == 1; }));
+  EXPECT_EQ(ConnectionsKeptAlive(), 4);
+  ExpectDelivery(sessions, 1, members, 0, {Bytes(5, 1)});
+  for (int i = 0; i < 1000 && ConnectionsKeptAlive() != 4; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(ConnectionsKeptAlive(), 4);
 }
 
 // Catches counts that fill the control connection, which then counts as gone: one message each, sent
