@@ -35,6 +35,12 @@ using test::Sessions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+/// For tests of many threads that nothing fails in: a busy machine may keep one waiting for long.
+SessionOptions Patient(SessionOptions options) {
+  options.failure_max = milliseconds(30'000);
+  return options;
+}
+
 // One group carries messages of any size from 0 bytes on. Catches sizes that are rounded to blocks,
 // connections that depend on the number of blocks, and an order that is lost between messages.
 /// How messages move.
@@ -91,7 +97,7 @@ TEST(SessionTest, CopiesAndConnectionsInOneGroup) {
   for (const bool is_disturbed : {false, true}) {
     SCOPED_TRACE(is_disturbed);
     test::TcpDisturbance disturbance(test::TestSeed());
-    Sessions sessions(5, {}, is_disturbed ? &disturbance : nullptr,
+    Sessions sessions(5, Patient({}), is_disturbed ? &disturbance : nullptr,
                       [](SessionOptions& own) { own.local_copies = own.self != 2; });
     sessions.Create(1, members, 0, {.algorithm = "chain", .block_bytes = 16384});
     ExpectDelivery(sessions, 1, members, 0,
@@ -205,7 +211,7 @@ TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
 TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
   for (const bool is_root_ahead : {true, false}) {
     SCOPED_TRACE(is_root_ahead);
-    Sessions sessions(3, Options());
+    Sessions sessions(3, Patient(Options()));
     const std::vector<uint32_t> members = Members(3);
     const uint32_t ahead = is_root_ahead ? 0 : 2;
     auto kept = std::make_shared<int>(0);
@@ -263,7 +269,7 @@ TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
   constexpr int kBarriers = 20'000;
   for (const bool are_early : {false, true}) {
     SCOPED_TRACE(are_early);
-    Sessions sessions(3);
+    Sessions sessions(3, Patient({}));
     const std::vector<uint32_t> members = Members(3);
     const auto pass = [&](const std::vector<uint32_t>& some) {
       for (const uint32_t member : some)
