@@ -15,6 +15,7 @@
 #include "ir/status.h"
 #include "runtime/endpoint.h"
 #include "runtime/playable.h"
+#include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
 
@@ -52,6 +53,8 @@ class MessageEndpoint : public Endpoint {
   /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
   /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
   virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
+  /// CheckPeers() is not called for a while: the kernel may ask as seldom whether peers are there.
+  virtual void RestPeers(const KeepAliveTimes& times) = 0;
   /// Whether all that was sent is acknowledged: whether CheckPeers() is still of use between
   /// messages.
   virtual bool IsAcknowledged() const = 0;

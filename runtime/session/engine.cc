@@ -136,7 +136,10 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
 }
 
 Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
-    : pacer_(wait), tick_(failure_max / 8), silence_max_(PeerSilenceMax(failure_max)) {}
+    : pacer_(wait),
+      tick_(failure_max / 8),
+      silence_max_(PeerSilenceMax(failure_max)),
+      keep_alive_{kIdleMax, std::max(kQuestionInterval, failure_max / 2), kQuestions} {}
 
 // First the threads and pools end that signal wake_.
 Engine::~Engine() {
@@ -397,10 +400,7 @@ void Engine::Hear(KeeperEvent event) {
 }
 
 Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
-  for (const TcpSocket& socket : sockets) {
-    KeepAlive(socket.fd.get(), kIdleMax, std::max<milliseconds>(kQuestionInterval, 4 * tick_),
-              kQuestions);
-  }
+  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
   if (group->mover != nullptr) {
     group->mover->Open(std::move(sockets),
                        [this, serial = group->serial](MessageMover::Event event) {
@@ -809,7 +809,11 @@ void Engine::CheckPeers() {
     is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
     if (!status.ok()) Break(*group, status, group->endpoint->lost_peer());
   }
-  if (running_ == 0 && is_acknowledged) SetTicking(false);
+  if (running_ > 0 || !is_acknowledged) return;
+  SetTicking(false);
+  for (const auto& [serial, group] : groups_) {
+    if (group->endpoint != nullptr) group->endpoint->RestPeers(keep_alive_);
+  }
 }
 
 }  // namespace prepost

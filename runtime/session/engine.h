@@ -30,6 +30,7 @@
 #include "runtime/session/keeper.h"
 #include "runtime/session/message_mover.h"
 #include "runtime/transport/tcp_hook.h"
+#include "runtime/transport/tcp_watch.h"
 #include "runtime/wait_policy.h"
 
 namespace prepost {
@@ -122,6 +123,7 @@ class Engine {
   TcpHook* hook_ = nullptr;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
+  const KeepAliveTimes keep_alive_;              ///< of connections on which nothing moves
 
   std::mutex mutex_;
   std::map<uint64_t, std::shared_ptr<Group>> by_number_;  ///< under mutex_: those that may be used

@@ -108,13 +108,19 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
   for (Link& link : links_) {
     if (!link.carries_blocks && !std::exchange(link.is_asked, true))
-      KeepAlive(link.fd.get(), silence / 4, silence / 4, kQuestionsMax);
+      KeepAlive(link.fd.get(), {silence / 4, silence / 4, kQuestionsMax});
     if (!link.watch.IsSilent(link.fd.get(), silence)) continue;
     lost_peer_ = link.peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
                                 link.peer.value, node_.value, silence.count()));
   }
   return {};
+}
+
+void TcpEndpoint::RestPeers(const KeepAliveTimes& times) {
+  for (Link& link : links_) {
+    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), times);
+  }
 }
 
 bool TcpEndpoint::IsAcknowledged() const {
@@ -441,8 +447,16 @@ Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
   constexpr size_t kPieceMax = size_t{1} << 20;
   const Slot& slot = lane.slots[lane.moved];
   const size_t done = link.rx_bytes - link.rx_head;
-  const iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
-                       std::min(slot.memory.iov_len - done, kPieceMax)};
+  iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
+                 std::min(slot.memory.iov_len - done, kPieceMax)};
+  if (hook_ != nullptr) {
+    const TcpWay way = {node_, link.peer, link.lane, /*is_send=*/false, /*is_copy=*/true};
+    const size_t left = hook_->Limit(way, piece.iov_len);
+    if (left == 0) return {};  // for now
+    if (left == TcpHook::kCut)
+      return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
+    piece.iov_len = std::min(piece.iov_len, left);
+  }
   const uint64_t offset = uint64_t{slot.block} * block_bytes_ + done;
   Io io = ReadSome(link.local.process, link.place + offset, piece);
   if (io.outcome != Io::Outcome::kWouldBlock && !IsAlive(link.local))

@@ -52,6 +52,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
+  void RestPeers(const KeepAliveTimes& times) override;
   bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
   void PostRecv(const RecvRequest& request) override;
@@ -100,7 +101,7 @@ class TcpEndpoint final : public MessageEndpoint {
     NodeId peer;
     uint32_t lane = kBlockLane;
     bool carries_blocks = false;
-    bool is_asked = false;  ///< the kernel asks whether the peer is there, now and then
+    bool is_asked = false;  ///< the kernel asks often whether the peer is there
     TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing
     bool writable = true;    ///< until a write finds no room

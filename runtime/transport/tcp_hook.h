@@ -18,6 +18,7 @@ struct TcpWay {
   NodeId peer;
   uint32_t lane = 0;
   bool is_send = false;
+  bool is_copy = false;  ///< from the peer's memory, of a block whose record the connection brought
 };
 
 /// Called by the threads of all endpoints that have it.

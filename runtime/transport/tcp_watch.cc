@@ -45,15 +45,15 @@ bool IsTcpAcknowledged(int fd) {
   return ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0;
 }
 
-void KeepAlive(int fd, milliseconds idle, milliseconds interval, int count) {
+void KeepAlive(int fd, const KeepAliveTimes& times) {
   const auto seconds = [](milliseconds time) {
     const auto whole = std::chrono::ceil<std::chrono::seconds>(time).count();
     return static_cast<int>(std::clamp<std::chrono::seconds::rep>(whole, 1, kSecondsMax));
   };
-  const int on = 1, idle_s = seconds(idle), interval_s = seconds(interval);
+  const int on = 1, idle_s = seconds(times.idle), interval_s = seconds(times.interval);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof(idle_s));
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof(interval_s));
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof(count));
+  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &times.count, sizeof(times.count));
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 }
 

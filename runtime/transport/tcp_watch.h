@@ -26,11 +26,16 @@ class TcpWatch {
 /// Whether nothing waits for an acknowledgement.
 bool IsTcpAcknowledged(int fd);
 
-/// Has the kernel ask whether the other end is there after `idle` without a packet, then every
-/// `interval`, and give the connection up after `count` questions without an answer. Where it does not
-/// help it does no harm. Whole seconds, at least one.
-void KeepAlive(int fd, std::chrono::milliseconds idle, std::chrono::milliseconds interval,
-               int count);
+/// When the kernel asks whether the other end is there: after `idle` without a packet, then every
+/// `interval`; after `count` questions without an answer it gives the connection up. Whole seconds, at
+/// least one.
+struct KeepAliveTimes {
+  std::chrono::milliseconds idle{0};
+  std::chrono::milliseconds interval{0};
+  int count = 0;
+};
+/// Where it does not help it does no harm.
+void KeepAlive(int fd, const KeepAliveTimes& times);
 
 }  // namespace prepost
 

@@ -3,6 +3,9 @@
 // Groups of sessions whose members are threads of this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,11 +14,14 @@
 #include <mutex>
 #include <new>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "prepost/prepost.h"
 #include "runtime/session/member_words.h"
 #include "tests/support/random.h"
 #include "tests/support/sessions.h"
+#include "tests/support/tcp_disturbance.h"
 
 namespace prepost::session_test {
 namespace {
@@ -28,6 +34,12 @@ using test::Members;
 using test::Sessions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+/// For tests of many threads that nothing fails in: a busy machine may keep one waiting for long.
+SessionOptions Patient(SessionOptions options) {
+  options.failure_max = milliseconds(30'000);
+  return options;
+}
 
 // One group carries messages of any size from 0 bytes on. Catches sizes that are rounded to blocks,
 // connections that depend on the number of blocks, and an order that is lost between messages.
@@ -78,6 +90,31 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
                                          Way{"driven", true, "emulated", "cpu"},
                                          Way{"mlx5", true, "mlx5:emulated", "offload"}),
                          [](const auto& it) { return it.param.name; });
+
+// Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at once.
+TEST(SessionTest, CopiesAndConnectionsInOneGroup) {
+  const std::vector<uint32_t> members = Members(5);
+  for (const bool is_disturbed : {false, true}) {
+    SCOPED_TRACE(is_disturbed);
+    test::TcpDisturbance disturbance(test::TestSeed());
+    Sessions sessions(5, Patient({}), is_disturbed ? &disturbance : nullptr,
+                      [](SessionOptions& own) { own.local_copies = own.self != 2; });
+    sessions.Create(1, members, 0, {.algorithm = "chain", .block_bytes = 16384});
+    ExpectDelivery(sessions, 1, members, 0,
+                   {Bytes(0, 1), Bytes(1, 2), Bytes(4095, 3), Bytes(4096, 4), Bytes(16385, 5),
+                    Bytes(300'000, 6)});
+    const std::vector<std::pair<uint32_t, uint32_t>> paths = {
+        {1, 0}, {1, 1}, {0, 2}, {1, 1}, {1, 0}};
+    for (const uint32_t member : members) {
+      SCOPED_TRACE(member);
+      const Result<PeerPaths> found = sessions[member].Paths(1);
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+      EXPECT_EQ(found->memory, paths[member].first);
+      EXPECT_EQ(found->network, paths[member].second);
+      EXPECT_EQ(found->forbidden, 0u);
+    }
+  }
+}
 
 // Every schedule, also those without a rolled plan.
 TEST(SessionTest, EveryAlgorithm) {
@@ -174,7 +211,7 @@ TEST(SessionTest, BarriersBeforeTheGroupIsOpen) {
 TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
   for (const bool is_root_ahead : {true, false}) {
     SCOPED_TRACE(is_root_ahead);
-    Sessions sessions(3, Options());
+    Sessions sessions(3, Patient(Options()));
     const std::vector<uint32_t> members = Members(3);
     const uint32_t ahead = is_root_ahead ? 0 : 2;
     auto kept = std::make_shared<int>(0);
@@ -200,13 +237,39 @@ TEST_P(SessionWaysTest, BarriersOfAGroupThatIsClosed) {
   }
 }
 
+/// Connections of this process that the kernel asks about after half a minute.
+int ConnectionsKeptAlive() {
+  int count = 0;
+  for (int fd = 3; fd < 1024; ++fd) {
+    int is_kept = 0, idle = 0;
+    socklen_t bytes = sizeof(int);
+    if (getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &is_kept, &bytes) != 0 || is_kept == 0) continue;
+    if (getsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, &bytes) == 0 && idle == 30) ++count;
+  }
+  return count;
+}
+
+// Those of blocks and of notes, at both ends, before the first message and after the last.
+TEST(SessionTest, ConnectionsOnWhichNothingMovesAreKeptAlive) {
+  ASSERT_EQ(ConnectionsKeptAlive(), 0);
+  Sessions sessions(2);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0, {.algorithm = "chain"});
+  ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.opened == 1; }));
+  EXPECT_EQ(ConnectionsKeptAlive(), 4);
+  ExpectDelivery(sessions, 1, members, 0, {Bytes(5, 1)});
+  for (int i = 0; i < 1000 && ConnectionsKeptAlive() != 4; ++i)
+    std::this_thread::sleep_for(milliseconds(10));
+  EXPECT_EQ(ConnectionsKeptAlive(), 4);
+}
+
 // Catches counts that fill the control connection, which then counts as gone: one message each, sent
 // faster than the other end reads.
 TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
   constexpr int kBarriers = 20'000;
   for (const bool are_early : {false, true}) {
     SCOPED_TRACE(are_early);
-    Sessions sessions(3);
+    Sessions sessions(3, Patient({}));
     const std::vector<uint32_t> members = Members(3);
     const auto pass = [&](const std::vector<uint32_t>& some) {
       for (const uint32_t member : some)

@@ -10,12 +10,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "library/hooked_session.h"
@@ -43,15 +45,21 @@ struct GroupLog {
 /// Callbacks are the sessions' threads': look at logs through Wait().
 class Sessions {
  public:
-  /// `hook`: on the connections for blocks; outlives the sessions.
-  explicit Sessions(uint32_t members, SessionOptions options = {}, TcpHook* hook = nullptr) {
-    options.members = SessionAddresses(members);
+  /// `hook`: on the connections for blocks; outlives the sessions. `prepare`: called with each member's
+  /// options, in the thread that opens its session.
+  explicit Sessions(uint32_t members, SessionOptions options = {}, TcpHook* hook = nullptr,
+                    const std::function<void(SessionOptions&)>& prepare = {}) {
+    if (options.members.empty()) options.members = SessionAddresses(members);
     if (options.secret.empty()) options.secret = "a secret of more than 16 bytes";
     for (uint32_t i = 0; i < members; ++i) {
       options.self = i;
-      Result<std::unique_ptr<Session>> session = HookedSession::Open(options, hook);
-      EXPECT_TRUE(session.ok()) << session.status().ToString();
-      sessions_.push_back(session.ok() ? *std::move(session) : nullptr);
+      std::thread opening([&, own = options]() mutable {
+        if (prepare) prepare(own);
+        Result<std::unique_ptr<Session>> session = HookedSession::Open(own, hook);
+        EXPECT_TRUE(session.ok()) << session.status().ToString();
+        sessions_.push_back(session.ok() ? *std::move(session) : nullptr);
+      });
+      opening.join();
     }
   }
   ~Sessions() { sessions_.clear(); }

@@ -146,6 +146,45 @@ TEST_F(MemoryCopiesTest, ReceiverCopiesTheBlock) {
       std::ranges::equal(std::span(target_).first(kBlock), std::span(source_).first(kBlock)));
 }
 
+/// Lets copies go on by so many bytes at a time, and holds every other one.
+class SlowCopies final : public TcpHook {
+ public:
+  explicit SlowCopies(size_t bytes) : bytes_(bytes) {}
+  size_t Limit(const TcpWay& way, size_t bytes) override {
+    if (!way.is_copy) return bytes;
+    EXPECT_EQ(way.self, NodeId(1));
+    EXPECT_EQ(way.peer, NodeId(0));
+    return ++asked_ % 2 == 0 ? bytes_ : 0;
+  }
+  int asked() const { return asked_; }
+
+ private:
+  const size_t bytes_;
+  int asked_ = 0;
+};
+
+TEST_F(MemoryCopiesTest, HooksLimitAndHoldCopies) {
+  SlowCopies hook(kBlock / 10);
+  endpoints_[1]->set_hook(&hook);
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  ASSERT_TRUE(Receive().ok());
+  EXPECT_EQ(hook.asked(), 2 * 11);  // a tenth of it is no whole number of bytes
+  EXPECT_TRUE(
+      std::ranges::equal(std::span(target_).first(kBlock), std::span(source_).first(kBlock)));
+  SlowCopies cut(TcpHook::kCut);
+  endpoints_[1]->set_hook(&cut);
+  endpoints_[1]->PostRecv({.op = OpId(3),
+                           .channel = ChannelId(0),
+                           .block = 1,
+                           .memory = std::span(target_).subspan(kBlock)});
+  endpoints_[0]->PostSend({.op = OpId(3),
+                           .channel = ChannelId(0),
+                           .block = 1,
+                           .memory = std::span(source_).subspan(kBlock)});
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
+}
+
 // The sender's memory is its caller's again, but the news of it never arrives, as over a link that
 // is cut. Catches copies that count for as long as the connection seems to be open.
 TEST_F(MemoryCopiesTest, CopiesOfAGoneSendersMemoryDoNotCount) {
