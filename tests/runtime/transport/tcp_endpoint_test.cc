@@ -87,10 +87,10 @@ class MemoryCopiesTest : public testing::Test {
     EXPECT_TRUE(mesh.ok()) << mesh.status().ToString();
     for (size_t node : {0u, 1u}) {
       for (TcpSocket& socket : (*mesh)[node]) {
+        kept_.emplace_back(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
         if (socket.lane == kCreditLane) continue;
         socket.sign = std::make_unique<const LifeSign>(kSigns[node]);
         places_[node] = socket.sign->value().data();
-        kept_[node] = FileDescriptor(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
       }
     }
     for (size_t node : {0u, 1u}) {
@@ -135,7 +135,7 @@ class MemoryCopiesTest : public testing::Test {
   std::vector<std::byte> source_ = std::vector<std::byte>(2 * kBlock, std::byte{7});
   std::vector<std::byte> target_ = std::vector<std::byte>(2 * kBlock);
   std::array<const std::byte*, 2> places_ = {};
-  std::array<FileDescriptor, 2> kept_;  ///< so that the connection never closes
+  std::vector<FileDescriptor> kept_;  ///< so that no connection closes
   std::array<std::unique_ptr<TcpEndpoint>, 2> endpoints_;
 };
 
