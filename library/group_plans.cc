@@ -24,6 +24,11 @@
 namespace prepost {
 namespace {
 
+/// In larger groups the root's connections to all members are too many.
+constexpr uint32_t kDirectNodesMax = 32;
+/// Where members copy from each other's memory the fewest hand-overs are best; see docs/library.md.
+constexpr const char* kDirectAlgorithm = "sequential";
+constexpr uint64_t kDirectBlockBytes = kStreamBlockMax;
 /// Flat plans that are kept, of the last numbers of blocks.
 constexpr size_t kFlatPlansMax = 16;
 
@@ -191,13 +196,17 @@ class CompiledPlans final : public GroupPlans {
     if (spec.algorithm == kAutoAlgorithm) {
       algorithms =
           spec.is_flat ? std::vector{PrepostedAlgorithm(spec.nodes)} : StreamAlgorithms(spec.nodes);
+      if (!spec.is_flat && spec.nodes > 2 && spec.nodes <= kDirectNodesMax)
+        algorithms.emplace_back(kDirectAlgorithm);
     }
     std::unique_ptr<CompiledPlans> plans(new CompiledPlans(spec));
     std::set<TcpConnection> connections;
     for (const std::string& algorithm : algorithms) {
       Result<StreamCandidate> candidate = MakeStreamCandidate(algorithm, spec.nodes);
       if (!candidate.ok()) return UsageError(candidate.status().ToString());
-      plans->candidates_.push_back(*std::move(candidate));
+      if (algorithms.size() == 1 || algorithm != kDirectAlgorithm)
+        plans->candidates_.push_back(*std::move(candidate));
+      plans->is_direct_.push_back(spec.nodes == 2 || algorithm == kDirectAlgorithm);
       std::unique_ptr<SchedulePlans> made = std::make_unique<RolledPlans>(spec, algorithm);
       if (spec.is_flat || !made->Prepare().ok()) {
         made = std::make_unique<FlatPlans>(spec, algorithm);
@@ -227,8 +236,10 @@ class CompiledPlans final : public GroupPlans {
   }
 
   /// Needs a size that CheckSize() lets pass.
-  uint16_t Choose(uint64_t bytes, double rate) override {
-    if (spec_.block_bytes != 0 && candidates_.size() == 1) return 0;
+  uint16_t Choose(uint64_t bytes, double rate, bool is_memory) override {
+    if (spec_.block_bytes != 0 && schedules_.size() == 1) return 0;
+    if (is_memory && schedules_.size() > candidates_.size())
+      return VariantOf(candidates_.size(), kDirectBlockBytes);
     StreamParameters parameters;
     if (rate > 0) parameters.rate = rate;
     const StreamChoice choice =
@@ -240,8 +251,12 @@ class CompiledPlans final : public GroupPlans {
            !schedule.CheckSize(bytes, block_bytes).ok()) {
       block_bytes *= 2;
     }
-    const int exponent = spec_.block_bytes != 0 ? 0 : std::countr_zero(block_bytes);
-    return static_cast<uint16_t>(choice.candidate << kPlaceShift | static_cast<size_t>(exponent));
+    return VariantOf(choice.candidate, block_bytes);
+  }
+
+  bool IsDirect(uint16_t variant) const override {
+    const size_t place = variant >> kPlaceShift;
+    return place < is_direct_.size() && is_direct_[place];
   }
 
   Result<Playable> For(uint64_t bytes, uint16_t variant) override {
@@ -265,6 +280,11 @@ class CompiledPlans final : public GroupPlans {
 
   explicit CompiledPlans(GroupPlanSpec spec) : spec_(std::move(spec)) {}
 
+  uint16_t VariantOf(size_t place, uint64_t block_bytes) const {
+    const int exponent = spec_.block_bytes != 0 ? 0 : std::countr_zero(block_bytes);
+    return static_cast<uint16_t>(place << kPlaceShift | static_cast<size_t>(exponent));
+  }
+
   Result<Variant> Find(uint16_t variant) const {
     const size_t place = variant >> kPlaceShift;
     const uint32_t exponent = variant & ((1u << kPlaceShift) - 1);
@@ -281,7 +301,9 @@ class CompiledPlans final : public GroupPlans {
 
   const GroupPlanSpec spec_;
   std::vector<StreamCandidate> candidates_;
-  std::vector<std::unique_ptr<SchedulePlans>> schedules_;  ///< as candidates_
+  /// As candidates_ and, last, that for members which copy from each other.
+  std::vector<std::unique_ptr<SchedulePlans>> schedules_;
+  std::vector<bool> is_direct_;  ///< as schedules_
   std::vector<TcpConnection> connections_;
 };
 

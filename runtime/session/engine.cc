@@ -31,6 +31,7 @@
 #include <cerrno>
 #include <exception>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "ir/count.h"
@@ -111,10 +112,14 @@ struct Engine::Group {
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
   std::optional<std::string> place;     ///< for the mover, until it has its connections
   bool is_connected = false;            ///< the mover has them
-  std::deque<uint64_t> announced;       ///< not at the root: bytes of messages that are to come
-  std::deque<Message> with_mover;       ///< the mover has them
-  bool waits_for_buffer = false;        ///< of its pool, or until `incoming` has memory
-  std::deque<Message> syncing;          ///< received, and not on the disk yet
+  bool is_memory = false;               ///< blocks to and from all peers go over memory
+  bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand
+  uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
+  std::set<uint64_t> sent_to_all;  ///< those beyond that which its sends say all members have
+  std::deque<uint64_t> announced;  ///< not at the root: bytes of messages that are to come
+  std::deque<Message> with_mover;  ///< the mover has them
+  bool waits_for_buffer = false;   ///< of its pool, or until `incoming` has memory
+  std::deque<Message> syncing;     ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
 
   bool is_root() const { return options.self == options.root; }
@@ -376,8 +381,7 @@ void Engine::Hear(KeeperEvent event) {
       group->announced.push_back(event.number);
       return Advance(*group);
     case KeeperEvent::Kind::kDelivered:
-      if (group->callbacks.delivered) group->callbacks.delivered(event.number);
-      return;
+      return Delivered(*group, event.number);
     case KeeperEvent::Kind::kPassed:
       return Pass(*group, event.gate, event.number);
     case KeeperEvent::Kind::kLast:
@@ -417,6 +421,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
       ++(socket.local.can_read ? group->paths.memory : group->paths.network);
       if (socket.local.is_forbidden) ++group->paths.forbidden;
     }
+    group->is_memory = group->paths.network == 0;
   }
   auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1);
   if (!endpoint.ok()) return endpoint.status();
@@ -536,9 +541,10 @@ bool Engine::Step(Group& group) {
       const Group::Outgoing outgoing = group.queue.front();
       group.queue.pop_front();
       group.memory = const_cast<std::byte*>(outgoing.data);
-      const MessageStart message = {.number = static_cast<uint32_t>(group.message),
-                                    .bytes = outgoing.bytes,
-                                    .variant = group.plans->Choose(outgoing.bytes, group.rate)};
+      const MessageStart message = {
+          .number = static_cast<uint32_t>(group.message),
+          .bytes = outgoing.bytes,
+          .variant = group.plans->Choose(outgoing.bytes, group.rate, group.is_memory)};
       return Begin(group, message, {.source = {outgoing.data, outgoing.bytes}});
     }
   }
@@ -656,6 +662,7 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
   group.executor->Arm();
   group.executor->Start();
   group.state = Group::State::kRunning;
+  group.is_direct = group.plans->IsDirect(message.variant);
   group.began = Clock::now();
   CountRunning(1);
   ++progress_;
@@ -667,7 +674,26 @@ void Engine::Finish(Group& group) {
   group.state = Group::State::kIdle;
   CountRunning(-1);
   if (group.is_root()) NoteRate(group);
-  Received(group, {group.message++, std::exchange(group.memory, nullptr), group.bytes});
+  const uint64_t number = group.message++;
+  Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});
+  if (!group.is_root() || !TellsBySends(group) || group.state != Group::State::kIdle) return;
+  if (group.options.notify_delivered) Delivered(group, number);
+}
+
+/// Whether the sends of the message at hand tell the root that all have it.
+bool Engine::TellsBySends(const Group& group) {
+  return group.is_direct && group.mover == nullptr && !group.options.sync;
+}
+
+/// At the root: all members have `number`. Messages are told of in their order, and once.
+void Engine::Delivered(Group& group, uint64_t number) {
+  if (number < group.delivered) return;
+  group.sent_to_all.insert(number);
+  while (group.sent_to_all.erase(group.delivered) != 0) {
+    const uint64_t next = group.delivered++;
+    if (group.callbacks.delivered) group.callbacks.delivered(next);
+    if (group.state == Group::State::kBroken || group.state == Group::State::kGone) return;
+  }
 }
 
 /// What the next messages may expect: the best of late, since one that waited says little.
@@ -694,7 +720,8 @@ void Engine::Received(Group& group, const Message& message) {
 }
 
 void Engine::Complete(Group& group, const Message& message) {
-  if (group.options.notify_delivered) keeper_->Have(group.serial, message.number);
+  if (group.options.notify_delivered && !TellsBySends(group))
+    keeper_->Have(group.serial, message.number);
   if (group.callbacks.complete)
     group.callbacks.complete(message.number, message.memory, message.bytes);
 }

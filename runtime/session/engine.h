@@ -105,6 +105,8 @@ class Engine {
   void Finish(Group& group);
   void Received(Group& group, const Message& message);
   void Complete(Group& group, const Message& message);
+  static bool TellsBySends(const Group& group);
+  void Delivered(Group& group, uint64_t number);
   void TakeSynced(Group& group);
   void ReturnBuffers(Group& group);
   void CloseIfDone(Group& group);

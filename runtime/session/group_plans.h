@@ -31,8 +31,11 @@ class GroupPlans {
   /// thread. Errors (kUsage): which sizes there are plans for.
   virtual Status CheckSize(uint64_t /*bytes*/) const { return {}; }
   /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what messages
-  /// had so far; 0: not known.
-  virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/) { return 0; }
+  /// had so far; 0: not known. `is_memory`: all members are on one machine and copy from each other.
+  virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, bool /*is_memory*/) { return 0; }
+  /// Whether all members have all blocks from the root, by this plan; then it knows from its sends
+  /// that they have the message.
+  virtual bool IsDirect(uint16_t /*variant*/) const { return false; }
   /// Verified, for `bytes` bytes, as the root has chosen it; valid until the next For(). Errors
   /// (kRejected): no plan for this size, no such variant.
   virtual Result<Playable> For(uint64_t bytes, uint16_t variant) = 0;
