@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What an engine knows of a group, and what it is told to do; for its own files alone.
+#ifndef PREPOST_RUNTIME_SESSION_ENGINE_GROUP_H_
+#define PREPOST_RUNTIME_SESSION_ENGINE_GROUP_H_
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <memory_resource>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "runtime/executor.h"
+#include "runtime/session/engine.h"
+
+namespace prepost {
+
+struct Engine::Command {
+  enum class Kind : uint8_t { kCreate, kSend, kBarrier, kDestroy };
+  Kind kind = Kind::kCreate;
+  std::shared_ptr<Group> group;
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+  std::function<void()> passed = {};
+};
+
+struct Engine::Group {
+  enum class State : uint8_t { kConnecting, kIdle, kRunning, kBroken, kGone };
+  struct Outgoing {
+    const std::byte* data = nullptr;
+    uint64_t bytes = 0;
+  };
+
+  EngineGroupOptions options;
+  GroupSerial serial = 0;
+  std::unique_ptr<GroupPlans> plans;
+  GroupCallbacks callbacks;
+  PlanHash terms = {};
+  std::chrono::steady_clock::time_point created = std::chrono::steady_clock::now();
+
+  // Under the engine's mutex.
+  uint64_t sent = 0;  ///< messages that the root has queued
+  bool is_destroyed = false;
+  Status failure;  ///< from when it has failed until `failed` has been called
+  PeerPaths paths;
+
+  // The turning thread's own.
+  State state = State::kConnecting;
+  bool is_busy = false;          ///< there is more to do, without anything from outside
+  bool is_closing = false;       ///< this member has called Destroy()
+  bool is_done = false;          ///< and the keeper knows that it has all messages
+  std::optional<uint64_t> last;  ///< how many messages there are in all
+  std::deque<Outgoing> queue;    ///< at the root
+  std::deque<std::function<void()>> barriers;  ///< not passed yet
+  uint64_t arrived = 0;
+  uint64_t message = 0;  ///< the one at hand, or the next
+  void* memory = nullptr;
+  uint64_t bytes = 0;
+  std::chrono::steady_clock::time_point began;  ///< the message at hand
+  double rate = 0;           ///< at the root, of messages so far, bytes/s; 0: not known
+  uint64_t rated_bytes = 0;  ///< the largest of these
+  std::unique_ptr<MessageEndpoint> endpoint;
+  std::pmr::unsynchronized_pool_resource pool;
+  std::optional<CpuExecutor> executor;
+  std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
+  std::optional<std::string> place;     ///< for the mover, until it has its connections
+  bool is_connected = false;            ///< the mover has them
+  bool is_memory = false;               ///< blocks to and from all peers go over memory
+  bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand
+  uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
+  std::set<uint64_t> sent_to_all;  ///< those beyond that which its sends say all members have
+  std::deque<uint64_t> announced;  ///< not at the root: bytes of messages that are to come
+  std::deque<Message> with_mover;  ///< the mover has them
+  bool waits_for_buffer = false;   ///< of its pool, or until `incoming` has memory
+  std::deque<Message> syncing;     ///< received, and not on the disk yet
+  std::unique_ptr<FileSync> sync;
+
+  bool is_root() const { return options.self == options.root; }
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_SESSION_ENGINE_GROUP_H_

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Messages of an engine's groups, from the first step to the callbacks.
+//
+// Idle, the root begins the next message of its queue; the others begin what a peer has begun
+// (MessageEndpoint::announced()), so that the size needs no message of its own: it comes with the
+// first block. Nobody waits for the other members between two messages.
+//
+// Where a mover moves the messages (message_mover.h), a group is idle throughout, and up to two
+// messages are with the mover, the second of which is armed while the first is moving:
+//
+//     root                        everybody
+//     Send(), kNext  -->  memory found  -->  all: arm  -->  all: start  -->  all: complete
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "ir/count.h"
+#include "runtime/session/engine.h"
+#include "runtime/session/engine_group.h"
+#include "runtime/session/memory_pool.h"
+
+namespace prepost {
+namespace {
+
+using std::chrono::milliseconds;
+
+/// Smaller messages say nothing of the rate, nor do those that are much smaller than others.
+constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
+/// Messages that wait for a disk; the next one waits in the network.
+constexpr size_t kSyncsMax = 2;
+/// Messages that a mover has: one moves, one is armed.
+constexpr size_t kWithMoverMax = 2;
+
+}  // namespace
+
+/// As far as it gets without waiting.
+void Engine::Advance(Group& group) {
+  // A visit of one group may take so many steps, so that none keeps the others waiting.
+  constexpr int kStepsMax = 64;
+  int steps = 0;
+  while (steps < kStepsMax && Step(group)) ++steps;
+  group.is_busy =
+      steps == kStepsMax || (group.endpoint != nullptr && !group.endpoint->PrepareToWait());
+}
+
+/// Whether there may be more to do.
+bool Engine::Step(Group& group) {
+  if (group.state == Group::State::kRunning) {
+    const uint64_t before = group.executor->progress();
+    const Status status = group.executor->Poll(milliseconds(0));
+    if (!status.ok()) {
+      Break(group, status, group.endpoint->lost_peer());
+      return false;
+    }
+    const bool has_moved = group.executor->progress() != before;
+    if (has_moved) ++progress_;
+    if (!group.executor->done()) return has_moved;
+    Finish(group);
+    return true;
+  }
+  if (group.state != Group::State::kIdle) return false;
+  if (group.mover != nullptr) return StepMover(group);
+  if (group.is_root()) {
+    if (group.queue.empty()) {
+      CloseIfDone(group);
+    } else {
+      const Group::Outgoing outgoing = group.queue.front();
+      group.queue.pop_front();
+      group.memory = const_cast<std::byte*>(outgoing.data);
+      const MessageStart message = {
+          .number = static_cast<uint32_t>(group.message),
+          .bytes = outgoing.bytes,
+          .variant = group.plans->Choose(outgoing.bytes, group.rate, group.is_memory)};
+      return Begin(group, message, {.source = {outgoing.data, outgoing.bytes}});
+    }
+  }
+  const Result<PollOutcome> outcome = group.endpoint->Poll({}, milliseconds(0));
+  if (!outcome.ok()) {
+    Break(group, outcome.status(), group.endpoint->lost_peer());
+    return false;
+  }
+  if (group.is_root()) return false;
+  const std::optional<MessageStart> start = group.endpoint->announced();
+  if (!start || start->number != static_cast<uint32_t>(group.message)) {
+    CloseIfDone(group);
+    return false;
+  }
+  if (group.syncing.size() == kSyncsMax || !FindMemory(group, start->bytes)) return false;
+  const std::span<std::byte> memory(static_cast<std::byte*>(group.memory), start->bytes);
+  return Begin(group, *start, {.source = memory, .target = memory});
+}
+
+/// Gives the mover one more message.
+bool Engine::StepMover(Group& group) {
+  const bool is_next = group.is_root() ? !group.queue.empty() : !group.announced.empty();
+  if (!is_next) CloseIfDone(group);
+  const bool is_full = group.with_mover.size() == kWithMoverMax ||
+                       group.with_mover.size() + group.syncing.size() > kSyncsMax;
+  if (!is_next || is_full) return false;
+  Message message = {.number = group.message};
+  NodeMemory memory;
+  if (group.is_root()) {
+    const Group::Outgoing outgoing = group.queue.front();
+    group.queue.pop_front();
+    message.memory = const_cast<std::byte*>(outgoing.data);
+    message.bytes = outgoing.bytes;
+    memory.source = {outgoing.data, outgoing.bytes};
+    keeper_->Announce(group.serial, message.bytes);
+  } else {
+    message.bytes = group.announced.front();
+    if (!FindMemory(group, message.bytes)) return false;
+    group.announced.pop_front();
+    message.memory = std::exchange(group.memory, nullptr);
+    memory.target = {static_cast<std::byte*>(message.memory), message.bytes};
+    memory.source = memory.target;
+  }
+  ++group.message;
+  ++progress_;
+  group.with_mover.push_back(message);
+  group.mover->Begin(memory, message.bytes);
+  keeper_->Arrive(group.serial, Gate::kMemory, message.number);
+  return true;
+}
+
+/// For the next message. False: it has to wait, or the group has ended.
+bool Engine::FindMemory(Group& group, uint64_t bytes) {
+  const uint32_t self = group.options.members[group.options.self.index()];
+  group.waits_for_buffer = false;
+  if (group.callbacks.pool != nullptr && bytes > 0) {
+    MemoryPool::Impl& pool = *group.callbacks.pool->impl_;
+    if (bytes > pool.buffer_bytes()) {
+      Break(group,
+            Rejected(fmt::format("member {} cannot take message {} of {}: the buffers of its pool "
+                                 "have {}",
+                                 self, group.message, Count(bytes, "byte"),
+                                 Count(pool.buffer_bytes(), "byte"))),
+            std::nullopt);
+      return false;
+    }
+    group.memory = pool.Take(&group, [this] { Resume(); });
+    group.waits_for_buffer = group.memory == nullptr;
+    return !group.waits_for_buffer;
+  }
+  std::string thrown;
+  try {
+    group.memory =
+        group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
+  } catch (const std::exception& error) {  // most likely for want of memory
+    thrown = error.what();
+  } catch (...) {
+    thrown = "of a type that is not derived from std::exception";
+  }
+  if (group.state != Group::State::kIdle) return false;  // the callback has ended it
+  if (!thrown.empty()) {
+    group.memory = nullptr;
+    Break(group,
+          Rejected(fmt::format("member {} has no memory for message {} of {}: its callback "
+                               "`incoming` threw an exception: {}",
+                               self, group.message, Count(bytes, "byte"), thrown)),
+          std::nullopt);
+    return false;
+  }
+  if (group.memory == kNotYet) {
+    group.memory = nullptr;
+    group.waits_for_buffer = true;
+    return false;
+  }
+  if (group.memory != nullptr || bytes == 0) return true;
+  Break(group,
+        Rejected(fmt::format("member {} has no memory for message {} of {}", self, group.message,
+                             Count(bytes, "byte"))),
+        std::nullopt);
+  return false;
+}
+
+/// False after an error.
+bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory) {
+  group.bytes = message.bytes;
+  const Result<Playable> plan = group.plans->For(message.bytes, message.variant);
+  Status status = plan.status();
+  if (status.ok()) status = group.endpoint->Begin(*plan, message, memory.source);
+  if (!status.ok()) {
+    Break(group, status, std::nullopt);
+    return false;
+  }
+  group.executor.emplace(*plan, group.options.self, *group.endpoint, OpObserver(), group.pool);
+  group.executor->Prepare(memory);
+  group.executor->Arm();
+  group.executor->Start();
+  group.state = Group::State::kRunning;
+  group.is_direct = group.plans->IsDirect(message.variant);
+  group.began = std::chrono::steady_clock::now();
+  CountRunning(1);
+  ++progress_;
+  return true;
+}
+
+void Engine::Finish(Group& group) {
+  group.executor.reset();
+  group.state = Group::State::kIdle;
+  CountRunning(-1);
+  if (group.is_root()) NoteRate(group);
+  const uint64_t number = group.message++;
+  Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});
+  if (!group.is_root() || !TellsBySends(group) || group.state != Group::State::kIdle) return;
+  if (group.options.notify_delivered) Delivered(group, number);
+}
+
+/// Whether the sends of the message at hand tell the root that all have it.
+bool Engine::TellsBySends(const Group& group) {
+  return group.is_direct && group.mover == nullptr && !group.options.sync;
+}
+
+/// At the root: all members have `number`. Messages are told of in their order, and once.
+void Engine::Delivered(Group& group, uint64_t number) {
+  if (number < group.delivered) return;
+  group.sent_to_all.insert(number);
+  while (group.sent_to_all.erase(group.delivered) != 0) {
+    const uint64_t next = group.delivered++;
+    if (group.callbacks.delivered) group.callbacks.delivered(next);
+    if (group.state == Group::State::kBroken || group.state == Group::State::kGone) return;
+  }
+}
+
+/// What the next messages may expect: the best of late, since one that waited says little.
+void Engine::NoteRate(Group& group) {
+  if (group.bytes < std::max(kRatedBytesMin, group.rated_bytes / 4)) return;
+  group.rated_bytes = std::max(group.rated_bytes, group.bytes);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - group.began).count();
+  const double rate = static_cast<double>(group.bytes) / std::max(seconds, 1e-9);
+  group.rate = std::max(rate, 0.7 * group.rate + 0.3 * rate);
+}
+
+void Engine::Received(Group& group, const Message& message) {
+  if (!group.options.sync || group.is_root()) return Complete(group, message);
+  if (group.sync == nullptr) {
+    Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] {
+      has_work_.store(true);
+      wake_.Signal();
+    });
+    if (!sync.ok()) return Break(group, sync.status(), std::nullopt);
+    group.sync = *std::move(sync);
+  }
+  group.syncing.push_back(message);
+  group.sync->Add({static_cast<const std::byte*>(message.memory), message.bytes});
+}
+
+void Engine::Complete(Group& group, const Message& message) {
+  if (group.options.notify_delivered && !TellsBySends(group))
+    keeper_->Have(group.serial, message.number);
+  if (group.callbacks.complete)
+    group.callbacks.complete(message.number, message.memory, message.bytes);
+}
+
+void Engine::TakeSynced(Group& group) {
+  for (const Status& status : group.sync->TakeResults()) {
+    if (group.state == Group::State::kBroken) return;
+    const Message message = group.syncing.front();
+    group.syncing.pop_front();
+    ++progress_;
+    if (!status.ok()) {
+      return Break(
+          group,
+          Status(status.code(),
+                 fmt::format("member {} has message {} of {}, but {}",
+                             group.options.members[group.options.self.index()], message.number,
+                             Count(message.bytes, "byte"), status.message())),
+          std::nullopt);
+    }
+    Complete(group, message);
+  }
+  Advance(group);
+}
+
+}  // namespace prepost
