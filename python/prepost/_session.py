@@ -3,6 +3,7 @@
 import contextlib
 import math
 import os
+import re
 import sys
 import tempfile
 import weakref
@@ -59,12 +60,23 @@ def _tensor_bytes(tensor: Any, torch: Any) -> Any:
     return tensor.detach().reshape(-1).view(torch.uint8).numpy()
 
 
+def _check_view(view: memoryview) -> None:
+    """Refuses memory whose bytes are not the values, and what is not in one piece."""
+    if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
+        raise TypeError("the memory holds references to objects of Python, which mean nothing to another process")
+    if not view.c_contiguous:
+        raise BufferError("the memory is not contiguous, in the order of C")
+
+
 def _buffer(memory: Any) -> Any:
     """`memory`, or what it has the buffer protocol through, as tensors of PyTorch on the CPU do."""
-    if isinstance(memory, (bytes, bytearray, memoryview)):
+    if isinstance(memory, (bytes, bytearray)):
         return memory
     try:
-        memoryview(memory).release()
+        with memoryview(memory) as view:
+            _check_view(view)
+    except ValueError as error:  # NumPy's, for types such as datetime64
+        raise TypeError(f"the memory cannot be sent or filled: {error}; an array's view() as integers can") from None
     except TypeError:
         torch = sys.modules.get("torch")  # which whoever has a tensor has imported
         if torch is not None and isinstance(memory, torch.Tensor):
@@ -270,6 +282,7 @@ class Group:
         self._native = native
         self._session = session  # which stays open as long as the group is used
         self._is_root = is_root
+        self._is_left = False
 
     def broadcast(self, buffer: Any = None, timeout: Optional[float] = None) -> Any:
         """Sends `buffer` at the root and receives it elsewhere; returns the message.
@@ -336,15 +349,17 @@ class Group:
 
     def start_destroy(self) -> None:
         """As destroy(), but does not wait: `closed` says when it is done."""
-        self._native.destroy()
+        if not self._is_left:
+            self._native.destroy()
+        self._is_left = True
 
     def destroy(self, timeout: Optional[float] = None) -> None:
         """Waits until all members have called it and every message is at every member.
 
         Messages that came and were not received yet stay, for receive(). More than there is room for, in a pool or `backlog_bytes`, are
-        to be received first.
+        to be received first. After a Timeout it may be called again.
         """
-        self._native.destroy()
+        self.start_destroy()
         self._native.wait_closed(timeout)
 
     @property

@@ -85,7 +85,7 @@ std::string HelloSide::Why() const {
     case Refusal::kWrongNode:
       return "it is another node";
     case Refusal::kOtherPlan:
-      return "it has another plan";
+      return "it has another plan or other options";
     case Refusal::kDuplicate:
       return "this node is there already";
     case Refusal::kUnexpected:

@@ -176,6 +176,35 @@ class Buffers(unittest.TestCase):
                 with self.assertRaisesRegex(error, text):
                     groups[1].receive(wrong, 0)
 
+    # Catches pointers that are sent for values, at both ends, and NumPy's words for what is wrong.
+    def test_memory_that_is_no_values(self):
+        with Members(2) as members:
+            groups = members.groups()
+            for error, text, wrong in ((TypeError, "references to objects", numpy.array([[1], "a"], dtype=object)),
+                                       (TypeError, "references to objects", numpy.zeros(2, dtype=[("Of", "i4"), ("b", "O")])),
+                                       (TypeError, "cannot include dtype 'M'", numpy.zeros(3, dtype="datetime64[s]")),
+                                       (BufferError, "in the order of C", numpy.asfortranarray(numpy.ones((2, 3))))):
+                with self.subTest(text=text):
+                    with self.assertRaisesRegex(error, text):
+                        groups[0].send(wrong)
+                    with self.assertRaisesRegex(error, text):
+                        groups[1].receive(wrong, 0)
+            named = numpy.ones(2, dtype=[("Of", "i4")])
+            into = numpy.zeros(2, dtype=[("Of", "i4")])
+            members.run(lambda i, group: group.broadcast(named if i == 0 else into, TIMEOUT), groups)
+            self.assertEqual(into.tolist(), named.tolist())
+
+    # Catches waits that cannot be repeated, and an end of `with` that fails after start_destroy().
+    def test_destroy_again(self):
+        with Members(2) as members:
+            groups = members.groups()
+            with self.assertRaises(prepost.Timeout):
+                groups[0].destroy(0.05)
+            with groups[1] as group:
+                group.start_destroy()
+            groups[0].destroy(TIMEOUT)
+            groups[0].destroy(TIMEOUT)
+
     @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
     def test_tensors_of_pytorch(self):
         import torch

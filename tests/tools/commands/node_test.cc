@@ -480,7 +480,7 @@ TEST_F(NodeTest, WhoIsWrongIsRefusedAndTheGroupGoesOn) {
   with_other_plan[1] = other_plan;
   const std::pair<std::vector<std::string>, const char*> wrong[] = {
       {Arguments(2, {"--secret-file", other_secret}), "refuses node 2: the secrets differ\n"},
-      {with_other_plan, "refuses node 2: it has another plan\n"}};
+      {with_other_plan, "refuses node 2: it has another plan or other options\n"}};
   for (const auto& [arguments, message] : wrong) {
     Command refused(arguments);
     EXPECT_EQ(refused.Wait(), 1);
