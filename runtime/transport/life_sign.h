@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include <array>
-#include <atomic>
 #include <cstddef>
 
 namespace prepost {
@@ -23,8 +22,10 @@ class LifeSign {
   /// `value`: random, never used before.
   explicit LifeSign(const Value& value) : value_(value) {}
   ~LifeSign() {
-    explicit_bzero(value_.data(), value_.size());         // not left out, though it is freed next
-    std::atomic_thread_fence(std::memory_order_seq_cst);  // before whatever the caller writes
+    explicit_bzero(value_.data(), value_.size());  // not left out, though it is freed next
+    // Before whatever the caller writes. Not std::atomic_thread_fence(), with which GCC does not
+    // compile for the thread sanitizer.
+    __sync_synchronize();
   }
   LifeSign(const LifeSign&) = delete;
   LifeSign& operator=(const LifeSign&) = delete;

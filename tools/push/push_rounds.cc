@@ -27,10 +27,11 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kAnswerSlack{3000};    ///< for a host to say how far it is
-constexpr milliseconds kOwnFindingMax{1000};  ///< for this member's session to see a failure
-constexpr milliseconds kSilentWaitMax{1000};  ///< for the source, then it says what it waits for
-constexpr int kTriesMax = 3;                  ///< of a group that fails although nobody is out
+constexpr milliseconds kAnswerSlack{3000};     ///< for a host to say how far it is
+constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that the cause names
+constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
+constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
+constexpr int kTriesMax = 3;                   ///< of a group that fails although nobody is out
 
 }  // namespace
 
@@ -286,11 +287,20 @@ Status PushRounds::WhoIsLeft(Status* cause) {
     if (member->is_in()) member->agent.channel().Send({{"leave", number_}});
   }
   const bool keep_going = receivers_.set_keep_going(true);  // all are to answer
+  const Clock::time_point named_due = Clock::now() + kNamedAnswerMax;
+  const auto is_named = [&](const PushReceiver& receiver) { return where == receiver.member; };
   const Status status = receivers_.Until(
-      [](const PushReceiver& receiver) { return !receiver.is_member() || receiver.has_left; },
+      [&](const PushReceiver& receiver) {
+        return !receiver.is_member() || receiver.has_left ||
+               (is_named(receiver) && Clock::now() > named_due);
+      },
       options_.failure_max + kAnswerSlack, "it does not answer any more");
   receivers_.set_keep_going(keep_going);
   if (status.code() == StatusCode::kInterrupted) return status;
+  for (PushReceiver* const member : members) {
+    if (is_named(*member) && member->is_in() && !member->has_left)
+      PushReceivers::Drop(*member, receivers_.NameHosts(cause->message()));
+  }
   if (std::ranges::none_of(members, is_out)) {
     // All of them talk, so it is the network of one of them.
     for (PushReceiver* const member : members) {
