@@ -6,11 +6,14 @@
 // a few faults of each kind, or a thousand with PREPOST_TEST_LONG, which is to run alone: then the time
 // is the documented one.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,15 +27,19 @@
 #include <iostream>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <sstream>
+#include <system_error>
 #include <thread>
 
 #include "library/hooked_session.h"
 #include "prepost/prepost.h"
+#include "runtime/mapping.h"
 #include "tests/support/loopback.h"
 #include "tests/support/machines.h"
 #include "tests/support/random.h"
 #include "tests/support/tcp_disturbance.h"
+#include "tests/support/temp_folder.h"
 
 namespace prepost::faults_test {
 namespace {
@@ -55,14 +62,16 @@ enum class Fault : uint8_t {
   kCloseSocket,
   kLeave,
   kNoMemory,
+  kFullDisk,  ///< the victim's files are on a disk that becomes full
   kStranger,
   kCut,        ///< a connection breaks in the middle of whatever it carries
   kUnplug,     ///< the victim's link goes down, without a word to anybody
   kCutPair,    ///< the link of the victim and another member does; neither is the root
   kWrongPlan,  ///< the victim's group has other options
 };
-constexpr const char* kNames[] = {"kill",     "stop", "close_socket", "leave",    "no_memory",
-                                  "stranger", "cut",  "unplug",       "cut_pair", "wrong_plan"};
+constexpr const char* kNames[] = {"kill",      "stop",      "close_socket", "leave",
+                                  "no_memory", "full_disk", "stranger",     "cut",
+                                  "unplug",    "cut_pair",  "wrong_plan"};
 
 struct Scene {
   Fault fault = Fault::kKill;
@@ -109,6 +118,43 @@ std::byte ByteOf(uint64_t seed, uint64_t message, uint64_t i) {
   return static_cast<std::byte>((i + seed * 31 + message * 131) * 0x9e3779b97f4a7c15u >> 56);
 }
 
+/// A file on a disk of this process's own that holds so many bytes. Needs root.
+class SmallDisk {
+ public:
+  explicit SmallDisk(uint64_t bytes) {
+    const std::string size = fmt::format("size={}", bytes);
+    const bool is_there = unshare(CLONE_NEWNS) == 0 &&
+                          mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+                          mount("none", folder_.path().c_str(), "tmpfs", 0, size.c_str()) == 0;
+    if (is_there) file_ = open((folder_ / "messages").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  }
+
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  ~SmallDisk() {
+    if (file_ >= 0) close(file_);
+    umount2(folder_.path().c_str(), MNT_DETACH);
+  }
+
+  /// The next message's; throws as a program does that finds the disk full.
+  std::byte* Append(uint64_t bytes) {
+    const int error = file_ < 0 ? EBADF
+                                : posix_fallocate(file_, static_cast<off_t>(used_),
+                                                  static_cast<off_t>(std::max<uint64_t>(bytes, 1)));
+    if (error != 0) throw std::system_error(error, std::generic_category(), "message");
+    mappings_.push_back(*Mapping::OfFile(file_, used_ + bytes, Mapping::Access::kReadWrite));
+    std::byte* const place = mappings_.back().bytes().data() + used_;
+    used_ += bytes;
+    return place;
+  }
+
+ private:
+  const test::TempFolder folder_;
+  int file_ = -1;
+  uint64_t used_ = 0;
+  std::vector<Mapping> mappings_;
+};
+
 /// One member, as a process. Writes what happens to `out`, a line each.
 class Member {
  public:
@@ -131,6 +177,8 @@ class Member {
     auto session = HookedSession::Open(options, is_disturbed ? &disturbance : nullptr);
     if (!session.ok()) return Say("broken " + session.status().ToString());
     session_ = *std::move(session);
+    if (scene_.fault == Fault::kFullDisk && self_ == scene_.victim)
+      disk_.emplace(10000 * static_cast<uint64_t>(scene_.delay.count()));
     std::vector<uint32_t> all;
     for (uint32_t i = 0; i < scene_.members; ++i) all.push_back(i);
     const std::vector<uint32_t> survivors = scene_.Survivors();
@@ -178,6 +226,7 @@ class Member {
     uint64_t delivered = 0;
     bool opened = false, failed = false, closed = false;
     std::vector<std::byte> memory = std::vector<std::byte>(kBytesMax);
+    const std::byte* place = memory.data();  ///< of the message that comes
     uint64_t seed = 0;
   };
 
@@ -204,10 +253,21 @@ class Member {
     GroupCallbacks callbacks;
     callbacks.incoming = [this, state, group](uint64_t message, uint64_t bytes) -> void* {
       if (bytes != SizeOf(state->seed, message)) Say(fmt::format("wrong size of {}", message));
+      const bool is_first = state->seed == scene_.seed + 17;
+      if (disk_.has_value() && is_first) {
+        try {
+          std::byte* const place = disk_->Append(bytes);
+          state->place = place;
+          return place;
+        } catch (const std::system_error&) {
+          SayStruck();
+          throw;
+        }
+      }
       const bool refuses = scene_.fault == Fault::kNoMemory && self_ == scene_.victim &&
                            group == 1 &&
                            message >= static_cast<uint64_t>(scene_.delay.count()) / 10;
-      if (!refuses || state->seed != scene_.seed + 17) return state->memory.data();
+      if (!refuses || !is_first) return state->memory.data();
       SayStruck();
       return nullptr;
     };
@@ -269,7 +329,7 @@ class Member {
 
   void Check(const State& state, uint64_t message, uint64_t bytes) {
     for (uint64_t i = 0; i < bytes; ++i) {
-      if (state.memory[i] == ByteOf(state.seed, message, i)) continue;
+      if (state.place[i] == ByteOf(state.seed, message, i)) continue;
       return Say(fmt::format("wrong byte {} of message {}", i, message));
     }
   }
@@ -284,6 +344,7 @@ class Member {
   const Scene scene_;
   const uint32_t self_;
   const int out_;
+  std::optional<SmallDisk> disk_;
   std::unique_ptr<Session> session_;
   std::mutex mutex_, out_mutex_;
   std::condition_variable changed_;
@@ -452,6 +513,7 @@ void Play(const Scene& scene) {
       break;
     case Fault::kLeave:
     case Fault::kNoMemory:
+    case Fault::kFullDisk:
     case Fault::kCut:
     case Fault::kWrongPlan:
       break;
@@ -504,9 +566,12 @@ void Play(const Scene& scene) {
       EXPECT_LT(std::chrono::duration_cast<milliseconds>(after).count(), scene.HeardMax().count());
       const bool is_victims = scene.fault == Fault::kKill || scene.fault == Fault::kStop ||
                               scene.fault == Fault::kUnplug || scene.fault == Fault::kLeave ||
-                              scene.fault == Fault::kNoMemory;
+                              scene.fault == Fault::kNoMemory || scene.fault == Fault::kFullDisk;
       if (is_victims) {
         EXPECT_THAT(line, testing::HasSubstr(fmt::format("member {}", scene.victim)));
+      }
+      if (scene.fault == Fault::kFullDisk) {
+        EXPECT_THAT(line, testing::HasSubstr("No space left on device"));
       }
     }
     EXPECT_EQ(failures, scene.fault == Fault::kStranger ? 0u : 1u);
@@ -514,6 +579,8 @@ void Play(const Scene& scene) {
 }
 
 bool NeedsMachines(Fault fault) { return fault == Fault::kUnplug || fault == Fault::kCutPair; }
+/// A machine of its own, or a disk of its own.
+bool NeedsRoot(Fault fault) { return NeedsMachines(fault) || fault == Fault::kFullDisk; }
 
 /// Of a pair neither of which is the root: neighbours in the chain, which begins at the root.
 void ChoosePair(Scene& scene) {
@@ -526,7 +593,7 @@ void PlayAtRandomMoments(bool is_forming, const std::vector<Fault>& kinds, uint3
   const uint64_t seed = test::TestSeed();
   std::cout << "seed " << seed << ", " << faults << " faults" << std::endl;
   std::unique_ptr<Machines> machines = Machines::Make(kMembersMax);
-  if (machines == nullptr) std::cout << "no link is cut: needs root and ip\n";
+  if (machines == nullptr) std::cout << "no link is cut and no disk is full: needs root and ip\n";
   for (uint32_t i = 0; i < faults && !testing::Test::HasFailure(); ++i) {
     test::Random random(seed * 7919 + i);
     Scene scene;
@@ -536,11 +603,12 @@ void PlayAtRandomMoments(bool is_forming, const std::vector<Fault>& kinds, uint3
     scene.root = static_cast<uint32_t>(random.Below(scene.members));
     scene.victim = static_cast<uint32_t>(random.Below(scene.members));
     // The root needs no memory.
-    if (scene.fault == Fault::kNoMemory && scene.victim == scene.root)
+    const bool is_receivers = scene.fault == Fault::kNoMemory || scene.fault == Fault::kFullDisk;
+    if (is_receivers && scene.victim == scene.root)
       scene.victim = (scene.victim + 1) % scene.members;
     if (scene.fault == Fault::kCutPair) ChoosePair(scene);
+    if (NeedsRoot(scene.fault) && machines == nullptr) continue;
     if (NeedsMachines(scene.fault)) {
-      if (machines == nullptr) continue;
       scene.machines = machines.get();
     }
     for (uint32_t member = 0; member < scene.members; ++member) {
@@ -564,13 +632,13 @@ uint32_t FaultsToPlay(uint32_t few, uint32_t many) {
 TEST(FaultsTest, AtRandomMoments) {
   std::vector<Fault> kinds;
   for (size_t i = 0; i < std::size(kNames); ++i) kinds.push_back(static_cast<Fault>(i));
-  PlayAtRandomMoments(/*is_forming=*/false, kinds, FaultsToPlay(10, 1000));
+  PlayAtRandomMoments(/*is_forming=*/false, kinds, FaultsToPlay(11, 1000));
 }
 
 TEST(FaultsTest, WhileGroupsForm) {
   PlayAtRandomMoments(/*is_forming=*/true,
                       {Fault::kKill, Fault::kStop, Fault::kUnplug, Fault::kCutPair},
-                      FaultsToPlay(2, 200));
+                      FaultsToPlay(1, 200));
 }
 
 }  // namespace

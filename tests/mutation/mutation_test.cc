@@ -22,6 +22,7 @@
 #include "tests/support/checker.h"
 #include "tests/support/interpreter.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
 
 namespace prepost::test::mutation_test {
 namespace {
@@ -69,11 +70,14 @@ bool ExpectRightVerdict(const Plan& mutant, Depths depths, Random& random) {
   return false;
 }
 
-/// Small specs of every schedule, ready mode and send window, a few sizes each.
+/// Small specs of every schedule, ready mode and send window, a few sizes each; half of them, unless
+/// the run is a long one.
 std::vector<Spec> BaseSpecs(Random& random) {
   std::vector<Spec> specs;
+  Sample sample(IsLongRun() ? 1 : 2);
   for (const Spec& smallest : AllSmallSpecs({.nodes_max = 1, .blocks_max = 1})) {
     for (uint32_t nodes = 3; nodes <= 8; ++nodes) {
+      if (!sample.Takes()) continue;
       Spec spec = smallest;
       spec.nodes = nodes;
       spec.topology.reset();

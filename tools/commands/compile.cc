@@ -166,7 +166,8 @@ void AddCompile(CLI::App& app, Action* action) {
       "1MiB --show-order\n"
       "  prepost compile --nodes 100 --message image.raw --algorithm auto --block-bytes auto -o "
       "plan.json\n"
-      "  prepost compile --nodes 200 --message-bytes 200MiB --encoding shards -o shards/\n"
+      "  prepost compile --nodes 200 --message-bytes 200MiB --algorithm chain --encoding shards -o "
+      "shards/\n"
       "  prepost compile --rounds examples/rounds/ring-4.txt --message image.raw -o plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");

@@ -121,7 +121,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate plan.json --profile fractus\n"
       "  prepost simulate plan.json --profile fractus --delay node=3,at=200us,for=100us\n"
       "  prepost simulate plan.json --profile apt --executor cpu --wait interrupt --per-node\n"
-      "  prepost simulate --nodes 64 --message-bytes 64MiB --profile sierra "
+      "  prepost simulate --nodes 64 --message-bytes 64MiB --algorithm chain --profile sierra "
       "--set host.interrupt=5us --json\n"
       "  prepost simulate plan.json --profile fractus --slow '0->1=0.5' "
       "--slow random=0.05,factor=0.5 --preempt rate=2000,for=100us\n"
@@ -132,8 +132,8 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate rolled.json --message-bytes 1MiB --profile fractus\n"
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile fractus "
       "--sweep block-bytes=16KiB:16MiB:x4 --plot blocks.svg\n"
-      "  prepost simulate --message-bytes 8MiB --profile fractus --sweep nodes=2:64:x2 "
-      "--sweep wait=polling,interrupt --csv -");
+      "  prepost simulate --message-bytes 8MiB --algorithm chain --profile fractus "
+      "--sweep nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
   flags->AddTo(*command);
   command->callback([flags, command, action] {
     flags->given = CommandLine::Of(*command);

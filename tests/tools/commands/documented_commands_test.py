@@ -2,14 +2,15 @@
 """Runs every command that the README, the docs and the built-in help show: COMMAND SOURCE-FOLDER.
 
 A documented command is a line of a code block, or of a help text's examples, that begins with "prepost ", and the lines that
-continue it, each behind a backslash. They run in order
-in one temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in
+continue it, each behind a backslash. They run in order,
+two pages at a time, each in a temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in
 rolled-3.json, and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. A "prepost push" finds an ssh whose hosts are folders of
 this machine. Commands for a card must be right up to it: they end with 3
 and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out.
 
 Of the commands in SHOWN the page shows the output, too: in the first block behind them, whose lines without "..." are printed."""
+import concurrent.futures
 import contextlib
 import json
 import os
@@ -19,6 +20,7 @@ import shlex
 import subprocess
 import sys
 import tempfile
+import threading
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 SUBCOMMANDS = ["compile", "choose", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
@@ -130,9 +132,12 @@ def main():
 
     devices = json.loads(run("prepost devices --json", "/").stdout)["devices"]
     has_card = any(device["name"].startswith("mlx5_") for device in devices)
-    count = failures = 0
     compared = set()
-    for source, lines in sources.items():
+    network = threading.Lock()  # nodes of two pages would have the same addresses
+
+    def run_page(source, lines):
+        """How many lines ran, and what is wrong with those that failed."""
+        count, failures = 0, []
         with tempfile.TemporaryDirectory() as folder:
             pathlib.Path(folder, "image.raw").write_bytes(os.urandom(3_000_000))
             pathlib.Path(folder, "examples").symlink_to(SOURCE / "examples")
@@ -150,7 +155,8 @@ def main():
                     continue
                 count += 1
                 play = run_without_card if needs_card else run_node if line.startswith("prepost node ") else run_push if " push " in line else run
-                done = play(line, folder)
+                with network if play in (run_node, run_push) else contextlib.nullcontext():
+                    done = play(line, folder)
                 if "prepost diff " in line and done.stderr.endswith(" differ\n"):
                     done.returncode = 0  # 1 is its answer
                 missing = []
@@ -159,10 +165,16 @@ def main():
                     page = (SOURCE / "docs" / source).read_text()
                     missing = [it for it in shown_output(page, line) if it not in done.stdout.splitlines()]
                 if done.returncode != 0 or missing:
-                    failures += 1
-                    print(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}", *missing,
-                          sep="\n  it does not print: ")
-    print(f"{count} documented commands, {failures} failed")
+                    failures.append("\n  it does not print: ".join(
+                        [f"{source}: {line}\n  exit {done.returncode}: {done.stderr}", *missing]))
+        return count, failures
+
+    count, failures = 0, []
+    with concurrent.futures.ThreadPoolExecutor(2) as pages:
+        for of_page, failures_of_page in pages.map(run_page, sources.keys(), sources.values()):
+            count += of_page
+            failures += failures_of_page
+    print(*failures, f"{count} documented commands, {len(failures)} failed", sep="\n")
     assert count > 10
     assert compared == SHOWN, f"no longer documented: {SHOWN - compared}"
     sys.exit(1 if failures else 0)

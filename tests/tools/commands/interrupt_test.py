@@ -34,15 +34,15 @@ MAKING = re.compile(r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir
 
 RUN = ["run", "plan.json", "--input", "image", "--output-dir", "made/copies"]
 COMMANDS = {
-    "compile": ["compile", "--nodes", "60", "--message", "image", "--block-bytes", "10kB", "-o", "made.json"],
+    "compile": ["compile", "--nodes", "16", "--message", "image", "--block-bytes", "10kB", "-o", "made.json"],
     "run on tcp": [*RUN, "--executor", "cpu", "--transport", "tcp"],
     "run on shm": [*RUN, "--executor", "cpu", "--transport", "shm", "--trace", "trace.json"],
     "run on emulated": [*RUN, "--executor", "offload", "--device", "emulated", "--trace", "trace.json"],
     "run on mlx5:emulated": [*RUN, "--executor", "offload", "--device", "mlx5:emulated"],
     "run in parts": [*RUN, "--executor", "offload", "--mode", "managed", "--device-profile", TINY],
     "compare": ["compare", "plan.json", "--repeat", "1"],
-    "compile into shards": ["compile", "--nodes", "300", "--message-bytes", "3MB", "--block-bytes", "100kB", "--encoding", "shards",
-                            "-o", "shards"],
+    "compile into shards": ["compile", "--nodes", "300", "--algorithm", "binomial_pipeline", "--message-bytes", "3MB", "--block-bytes",
+                            "100kB", "--encoding", "shards", "-o", "shards"],
     "lower": ["lower", "plan.json", "-o", "queues.bin"],
     "lower --from-list": ["lower", "plan.json", "--from-list", "queues.txt", "-o", "queues.json"],
     "sweep": ["simulate", "plan.json", "--profile", FRACTUS, "--sweep", "seed=1:20:+1", "--csv", "made.csv"],
