@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backends/mlx5/rdma_core.h"
-#include "backends/nic/host/device_player.h"
 #include "backends/registry.h"
 
 namespace prepost {
@@ -21,14 +20,10 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Veri
   NodeDevice chosen;
   PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
   if (choice.device.empty()) return chosen;
-  Result<std::unique_ptr<mlx5::Mlx5Device>> device =
-      OpenHardware(choice.device, library, {.needs_cross_channel = choice.executor == "offload"});
+  auto device =
+      OpenPlayerDevice(choice.device, choice.executor == "offload", choice.lower, library);
   if (!device.ok()) return device.status();
-  nic::LowerOptions lower = choice.lower;
-  lower.node = node;
-  lower.profile = Narrowed(lower.profile, choice.device, (*device)->capabilities());
   chosen.name_ = choice.device;
-  chosen.limits_ = Narrowed({}, choice.device, (*device)->capabilities());
   chosen.device_ = *std::move(device);
   if (choice.executor == "cpu") return chosen;
   const bool is_auto = choice.executor == "auto";
@@ -36,10 +31,10 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Veri
     chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
     return chosen;
   }
-  Result<nic::QueueProgram> program = nic::Lower(plan, lower);
+  auto program = chosen.device_->Lower(plan, node);
   if (!program.ok() && !is_auto) return program.status();
   if (program.ok()) {
-    chosen.program_ = std::make_unique<nic::QueueProgram>(*std::move(program));
+    chosen.program_ = *std::move(program);
     if (is_auto) chosen.note_ = fmt::format("offload: the plan fits device {}", choice.device);
   } else {
     chosen.note_ = fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
@@ -55,10 +50,13 @@ void NodeDevice::ApplyTo(const VerifiedPlan& plan, NodeId node,
   if (device_ == nullptr) return;
   options->make_player = [this, &plan, node, answer_max](std::vector<TcpSocket> sockets,
                                                          const PlayerContext& context) {
-    return is_offloaded() ? nic::MakePrepostedPlayer(*device_, plan, program_->nodes.front(),
-                                                     std::move(sockets), context, answer_max)
-                          : nic::MakeDrivenPlayer(*device_, plan, node, std::move(sockets), context,
-                                                  answer_max, limits_);
+    PlayerDevice::Task task = {.plan = plan,
+                               .node = node,
+                               .sockets = std::move(sockets),
+                               .context = context,
+                               .answer_max = answer_max};
+    return is_offloaded() ? device_->MakePreposted(*program_, std::move(task))
+                          : device_->MakeDriven(std::move(task));
   };
 }
 

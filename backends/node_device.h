@@ -9,13 +9,12 @@
 #include <string>
 
 #include "backends/mlx5/verbs.h"
-#include "backends/nic/device.h"
 #include "backends/nic/program/lower.h"
-#include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "runtime/group/node_group.h"
+#include "runtime/player_device.h"
 
 namespace prepost {
 
@@ -46,8 +45,8 @@ class NodeDevice {
   /// For the report: "offload" or "cpu", and "tcp" or the device.
   const char* executor() const { return is_offloaded() ? "offload" : "cpu"; }
   const std::string& name() const { return name_; }
-  /// What the node's queues are, null unless it is offloaded.
-  const nic::QueueProgram* program() const { return program_.get(); }
+  /// What the device does by itself; null unless the node is offloaded.
+  const PlayerDevice::Program* program() const { return program_.get(); }
 
   /// Sets what plays, and its names for the report. `plan` must outlive the run; `answer_max`: as
   /// for ExchangeAddresses().
@@ -57,9 +56,8 @@ class NodeDevice {
  private:
   std::string name_ = "tcp";
   std::string note_;
-  std::unique_ptr<nic::Device> device_;
-  nic::DeviceProfile limits_;  // of the device
-  std::unique_ptr<nic::QueueProgram> program_;
+  std::unique_ptr<PlayerDevice> device_;
+  std::shared_ptr<const PlayerDevice::Program> program_;
 };
 
 }  // namespace prepost

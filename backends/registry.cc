@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "backends/fabric_device.h"
 #include "backends/mlx5/rdma_core.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/mlx5/survey.h"
+#include "backends/nic/host/nic_player_device.h"
 
 namespace prepost {
 namespace {
@@ -55,6 +57,17 @@ DeviceList ListDevices() {
   for (const SoftwareDevice& device : SoftwareDevices()) {
     list.devices.push_back({device.name, false, true, device.what});
   }
+  if (const auto providers = FabricProviders(); providers.ok()) {
+    for (const FabricProvider& provider : *providers) {
+      const std::string what =
+          fmt::format("a provider of libfabric{}",
+                      provider.is_triggered
+                          ? fmt::format(", which starts deferred work by itself ({} counters)",
+                                        provider.counters_max)
+                          : ", which starts nothing by itself");
+      list.devices.push_back({provider.name, false, provider.is_triggered, what});
+    }
+  }
   const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
   list.no_hardware = found.why_none;
   for (const mlx5::SurveyedDevice& device : found.devices) {
@@ -75,6 +88,25 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
   if (device.ok()) return device;
   return Status(device.status().code(), fmt::format("device {}: {} (see prepost devices)", name,
                                                     device.status().message()));
+}
+
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
+                                                       const nic::LowerOptions& lower,
+                                                       mlx5::VerbsLibrary* library) {
+  if (IsFabricDevice(name)) return OpenFabric(name, needs_offload);
+  auto card = OpenHardware(name, library, {.needs_cross_channel = needs_offload});
+  if (!card.ok()) return card.status();
+  const mlx5::Capabilities& capabilities = (*card)->capabilities();
+  nic::LowerOptions narrowed = lower;
+  narrowed.profile = Narrowed(lower.profile, name, capabilities);
+  const nic::DeviceProfile limits = Narrowed({}, name, capabilities);
+  return std::unique_ptr<PlayerDevice>(
+      std::make_unique<nic::NicPlayerDevice>(*std::move(card), limits, std::move(narrowed)));
+}
+
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
+                                                       const nic::LowerOptions& lower) {
+  return OpenPlayerDevice(name, needs_offload, lower, mlx5::RdmaCore().get());
 }
 
 nic::DeviceProfile Narrowed(nic::DeviceProfile profile, const std::string& name,

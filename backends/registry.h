@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The registry: every device by its name. It lists them, opens them, or reports why not; nothing else
-// names mlx5 cards, their stand-in and the emulated NIC together. A new kind of device is added here.
+// names mlx5 cards, their stand-in, the emulated NIC and libfabric's providers together. A new kind of
+// device is added here.
 #ifndef PREPOST_BACKENDS_REGISTRY_H_
 #define PREPOST_BACKENDS_REGISTRY_H_
 
@@ -13,7 +14,9 @@
 #include "backends/mlx5/verbs.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/device_profile.h"
+#include "backends/nic/program/lower.h"
 #include "ir/status.h"
+#include "runtime/player_device.h"
 
 namespace prepost {
 
@@ -53,6 +56,15 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
 Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                        mlx5::VerbsLibrary* library,
                                                        const mlx5::Mlx5Options& options = {});
+
+/// Opens what carries one node per process: card `name`, of `library` as above, or a provider of
+/// libfabric. `needs_offload`: it must carry out programs by itself. `lower`: how a card's queues are
+/// made, with a profile that its user allows. Errors: those of OpenHardware() and OpenFabric().
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
+                                                       const nic::LowerOptions& lower,
+                                                       mlx5::VerbsLibrary* library);
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
+                                                       const nic::LowerOptions& lower = {});
 
 /// What fits both `profile` and the card called `name` that reports these capabilities.
 nic::DeviceProfile Narrowed(nic::DeviceProfile profile, const std::string& name,

@@ -28,8 +28,6 @@
 #include <utility>
 #include <vector>
 
-#include "backends/nic/host/device_player.h"
-#include "backends/nic/program/lower.h"
 #include "ir/count.h"
 #include "runtime/event_fd.h"
 #include "runtime/player.h"
@@ -51,7 +49,7 @@ constexpr milliseconds kIdleTick{100};
 /// What is to be played for messages of one size.
 struct Lowered {
   std::shared_ptr<const VerifiedPlan> plan;
-  std::optional<nic::QueueProgram> program;  ///< none: the CPU drives
+  std::shared_ptr<const PlayerDevice::Program> program;  ///< null: the CPU drives
 };
 
 /// A message under way.
@@ -66,7 +64,7 @@ struct Flight {
 };
 
 struct Slot {
-  OpenedDevice opened;  ///< none: not open
+  std::unique_ptr<PlayerDevice> device;  ///< null: not open
   uint32_t messages = 0;
 };
 
@@ -125,9 +123,8 @@ class DeviceGroup final : public MessageMover {
   Status Advance(Flight& flight, milliseconds timeout);
   Flight* Moving();
   void StartMoving(const Orders& orders);
-  Result<nic::Device*> DeviceFor(const Flight& flight);
-  Result<std::shared_ptr<const Lowered>> LoweredFor(uint64_t bytes,
-                                                    const nic::DeviceProfile& limits);
+  Result<PlayerDevice*> DeviceFor(const Flight& flight);
+  Result<std::shared_ptr<const Lowered>> LoweredFor(uint64_t bytes, const PlayerDevice& device);
   Result<std::vector<TcpSocket>> CopyOfSockets() const;
   std::optional<NodeId> ClosedPeer() const;
   Status OfMessage(const Flight& flight, const Status& status) const;
@@ -269,10 +266,9 @@ void DeviceGroup::StartMoving(const Orders& orders) {
 
 /// Arms it; meanwhile the message before it starts and moves on, however long peers take for theirs.
 Status DeviceGroup::Prepare(Flight& flight) {
-  const Result<nic::Device*> device = DeviceFor(flight);
+  const Result<PlayerDevice*> device = DeviceFor(flight);
   if (!device.ok()) return OfMessage(flight, device.status());
-  const nic::DeviceProfile& limits = slots_[flight.number % kGroupDevices].opened.limits;
-  const Result<std::shared_ptr<const Lowered>> lowered = LoweredFor(flight.bytes, limits);
+  const Result<std::shared_ptr<const Lowered>> lowered = LoweredFor(flight.bytes, **device);
   if (!lowered.ok()) return OfMessage(flight, lowered.status());
   flight.lowered = *lowered;
   Result<std::vector<TcpSocket>> sockets = CopyOfSockets();
@@ -293,13 +289,14 @@ Status DeviceGroup::Prepare(Flight& flight) {
           },
       .observer = {},
       .checkpoint_interval = Moving() != nullptr ? kMovingTick : kIdleTick};
-  const VerifiedPlan& plan = *flight.lowered->plan;
+  PlayerDevice::Task task = {.plan = *flight.lowered->plan,
+                             .node = options_.self,
+                             .sockets = *std::move(sockets),
+                             .context = context,
+                             .answer_max = options_.answer_max};
   Result<std::unique_ptr<Player>> player =
-      flight.lowered->program
-          ? nic::MakePrepostedPlayer(**device, plan, flight.lowered->program->nodes.front(),
-                                     *std::move(sockets), context, options_.answer_max)
-          : nic::MakeDrivenPlayer(**device, plan, options_.self, *std::move(sockets), context,
-                                  options_.answer_max, limits);
+      flight.lowered->program ? (*device)->MakePreposted(*flight.lowered->program, std::move(task))
+                              : (*device)->MakeDriven(std::move(task));
   if (!failure.ok()) return failure;
   if (!player.ok()) {
     lost_peer_ = ClosedPeer();
@@ -323,20 +320,20 @@ Status DeviceGroup::Advance(Flight& flight, milliseconds timeout) {
   return {};
 }
 
-Result<nic::Device*> DeviceGroup::DeviceFor(const Flight& flight) {
+Result<PlayerDevice*> DeviceGroup::DeviceFor(const Flight& flight) {
   const auto index = static_cast<uint32_t>(flight.number % kGroupDevices);
   Slot& slot = slots_[index];
   if (slot.messages++ % kMessagesPerDevice == 0) {
-    slot.opened = {};
-    Result<OpenedDevice> opened = devices_->Open(index);
+    slot.device = nullptr;
+    Result<std::unique_ptr<PlayerDevice>> opened = devices_->Open(index);
     if (!opened.ok()) return opened.status();
-    slot.opened = *std::move(opened);
+    slot.device = *std::move(opened);
   }
-  return slot.opened.device.get();
+  return slot.device.get();
 }
 
 Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
-                                                               const nic::DeviceProfile& limits) {
+                                                               const PlayerDevice& device) {
   const auto found = std::ranges::find_if(
       lowered_, [&](const auto& it) { return it->plan->header().message.bytes == bytes; });
   if (found != lowered_.end()) {
@@ -348,8 +345,7 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
   auto lowered = std::make_shared<Lowered>();
   lowered->plan = *std::move(plan);
   if (options_.executor != "cpu") {
-    Result<nic::QueueProgram> program =
-        nic::Lower(*lowered->plan, {.profile = limits, .node = options_.self});
+    auto program = device.Lower(*lowered->plan, options_.self);
     if (program.ok()) {
       lowered->program = *std::move(program);
     } else if (options_.executor == "offload") {

@@ -12,6 +12,8 @@
 
 #include "backends/emulated/device.h"
 #include "backends/emulated/fabric.h"
+#include "backends/fabric_device.h"
+#include "backends/nic/host/nic_player_device.h"
 #include "backends/registry.h"
 
 namespace prepost {
@@ -71,17 +73,18 @@ class SoftwareGroupDevices final : public GroupDevices {
                     "members of one process only",
                     spec_.device));
   }
-  Result<OpenedDevice> Open(uint32_t index) override {
+  Result<std::unique_ptr<PlayerDevice>> Open(uint32_t index) override {
     emulated::Nic& nic = fabric_->nic(NodeId(index * spec_.nodes + spec_.self.value));
-    OpenedDevice opened;
+    std::unique_ptr<nic::Device> device;
     if (!software_.make) {
-      opened.device = std::make_unique<emulated::EmulatedDevice>(nic);
-      return opened;
+      device = std::make_unique<emulated::EmulatedDevice>(nic);
+    } else {
+      Result<std::unique_ptr<nic::Device>> made = software_.make(nic);
+      if (!made.ok()) return made.status();
+      device = *std::move(made);
     }
-    Result<std::unique_ptr<nic::Device>> device = software_.make(nic);
-    if (!device.ok()) return device.status();
-    opened.device = *std::move(device);
-    return opened;
+    return std::unique_ptr<PlayerDevice>(std::make_unique<nic::NicPlayerDevice>(
+        std::move(device), nic::DeviceProfile(), nic::LowerOptions()));
   }
 
  private:
@@ -90,23 +93,22 @@ class SoftwareGroupDevices final : public GroupDevices {
   std::shared_ptr<Fabric> fabric_;
 };
 
-class Cards final : public GroupDevices {
+/// Cards, or providers of libfabric, which members on several machines reach.
+class NamedGroupDevices final : public GroupDevices {
  public:
-  explicit Cards(const GroupDevicesSpec& spec) : spec_(spec) {}
+  explicit NamedGroupDevices(const GroupDevicesSpec& spec)
+      : spec_(spec), kind_(IsFabricDevice(spec.device) ? spec.device : "verbs") {}
 
-  const char* kind() const override { return "verbs"; }
-  Result<std::string> Found() override { return std::string("verbs"); }
+  const char* kind() const override { return kind_.c_str(); }
+  Result<std::string> Found() override { return kind_; }
   Status Join(const std::string&) override { return {}; }
-  Result<OpenedDevice> Open(uint32_t) override {
-    Result<std::unique_ptr<mlx5::Mlx5Device>> card =
-        OpenHardware(spec_.device, {.needs_cross_channel = spec_.executor == "offload"});
-    if (!card.ok()) return card.status();
-    const nic::DeviceProfile limits = Narrowed({}, spec_.device, (*card)->capabilities());
-    return OpenedDevice{.device = *std::move(card), .limits = limits};
+  Result<std::unique_ptr<PlayerDevice>> Open(uint32_t) override {
+    return OpenPlayerDevice(spec_.device, spec_.executor == "offload");
   }
 
  private:
   const GroupDevicesSpec spec_;
+  const std::string kind_;
 };
 
 }  // namespace
@@ -115,9 +117,9 @@ Result<std::unique_ptr<GroupDevices>> FindGroupDevices(const GroupDevicesSpec& s
   const std::vector<std::string> software = SoftwareDeviceNames();
   if (std::ranges::find(software, spec.device) != software.end())
     return std::unique_ptr<GroupDevices>(std::make_unique<SoftwareGroupDevices>(spec));
-  auto cards = std::make_unique<Cards>(spec);
-  PREPOST_RETURN_IF_ERROR(cards->Open(0).status());
-  return std::unique_ptr<GroupDevices>(std::move(cards));
+  auto devices = std::make_unique<NamedGroupDevices>(spec);
+  PREPOST_RETURN_IF_ERROR(devices->Open(0).status());
+  return std::unique_ptr<GroupDevices>(std::move(devices));
 }
 
 }  // namespace prepost

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // GroupDevices: the NICs that one member of a group uses. Emulated ones exist within a process: the
-// group's root makes them, and the other members find them there. Cards are opened by name.
+// group's root makes them, and the other members find them there. Cards and providers of libfabric
+// are opened by name.
 #ifndef PREPOST_LIBRARY_GROUP_DEVICES_H_
 #define PREPOST_LIBRARY_GROUP_DEVICES_H_
 
@@ -9,10 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "backends/nic/device.h"
-#include "backends/nic/program/device_profile.h"
 #include "ir/ids.h"
 #include "ir/status.h"
+#include "runtime/player_device.h"
 
 namespace prepost {
 
@@ -20,17 +20,12 @@ namespace prepost {
 /// takes the other's events.
 inline constexpr uint32_t kGroupDevices = 2;
 
-struct OpenedDevice {
-  std::unique_ptr<nic::Device> device;
-  nic::DeviceProfile limits;
-};
-
 /// Used by one thread. Devices that it has opened go before it does.
 class GroupDevices {
  public:
   virtual ~GroupDevices() = default;
 
-  /// "emulated", "verbs": members must have the same.
+  /// "emulated", "verbs", "fabric:tcp": members must have the same.
   virtual const char* kind() const = 0;
   /// At the root, once: makes what there must be, and says where, for Join() at the others. Errors:
   /// kEnvironment.
@@ -38,7 +33,7 @@ class GroupDevices {
   /// Elsewhere, once, before Open(). Errors (kRejected): nothing of this member's can be reached there.
   virtual Status Join(const std::string& place) = 0;
   /// Device `index` of kGroupDevices, which must not be open. Errors: kEnvironment.
-  virtual Result<OpenedDevice> Open(uint32_t index) = 0;
+  virtual Result<std::unique_ptr<PlayerDevice>> Open(uint32_t index) = 0;
 };
 
 struct GroupDevicesSpec {

@@ -186,6 +186,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
                   .buffer = buffers_[node.index()],
                   .outputs = outputs_,
                   .transport = transport,
+                  .make_player = options_.make_player,
                   .wait = options_.wait,
                   .trace = options_.trace,
                   .control = std::move(control->second),
@@ -214,8 +215,9 @@ Status LocalGroup::Reap(NodeProcess& process) {
 
 LocalRun LocalGroup::MakeRun() const {
   LocalRun run = {.report = coordinator_.report(), .sum = coordinator_.sum()};
-  run.report.executor = "cpu";
-  run.report.detail = Name(options_.transport);
+  run.report.executor = options_.make_player ? options_.executor : "cpu";
+  run.report.detail =
+      options_.make_player ? options_.detail : std::string(Name(options_.transport));
   run.report.wait = Name(options_.wait.mode);
   return run;
 }

@@ -9,6 +9,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "ir/status.h"
 #include "runtime/files/message_file.h"
@@ -16,8 +19,10 @@
 #include "runtime/files/output_set.h"
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
+#include "runtime/player.h"
 #include "runtime/report.h"
 #include "runtime/transport/local_transport.h"
+#include "runtime/transport/tcp_mesh.h"
 #include "runtime/wait_policy.h"
 
 namespace prepost {
@@ -33,6 +38,14 @@ struct LocalGroupOptions {
   /// Called about once a second with the bytes that all receivers have received together. May be
   /// empty.
   std::function<void(uint64_t bytes_received)> progress;
+  /// Plays a node's part over a device, in the node's process; the node's sockets connect it with its
+  /// peers. Empty: the CPU executor over the transport, which must be kTcp otherwise.
+  std::function<Result<std::unique_ptr<Player>>(NodeId node, std::vector<TcpSocket> sockets,
+                                                const PlayerContext& context)>
+      make_player = {};
+  /// With make_player: what plays, for the report.
+  std::string executor = {};
+  std::string detail = {};
 };
 
 struct LocalRun {

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "runtime/group/member.h"
@@ -27,25 +28,31 @@ namespace {
 }  // namespace
 
 void RunLocalNode(LocalNodeTask task) {
-  Member member(
-      {.plan = task.plan,
-       .node = task.node,
-       .input = &task.input,
-       .buffer = &task.buffer,
-       .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-         auto endpoint =
-             task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
-         if (!endpoint.ok()) return endpoint.status();
-         return std::unique_ptr<Player>(
-             std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
-       },
-       .wait = task.wait,
-       .trace = task.trace,
-       .control = std::move(task.control),
-       .leader = "the launching process"});
-  const Status status = member.Run();
-  if (status.ok()) _exit(0);
-  static_cast<void>(member.ReportFailure(status, kForever));  // the launcher says what the cause is
+  std::optional<Member> member;
+  member.emplace(MemberTask{
+      .plan = task.plan,
+      .node = task.node,
+      .input = &task.input,
+      .buffer = &task.buffer,
+      .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+        if (task.make_player)
+          return task.make_player(task.node, task.transport.TakeSockets(task.node), context);
+        auto endpoint = task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
+        if (!endpoint.ok()) return endpoint.status();
+        return std::unique_ptr<Player>(
+            std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
+      },
+      .wait = task.wait,
+      .trace = task.trace,
+      .control = std::move(task.control),
+      .leader = "the launching process"});
+  const Status status = member->Run();
+  if (status.ok()) {
+    member.reset();  // what its device has made on this machine goes, too
+    _exit(0);
+  }
+  static_cast<void>(
+      member->ReportFailure(status, kForever));  // the launcher says what the cause is
   Abandon(task);
 }
 

@@ -5,12 +5,17 @@
 #ifndef PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
 #define PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
 
+#include <functional>
+#include <memory>
+#include <vector>
+
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
+#include "runtime/player.h"
 #include "runtime/transport/local_transport.h"
 #include "runtime/wait_policy.h"
 
@@ -23,6 +28,10 @@ struct LocalNodeTask {
   NodeBuffer& buffer;        ///< open; not used by the root
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;
+  /// As LocalGroupOptions's; may be empty.
+  std::function<Result<std::unique_ptr<Player>>(NodeId node, std::vector<TcpSocket> sockets,
+                                                const PlayerContext& context)>
+      make_player;
   WaitPolicy wait;
   RunTrace* trace;  ///< null: none; shared with the launcher
   ControlSocket control;

@@ -26,6 +26,9 @@ class LocalTcp final : public LocalTransport {
     if (!endpoint.ok()) return endpoint.status();
     return std::unique_ptr<Endpoint>(std::move(*endpoint));
   }
+  std::vector<TcpSocket> TakeSockets(NodeId node) override {
+    return std::move(mesh_[node.index()]);
+  }
 
  private:
   const Playable plan_;

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "backends/emulated/fabric.h"
+#include "backends/nic/host/nic_player_device.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/plans.h"
 
@@ -44,7 +45,8 @@ class NodeDeviceTest : public ::testing::Test {
   }
   static uint32_t LongestReceiveRing(const NodeDevice& device) {
     uint32_t longest = 0;
-    for (const nic::QueuePair& qp : device.program()->nodes.front().qps) {
+    for (const nic::QueuePair& qp :
+         nic::NicPlayerDevice::QueuesOf(*device.program()).nodes.front().qps) {
       longest = std::max(longest, qp.rq_wqes);
     }
     return longest;
@@ -76,8 +78,9 @@ TEST_F(NodeDeviceTest, AutoOffloadsWhatFits) {
     EXPECT_EQ(chosen->name(), "mlx5_0");
     EXPECT_EQ(chosen->note(), is_auto ? "offload: the plan fits device mlx5_0" : "");
     if (is_cpu) continue;
-    ASSERT_EQ(chosen->program()->nodes.size(), 1u);
-    EXPECT_EQ(chosen->program()->nodes.front().node, kNode);
+    const nic::QueueProgram& queues = nic::NicPlayerDevice::QueuesOf(*chosen->program());
+    ASSERT_EQ(queues.nodes.size(), 1u);
+    EXPECT_EQ(queues.nodes.front().node, kNode);
   }
 }
 

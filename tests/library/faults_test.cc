@@ -632,7 +632,7 @@ uint32_t FaultsToPlay(uint32_t few, uint32_t many) {
 TEST(FaultsTest, AtRandomMoments) {
   std::vector<Fault> kinds;
   for (size_t i = 0; i < std::size(kNames); ++i) kinds.push_back(static_cast<Fault>(i));
-  PlayAtRandomMoments(/*is_forming=*/false, kinds, FaultsToPlay(11, 1000));
+  PlayAtRandomMoments(/*is_forming=*/false, kinds, FaultsToPlay(6, 1000));
 }
 
 TEST(FaultsTest, WhileGroupsForm) {

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -17,9 +18,11 @@
 #include <utility>
 #include <vector>
 
+#include "backends/fabric_device.h"
 #include "prepost/prepost.h"
 #include "runtime/session/member_words.h"
 #include "tests/support/random.h"
+#include "tests/support/sanitizers.h"
 #include "tests/support/sessions.h"
 #include "tests/support/tcp_disturbance.h"
 
@@ -52,6 +55,16 @@ struct Way {
 };
 class SessionWaysTest : public testing::TestWithParam<Way> {
  protected:
+  void SetUp() override {
+    const std::string device = GetParam().device;
+    if (!IsFabricDevice(device)) return;
+    const auto providers = FabricProviders();
+    const bool is_there =
+        providers.ok() &&
+        std::ranges::find(*providers, device, &FabricProvider::name) != providers->end();
+    if (!is_there) GTEST_SKIP() << "libfabric has no such provider here";
+    if (test::kHasThreadSanitizer) GTEST_SKIP() << "it does not see how libfabric orders threads";
+  }
   static SessionOptions Options() {
     SessionOptions options;
     options.local_copies = GetParam().local_copies;
@@ -88,7 +101,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
                          testing::Values(Way{"tcp", false}, Way{"memory"},
                                          Way{"offloaded", true, "emulated", "offload"},
                                          Way{"driven", true, "emulated", "cpu"},
-                                         Way{"mlx5", true, "mlx5:emulated", "offload"}),
+                                         Way{"mlx5", true, "mlx5:emulated", "offload"},
+                                         Way{"triggered", true, "fabric:sockets", "offload"}),
                          [](const auto& it) { return it.param.name; });
 
 // Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at once.

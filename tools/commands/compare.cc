@@ -14,10 +14,12 @@
 #include <utility>
 #include <vector>
 
+#include "backends/fabric_device.h"
 #include "backends/local/comparison.h"
 #include "ir/count.h"
 #include "runtime/interrupt.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/compare_device.h"
 #include "tools/commands/simulation_run.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/named_file.h"
@@ -150,9 +152,18 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
 Status CheckFlags(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.wait.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  PREPOST_RETURN_IF_ERROR(CheckWord("--device", flags.device, {"emulated"}));
+  if (!IsFabricDevice(flags.device)) {
+    const Status known = CheckWord("--device", flags.device, {"emulated"});
+    if (!known.ok())
+      return {known.code(), known.message() + ", or a provider of libfabric: fabric:sockets"};
+  } else if (flags.lowering.given() != nullptr) {
+    return {StatusCode::kUsage, fmt::format("{} is for NICs, not for --device {}",
+                                            flags.lowering.given(), flags.device)};
+  }
   PREPOST_RETURN_IF_ERROR(CheckWord("--clock", flags.clock, {"real", "virtual"}));
   const bool is_virtual = flags.clock == "virtual";
+  if (is_virtual && IsFabricDevice(flags.device))
+    return {StatusCode::kUsage, "--device " + flags.device + ": --clock virtual models NICs"};
   const char* real = flags.repeat      ? "--repeat"
                      : flags.stress    ? "--stress"
                      : flags.timeout_s ? "--timeout"
@@ -239,7 +250,7 @@ Result<ComparisonReport> CompareInModel(const CompareFlags& flags, const sim::Pr
   return report;
 }
 
-/// Both ways on emulated NICs, under this machine's clock.
+/// Both ways on emulated NICs, or over a device, under this machine's clock.
 Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
                                         const std::vector<SimulatedPlan>& plans,
                                         const nic::LowerOptions& lower) {
@@ -248,7 +259,7 @@ Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
   const bool show_progress = ShowsProgress();
   const std::chrono::duration<double> timeout(flags.timeout_s.value_or(kCompareTimeoutSeconds));
   const uint32_t repeat = flags.repeat.value_or(kRepeat);
-  ComparisonReport report = ReportOfMachine();
+  ComparisonReport report = ReportOfMachine(flags.device);
   for (const auto& [plan, topology, topology_path] : plans) {
     local::CompareOptions options{
         .repetitions = repeat,
@@ -266,10 +277,12 @@ Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
                   << std::flush;
       };
     }
-    const Result<local::Comparison> comparison = local::Compare(plan, options);
+    const Result<local::Comparison> comparison =
+        IsFabricDevice(flags.device) ? CompareOverDevice(plan, flags.device, options)
+                                     : local::Compare(plan, options);
     if (show_progress) std::cerr << "\r\033[K" << std::flush;
     if (!comparison.ok()) return comparison.status();
-    report.plans.push_back(ComparedByClock(plan.header(), options, *comparison));
+    report.plans.push_back(ComparedByClock(plan.header(), options, *comparison, flags.device));
   }
   return report;
 }
@@ -313,6 +326,9 @@ void AddCompare(CLI::App& app, Action* action) {
       "node (at most 256),\n"
       "that wait by --wait; all start at once, and every copy is checked. A first pair is not "
       "counted.\n\n"
+      "Over a provider of libfabric that starts deferred work by itself every node is a process of "
+      "its own, and what is\n"
+      "preposted is that work.\n\n"
       "Prints what hosts did (work requests, doorbells, wake-ups, completions), the lowest and "
       "highest of all\n"
       "repetitions where they differ; re-arms where queues are longer than the device's rings; "
@@ -324,6 +340,7 @@ void AddCompare(CLI::App& app, Action* action) {
       "  prepost compare plan.json --mode managed --device-profile tiny "
       "--repeat 3\n"
       "  prepost compare --nodes 8 --bytes 1MiB --block-bytes 64KiB --repeat 3 --stress 4 --json\n"
+      "  prepost compare plan.json --device fabric:sockets --repeat 3\n"
       "  prepost compare plan.json --clock virtual --profile fractus\n"
       "  prepost compare rolled.json --bytes 64KiB,1MiB --clock virtual --profile fractus");
   command->add_option("PLAN", flags->path, "Plan, rolled plan or spec file, - for stdin");
@@ -352,7 +369,10 @@ void AddCompare(CLI::App& app, Action* action) {
       ->check(WholeNumber(0, kStressMax));
   flags->wait.AddTo(*command, "How hosts wait for completions, both ways",
                     "interrupt; with --clock virtual hybrid");
-  command->add_option("--device", flags->device, "What both ways run on: emulated [emulated]")
+  command
+      ->add_option("--device", flags->device,
+                   "What both ways run on: emulated, or a provider of libfabric, "
+                   "fabric:sockets [emulated]")
       ->type_name("NAME")
       ->check(NameOf("a device"));
   flags->lowering.AddTo(*command);

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 
+#include "backends/fabric_device.h"
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
 #include "runtime/files/message_file.h"
@@ -69,6 +70,9 @@ TransportKind TransportOf(const RunFlags& flags) {
   return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
+/// Each node's process has the device, instead of all nodes being on NICs of one process.
+bool IsPerNode(const RunFlags& flags) { return IsFabricDevice(flags.device); }
+
 /// A flag that only NICs can use, for messages; null when none was given. --device itself decides.
 const char* ForOffload(const RunFlags& flags) {
   return !flags.scheduler.empty() ? "--scheduler" : flags.seed ? "--seed" : flags.lowering.given();
@@ -90,7 +94,14 @@ Status CheckFlags(const RunFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  if (!flags.device.empty()) {
+  if (IsPerNode(flags)) {
+    const char* const unfit = ForOffload(flags) != nullptr ? ForOffload(flags)
+                              : !flags.transport.empty()   ? "--transport"
+                                                           : nullptr;
+    if (unfit != nullptr) {
+      return {StatusCode::kUsage, fmt::format("{} is not for --device {}", unfit, flags.device)};
+    }
+  } else if (!flags.device.empty()) {
     const Status known = CheckWord("--device", flags.device, SoftwareDeviceNames());
     if (!known.ok()) {
       return {known.code(),
@@ -101,7 +112,7 @@ Status CheckFlags(const RunFlags& flags) {
     return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
   }
   if (flags.executor == "cpu") {
-    const char* flag = flags.device.empty() ? ForOffload(flags) : "--device";
+    const char* flag = flags.device.empty() || IsPerNode(flags) ? ForOffload(flags) : "--device";
     if (flag != nullptr) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
     }
@@ -127,7 +138,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
                                                           const VerifiedPlan* plan,
                                                           const nic::LowerOptions& lower) {
   using Program = std::optional<nic::QueueProgram>;
-  if (flags.executor == "cpu") return Program();
+  if (flags.executor == "cpu" || IsPerNode(flags)) return Program();
   if (flags.executor == "offload") {
     Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
     if (!program.ok()) return program.status();
@@ -159,7 +170,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
 /// CPUs play a rolled plan as it is. A NIC is given all of its ops, and a trace has all of them.
 bool PlaysRolled(const RunFlags& flags) {
   const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
-  return is_cpu && !flags.trace.is_wanted();
+  return is_cpu && !flags.trace.is_wanted() && !IsPerNode(flags);
 }
 
 /// The rolled plan of the file, for an input of `bytes`.
@@ -195,7 +206,7 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   }
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   if (*kind != FileKind::kSpec) return Played(LoadPlan(flags.plan_path));
-  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags) || IsPerNode(flags);
   const Result<Spec> spec = flags.spec.ToSpec(
       flags.plan_path, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
   if (!spec.ok()) return spec.status();
@@ -225,11 +236,19 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
                    .show_progress = ShowsProgress(),
-                   .device = FindSoftwareDevice(flags.device),
+                   .device = FindSoftwareDevice(IsPerNode(flags) ? "" : flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),
                    .seed = flags.seed.value_or(1),
                    .program = program,
-                   .trace = trace};
+                   .trace = trace,
+                   .player_device = IsPerNode(flags) ? flags.device : "",
+                   .executor = flags.executor};
+  if (IsPerNode(flags)) {
+    Result<DeviceRun> run = RunOverDevice(job);
+    if (!run.ok()) return run.status();
+    if (!run->note.empty()) PrintNote("executor " + run->note);
+    return std::move(run->run);
+  }
   return program != nullptr ? RunOffloaded(job) : RunCpu(job);
 }
 
@@ -255,8 +274,9 @@ Status Run(RunFlags& flags) {
   const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded ? &**program : nullptr,
                                      *signals, flags.trace.table());
   const TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
-                          .detail = is_offloaded ? FindSoftwareDevice(flags.device).name
-                                                 : std::string(Name(TransportOf(flags)))};
+                          .detail = IsPerNode(flags) ? flags.device
+                                    : is_offloaded   ? FindSoftwareDevice(flags.device).name
+                                                     : std::string(Name(TransportOf(flags)))};
   const Status written =
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
@@ -298,6 +318,8 @@ constexpr const char* kHelp =
     "  prepost run plan.json --input image.raw --output-dir copies\n"
     "  prepost run plan.json --input image.raw --executor cpu --transport shm --wait hybrid\n"
     "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
+    "  prepost run plan.json --input image.raw --executor offload --device fabric:sockets\n"
+    "  prepost run plan.json --input image.raw --executor cpu --device fabric:tcp\n"
     "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
     "  prepost run plan.json --input image.raw --executor offload --mode managed "
     "--device-profile tiny\n"
@@ -332,7 +354,8 @@ void AddRun(CLI::App& app, Action* action) {
       ->type_name("NAME");
   command
       ->add_option("--device", flags->device,
-                   fmt::format("What executes queue programs: {} [emulated]",
+                   fmt::format("What executes queue programs, {} [emulated], or a provider of "
+                               "libfabric that everything goes over, fabric:sockets",
                                fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->check(NameOf("a device"));

@@ -3,7 +3,9 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/local/offload_run.h"
@@ -13,6 +15,7 @@
 #include "runtime/group/local_group.h"
 #include "runtime/interrupt.h"
 #include "runtime/mapping.h"
+#include "runtime/player_device.h"
 #include "tools/flags/play_flags.h"
 #include "tools/report/messages.h"
 
@@ -30,6 +33,61 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
   ClearProgress(job.show_progress);
   return run;
+}
+
+namespace {
+
+/// What every node's device is to do by itself, by node; empty: CPUs drive it, and `note` says why.
+Result<std::vector<std::shared_ptr<const PlayerDevice::Program>>> ProgramsFor(
+    const RunJob& job, const PlayerDevice& device, std::string* note) {
+  std::vector<std::shared_ptr<const PlayerDevice::Program>> programs;
+  if (job.executor == "cpu") return programs;
+  for (uint32_t node = 0; node < job.plan.header().nodes; ++node) {
+    auto program = device.Lower(*job.plan.flat(), NodeId(node));
+    if (!program.ok() && job.executor == "offload") return program.status();
+    if (!program.ok()) {
+      *note = fmt::format("cpu: {}", program.status().message());
+      return std::vector<std::shared_ptr<const PlayerDevice::Program>>();
+    }
+    programs.push_back(*std::move(program));
+  }
+  if (job.executor == "auto")
+    *note = fmt::format("offload: the plan fits device {}", job.player_device);
+  return programs;
+}
+
+}  // namespace
+
+Result<DeviceRun> RunOverDevice(const RunJob& job) {
+  auto device = OpenPlayerDevice(job.player_device, job.executor == "offload");
+  if (!device.ok()) return device.status();
+  DeviceRun result;
+  const auto programs = ProgramsFor(job, **device, &result.note);
+  if (!programs.ok()) return programs.status();
+  LocalGroupOptions options;
+  options.wait = job.wait;
+  options.trace = job.trace;
+  options.no_progress_max = job.no_progress_max;
+  options.interrupt_fd = job.interrupt_fd;
+  options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
+  options.executor = programs->empty() ? "cpu" : "offload";
+  options.detail = job.player_device;
+  options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+                            const PlayerContext& context) {
+    PlayerDevice::Task task = {.plan = *job.plan.flat(),
+                               .node = node,
+                               .sockets = std::move(sockets),
+                               .context = context,
+                               .answer_max = job.no_progress_max};
+    return programs->empty()
+               ? (*device)->MakeDriven(std::move(task))
+               : (*device)->MakePreposted(*(*programs)[node.index()], std::move(task));
+  };
+  Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
+  ClearProgress(job.show_progress);
+  if (!run.ok()) return run.status();
+  result.run = *std::move(run);
+  return result;
 }
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <string>
 
 #include "backends/emulated/scheduler.h"
 #include "backends/nic/program/queue_program.h"
@@ -34,10 +35,21 @@ struct RunJob {
   uint64_t seed;                     ///< of the scheduler
   const nic::QueueProgram* program;  ///< the plan, lowered; CPUs: null. Not owned
   RunTrace* trace;                   ///< null: none; filled, also when the run fails. Not owned
+  /// Of the registry, instead of all that is for emulated NICs: one in each node's process; "": none.
+  std::string player_device = {};
+  std::string executor = "auto";  ///< over it: auto, cpu, offload
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.
 Result<LocalRun> RunCpu(const RunJob& job);
+
+/// A process per node over `player_device`, preposted or driven. The note says which, for auto.
+/// Errors: those of OpenPlayerDevice(), of lowering, and of RunLocalGroup.
+struct DeviceRun {
+  LocalRun run;
+  std::string note;
+};
+Result<DeviceRun> RunOverDevice(const RunJob& job);
 
 /// Preposted to emulated NICs, all in this process. Message and copies are in memory during the
 /// transfer, as a NIC's registration would pin them; copies are written to their files afterwards.

@@ -96,21 +96,34 @@ Summary SummariseLatencies(const std::vector<TransferSample>& samples) {
   return Summarise(std::move(values));
 }
 
-Lines CountsOf(const Comparison& comparison) {
+constexpr CountLine kDeviceCountLines[] = {
+    {"work requests before the start", &TransferSample::before, &HostCounts::work_requests},
+    {"work requests at the start", &TransferSample::at_start, &HostCounts::work_requests},
+    {"work requests during it", &TransferSample::during, &HostCounts::work_requests},
+    {"wake-ups", &TransferSample::during, &HostCounts::wakeups},
+    {"completions read", &TransferSample::during, &HostCounts::cqes_read},
+};
+
+/// `on_nics`: on emulated NICs, which count more.
+Lines CountsOf(const Comparison& comparison, bool on_nics) {
   Lines lines;
   const auto add = [&](const CountLine& line) {
     lines.push_back({line.label,
                      {RangeOf(comparison.of(Way::kCpuDriven), line),
                       RangeOf(comparison.of(Way::kPreposted), line)}});
   };
-  for (const CountLine& line : kCountLines) add(line);
+  if (on_nics) {
+    for (const CountLine& line : kCountLines) add(line);
+  } else {
+    for (const CountLine& line : kDeviceCountLines) add(line);
+  }
   if (comparison.rearms_max == 0) return lines;
   add(kRearmsLine);
   lines.push_back({"  bound", {"", fmt::to_string(comparison.rearms_max)}});
   return lines;
 }
 
-Lines TimesOf(const Comparison& comparison) {
+Lines TimesOf(const Comparison& comparison, bool on_nics) {
   Lines lines;
   const auto add = [&](const char* label, const auto& value_ns) {
     lines.push_back({label,
@@ -128,6 +141,7 @@ Lines TimesOf(const Comparison& comparison) {
   add("skew, median", median_of(&TransferSample::skew_ns));
   add("  max", [](const auto& s) { return SummariseNs(s, &TransferSample::skew_ns).max; });
   add("processor time of hosts, median", median_of(&TransferSample::host_cpu_ns));
+  if (!on_nics) return lines;
   add("  of the NICs' thread, median", median_of(&TransferSample::engine_cpu_ns));
   add("  of arming, median", median_of(&TransferSample::arm_cpu_ns));
   return lines;
@@ -166,6 +180,12 @@ Json MachineJson() {
           {"system", fmt::format("{} {} {}", name.sysname, name.release, name.machine)}};
 }
 
+constexpr const char* kDeviceMeaning =
+    "Each node is a process that has the device for itself. Counts are of these processes: what "
+    "the\n"
+    "library behind the device does in threads of its own is in none of them, and takes the cores "
+    "that\n"
+    "hosts use where it is software. Times are of this machine.\n";
 constexpr const char* kMeaning =
     "The NICs are emulated: one thread is all of them, on the cores that the hosts use, and moves\n"
     "bytes by memcpy. Counts are those of real NICs. Times are not: no link is there to wait for, "
@@ -298,26 +318,33 @@ void PrintLines(const char* head, const Lines& lines, std::ostream& out) {
 }  // namespace
 
 ComparedPlan ComparedByClock(const PlanHeader& plan, const local::CompareOptions& options,
-                             const Comparison& comparison) {
+                             const Comparison& comparison, const std::string& device) {
+  const bool on_nics = device == "emulated";
+  const std::string_view wait = Name(options.wait.mode);
   const local::CompareRatio ratio = RatioOf(comparison);
   Json json = PlanJson(plan);
-  json.update({{"wait", Name(options.wait.mode)},
+  json.update({{"wait", wait},
                {"repetitions", options.repetitions},
                {"stress_threads", options.stress_threads},
-               {"seed", options.seed},
-               {"mode", Name(options.lower.mode)},
-               {"device_profile", options.lower.profile.name},
-               {"rearms_bound", comparison.rearms_max}});
+               {"seed", options.seed}});
+  if (on_nics) {
+    json.update({{"mode", Name(options.lower.mode)},
+                 {"device_profile", options.lower.profile.name},
+                 {"rearms_bound", comparison.rearms_max}});
+  }
   for (const Way way : kWays) json[std::string(Name(way))] = WayJson(comparison.of(way));
   json["completion_ratio"] = {{"of_medians", ratio.of_medians},
                               {"of_pairs", SummaryJson(ratio.of_pairs)}};
-  return {.head = HeadOf(plan, options.lower, Name(options.wait.mode)) +
-                  fmt::format("emulated NICs; {} each way, alternating; {} beside them, on {}\n",
+  const std::string head = on_nics ? HeadOf(plan, options.lower, wait)
+                                   : fmt::format("{}\nhosts wait by {}\n", PlanText(plan), wait);
+  return {.head = head +
+                  fmt::format("{}; {} each way, alternating; {} beside them, on {}\n",
+                              on_nics ? "emulated NICs" : "device " + Printable(device),
                               Count(options.repetitions, "repetition"),
                               Count(options.stress_threads, "busy thread"),
                               Count(static_cast<uint64_t>(sysconf(_SC_NPROCESSORS_ONLN)), "core")),
-          .counts = CountsOf(comparison),
-          .milliseconds = TimesOf(comparison),
+          .counts = CountsOf(comparison, on_nics),
+          .milliseconds = TimesOf(comparison, on_nics),
           .ratio = fmt::format(
               "\nlast node done, cpu-driven / preposted: {:.2f} by medians; by pair "
               "{:.2f} to {:.2f}, median {:.2f}\n",
@@ -362,10 +389,11 @@ ComparedPlan ComparedInModel(const sim::Simulation& it, const nic::LowerOptions&
   return found;
 }
 
-ComparisonReport ReportOfMachine() {
+ComparisonReport ReportOfMachine(const std::string& device) {
   return {.is_modelled = false,
+          .device = device,
           .json = {{"generator", kGenerator},
-                   {"device", "emulated"},
+                   {"device", device},
                    {"clock", "CLOCK_MONOTONIC"},
                    {"machine", MachineJson()}},
           .plans = {}};
@@ -391,7 +419,9 @@ void Print(const ComparisonReport& report, std::ostream& out) {
                out);
     out << it.ratio << "\n";
   }
-  out << (report.is_modelled ? kModelMeaning : kMeaning);
+  out << (report.is_modelled            ? kModelMeaning
+          : report.device == "emulated" ? kMeaning
+                                        : kDeviceMeaning);
 }
 
 Json ToJson(const ComparisonReport& report) {

@@ -31,16 +31,17 @@ struct ComparedPlan {
   nlohmann::ordered_json json;  ///< with all samples
 };
 ComparedPlan ComparedByClock(const PlanHeader& plan, const local::CompareOptions& options,
-                             const local::Comparison& comparison);
+                             const local::Comparison& comparison, const std::string& device);
 ComparedPlan ComparedInModel(const sim::Simulation& it, const nic::LowerOptions& lower);
 
 struct ComparisonReport {
   bool is_modelled = false;
+  std::string device = "emulated";
   nlohmann::ordered_json json;  ///< of all plans: the clock, the machine
   std::vector<ComparedPlan> plans;
 };
 /// A report of times on this machine's clock.
-ComparisonReport ReportOfMachine();
+ComparisonReport ReportOfMachine(const std::string& device);
 ComparisonReport ReportOfModel(const sim::Profile& profile, const std::string& profile_path,
                                const std::vector<std::string>& deviations);
 

@@ -17,8 +17,7 @@ namespace prepost::nic {
 
 /// Sends every peer of `own` this node's port address and the QPNs that are for it, receives the
 /// same, and connects all QPs. `sockets` has at least one connection with each peer; of several the
-/// first is used. What comes is of a size that both sides know from the plan, and anything else is
-/// an error: a peer that plays another way, or has queues on other lanes. Calls `checkpoint` every
+/// first is used. Errors are a peer that plays another way, or has queues on other lanes. Calls `checkpoint` every
 /// `interval` or so. Errors: a peer has not answered within `answer_max` (kRejected); those of
 /// `checkpoint` and of Device::Connect(); kRejected with the peer: it sent something else, or its
 /// connection broke.

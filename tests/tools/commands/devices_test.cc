@@ -30,12 +30,14 @@ TEST(DevicesCommandTest, JsonHasEveryDevice) {
   ASSERT_GE(json["devices"].size(), 2u);
   EXPECT_EQ(json["devices"][0]["name"], "emulated");
   EXPECT_EQ(json["devices"][1]["name"], "mlx5:emulated");
+  bool has_hardware = false;
   for (const auto& device : json["devices"]) {
+    has_hardware = has_hardware || device["kind"] == "hardware";
     EXPECT_TRUE(device["can_offload"].is_boolean());
     EXPECT_FALSE(device["why"].get<std::string>().empty());
   }
   // Either there is hardware, or it says why not.
-  EXPECT_EQ(json["devices"].size() == 2, json.contains("hardware"));
+  EXPECT_EQ(!has_hardware, json.contains("hardware"));
 }
 
 TEST(DevicesCommandTest, TakesNoArguments) {

@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -571,6 +574,51 @@ TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
   ExpectFailure(
       {"run", "--nodes", "2", "--input", input_, "--executor", "offload", "--transport", "tcp"}, 2,
       "--transport is for CPUs, not for --executor offload");
+}
+
+/// Over a provider of libfabric, and who moves the message.
+struct FabricWay {
+  const char* provider;
+  const char* executor;
+};
+class RunOverFabricTest : public RunTest, public ::testing::WithParamInterface<FabricWay> {};
+INSTANTIATE_TEST_SUITE_P(Ways, RunOverFabricTest,
+                         ::testing::Values(FabricWay{"sockets", "offload"},
+                                           FabricWay{"sockets", "cpu"}, FabricWay{"tcp", "cpu"},
+                                           FabricWay{"shm", "cpu"}),
+                         [](const auto& it) {
+                           return std::string(it.param.provider) + "_" + it.param.executor;
+                         });
+
+// Catches names in /dev/shm that stay, and preposted hosts that do more than start and wake up once.
+TEST_P(RunOverFabricTest, AllNodesGetTheMessage) {
+  const std::string device = std::string("fabric:") + GetParam().provider;
+  Command devices({"devices"});
+  devices.Wait();
+  if (devices.out().find(device + " ") == std::string::npos)
+    GTEST_SKIP() << "libfabric has no such provider here";
+  WriteInput(3'000'001);
+  executor_ = GetParam().executor;
+  Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,
+               "--executor", executor_, "--device", device, "--ready", "window=1", "--json"});
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  for (uint32_t node = 1; node < kNodes; ++node) {
+    EXPECT_EQ(test::ReadText(fmt::format("{}/node-{}/image", copies_, node)),
+              test::ReadText(input_));
+  }
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+    int process = 0;
+    if (std::sscanf(entry.path().filename().c_str(), "prepost-%d-", &process) != 1) continue;
+    EXPECT_EQ(kill(process, 0), 0) << entry.path();
+  }
+  const auto report = nlohmann::json::parse(run.out());
+  EXPECT_EQ(report["executor"], executor_);
+  for (const auto& node : report["nodes"]) {
+    if (executor_ == "cpu") continue;
+    EXPECT_EQ(node["host_posts"], 1);
+    EXPECT_EQ(node["host_posts_during"], 0);
+    EXPECT_LE(node["host_wakeups"], 1);
+  }
 }
 
 }  // namespace

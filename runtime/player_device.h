@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// PlayerDevice: what a node's part of a plan can be played over besides TCP and shared memory: a NIC
+// whose queues are preposted or driven, or an endpoint of a library. Each kind of device implements
+// it (backends/registry.h opens them); runs, groups and comparisons use it alike.
+#ifndef PREPOST_RUNTIME_PLAYER_DEVICE_H_
+#define PREPOST_RUNTIME_PLAYER_DEVICE_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/ids.h"
+#include "ir/status.h"
+#include "ir/verify/verify.h"
+#include "runtime/player.h"
+#include "runtime/transport/tcp_mesh.h"
+
+namespace prepost {
+
+/// Used by one thread, as are its players, which it must outlive.
+class PlayerDevice {
+ public:
+  /// A node's part of a plan, as the device carries it out by itself. Any device of the same kind and
+  /// limits can be given it.
+  class Program {
+   public:
+    virtual ~Program() = default;
+    /// How many the host hands over before the start, receives included.
+    virtual uint64_t work_requests() const = 0;
+  };
+  /// What is the same for both kinds of players.
+  struct Task {
+    const VerifiedPlan& plan;  ///< must outlive the player
+    NodeId node;
+    /// With each peer at least one, to learn where its device is; what else they carry is not read.
+    std::vector<TcpSocket> sockets;
+    PlayerContext context;
+    /// How long a peer may take to say where its device is, for which all members are ready.
+    std::chrono::milliseconds answer_max{30000};
+  };
+
+  virtual ~PlayerDevice() = default;
+
+  /// Errors (kRejected): the plan does not fit the device, or it carries out nothing by itself.
+  virtual Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
+                                                       NodeId node) const = 0;
+  /// The device does all from Start() to the final completion, and no CPU touches it meanwhile.
+  /// `program` is of Lower() and must outlive the player. Errors: kEnvironment; a peer does not
+  /// answer, or plays otherwise (kRejected); those of the task's checkpoint.
+  virtual Result<std::unique_ptr<Player>> MakePreposted(const Program& program, Task task) = 0;
+  /// The CPU executor over the device. Errors: as of MakePreposted().
+  virtual Result<std::unique_ptr<Player>> MakeDriven(Task task) = 0;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_PLAYER_DEVICE_H_

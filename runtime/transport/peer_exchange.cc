@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// On the wire a record is its length, 4 bytes, little-endian, and its bytes. Everyone writes first; a
+// record is far smaller than what a socket takes.
+#include "runtime/transport/peer_exchange.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/little_endian.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kLengthBytes = 4;
+
+/// One peer: what is sent to it, and what has come from it so far.
+struct Conversation {
+  PeerRecord* record;
+  int fd = -1;
+  std::vector<std::byte> out;
+  size_t written = 0;
+  std::vector<std::byte> in = std::vector<std::byte>(kLengthBytes);
+  size_t read = 0;
+  bool has_length = false;
+
+  bool is_read() const { return has_length && read == in.size(); }
+  bool is_done() const { return written == out.size() && is_read(); }
+};
+
+class Exchange {
+ public:
+  Exchange(const RecordExchange& exchange, std::span<PeerRecord> records) : exchange_(exchange) {
+    for (PeerRecord& record : records) {
+      Conversation& talk = talks_.emplace_back();
+      talk.record = &record;
+      const auto socket = std::ranges::find(exchange.sockets, record.peer, &TcpSocket::peer);
+      if (socket != exchange.sockets.end()) talk.fd = socket->fd.get();
+      talk.out.resize(kLengthBytes);
+      ByteWriter(talk.out).Put(static_cast<uint32_t>(record.sent.size()));
+      talk.out.insert(talk.out.end(), record.sent.begin(), record.sent.end());
+    }
+  }
+
+  Status Run() {
+    const auto due = std::chrono::steady_clock::now() + exchange_.answer_max;
+    for (const Conversation& talk : talks_) {
+      if (talk.fd < 0) return Lost(talk, "there is no connection with it");
+    }
+    while (!std::ranges::all_of(talks_, &Conversation::is_done)) {
+      if (std::chrono::steady_clock::now() >= due) {
+        return Lost(*std::ranges::find(talks_, false, &Conversation::is_done), "no answer");
+      }
+      PREPOST_RETURN_IF_ERROR(WaitForSockets());
+      PREPOST_RETURN_IF_ERROR(Check(exchange_.checkpoint));
+      for (Conversation& talk : talks_) PREPOST_RETURN_IF_ERROR(Talk(talk));
+    }
+    for (Conversation& talk : talks_) talk.record->received = std::move(talk.in);
+    return {};
+  }
+
+ private:
+  Status Lost(const Conversation& talk, const std::string& why) const {
+    return NotLearned(exchange_, talk.record->peer, why);
+  }
+
+  Status WaitForSockets() const {
+    std::vector<pollfd> polls;
+    for (const Conversation& talk : talks_) {
+      if (talk.is_done()) continue;
+      const int events =
+          (talk.written < talk.out.size() ? POLLOUT : 0) | (talk.is_read() ? 0 : POLLIN);
+      polls.push_back({.fd = talk.fd, .events = static_cast<short>(events), .revents = 0});
+    }
+    const int wait = static_cast<int>(exchange_.interval.count());
+    if (poll(polls.data(), polls.size(), wait) >= 0 || errno == EINTR) return {};
+    return SystemError(StatusCode::kEnvironment, "cannot wait for peers", errno);
+  }
+
+  Status Talk(Conversation& talk) const {
+    if (talk.written < talk.out.size()) {
+      const ssize_t sent = send(talk.fd, talk.out.data() + talk.written,
+                                talk.out.size() - talk.written, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (sent < 0 && errno != EAGAIN && errno != EINTR) return Lost(talk, std::strerror(errno));
+      if (sent > 0) talk.written += static_cast<size_t>(sent);
+    }
+    while (!talk.is_read()) {
+      const ssize_t got =
+          recv(talk.fd, talk.in.data() + talk.read, talk.in.size() - talk.read, MSG_DONTWAIT);
+      if (got == 0) return Lost(talk, "it closed the connection");
+      if (got < 0 && errno != EAGAIN && errno != EINTR) return Lost(talk, std::strerror(errno));
+      if (got < 0) break;
+      talk.read += static_cast<size_t>(got);
+      if (talk.has_length || talk.read < kLengthBytes) continue;
+      const auto bytes = ByteReader(talk.in).Get<uint32_t>();
+      if (bytes > exchange_.bytes_max)
+        return Lost(talk, fmt::format("it sends {} bytes, expected at most {}", bytes,
+                                      exchange_.bytes_max));
+      talk.has_length = true;
+      talk.in.resize(bytes);
+      talk.read = 0;
+    }
+    return {};
+  }
+
+  const RecordExchange& exchange_;
+  std::vector<Conversation> talks_;
+};
+
+}  // namespace
+
+Status NotLearned(const RecordExchange& exchange, NodeId peer, const std::string& why) {
+  return Rejected(fmt::format("node {} cannot learn the {} of node {}: {}", exchange.node.value,
+                              exchange.what, peer.value, why));
+}
+
+Status ExchangeRecords(const RecordExchange& exchange, std::span<PeerRecord> records) {
+  return Exchange(exchange, records).Run();
+}
+
+}  // namespace prepost
