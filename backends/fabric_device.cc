@@ -105,6 +105,15 @@ Result<std::vector<FabricProvider>> FabricProviders() {
   return providers;
 }
 
+Result<std::string> ListDeferredWork(const VerifiedPlan& plan, NodeId node, bool every_unit,
+                                     uint32_t counters_max) {
+  const auto program = triggered::LowerDeferred(plan, node, {.counters_max = counters_max});
+  if (!program.ok()) return program.status();
+  PREPOST_RETURN_IF_ERROR(triggered::ValidateDeferred(plan, *program));
+  const std::string text = triggered::ListDeferred(plan, *program);
+  return every_unit ? text : text.substr(0, text.find('\n') + 1);
+}
+
 Result<std::unique_ptr<PlayerDevice>> OpenFabric(const std::string& name, bool needs_triggers) {
   const auto failed = [&](const std::string& why) {
     return EnvironmentError(fmt::format("device {}: {} (see prepost devices)", name, why));

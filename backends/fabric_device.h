@@ -10,7 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/ids.h"
 #include "ir/status.h"
+#include "ir/verify/verify.h"
 #include "runtime/player_device.h"
 
 namespace prepost {
@@ -32,6 +34,12 @@ Result<std::vector<FabricProvider>> FabricProviders();
 /// first socket. Errors (kEnvironment): there is no such provider, or it is to be preposted to and
 /// starts nothing by itself.
 Result<std::unique_ptr<PlayerDevice>> OpenFabric(const std::string& name, bool needs_triggers);
+
+/// The node's part of `plan` as deferred work, validated, for people: one line, or, with
+/// `every_unit`, one for each endpoint and each unit of work. Errors: as Lower() of such a device with
+/// `counters_max` counters; kEnvironment: this prepost was built without.
+Result<std::string> ListDeferredWork(const VerifiedPlan& plan, NodeId node, bool every_unit,
+                                     uint32_t counters_max = 128);
 
 }  // namespace prepost
 

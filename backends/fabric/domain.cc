@@ -114,7 +114,7 @@ Result<Fid<fid_ep>> Domain::MakeEndpoint() const {
   Info named;
   if (info_->addr_format == FI_ADDR_STR) {
     static std::atomic<uint32_t> number{0};
-    const std::string name = fmt::format("fi_shm://prepost-{}-{}", getpid(), number++);
+    const std::string name = fmt::format("fi_shm://plan-{}-{}", getpid(), number++);
     named = Info((*TheLibfabric())->dupinfo(info_.get()));
     free(named->src_addr);
     named->src_addr = strdup(name.c_str());

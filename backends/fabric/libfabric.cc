@@ -3,12 +3,36 @@
 
 #include <fmt/format.h>
 
+#include <array>
+#include <csignal>
+
 #include "runtime/shared_library.h"
 
 namespace prepost::fabric {
 namespace {
 
+/// What the process does with signals is not the business of what it loads: Debian's libfabric brings
+/// libraries of old cards (libinfinipath1, libpsm2-2) whose constructors take SIGINT, SIGTERM and those
+/// of crashes for themselves.
+class SignalKeeper {
+ public:
+  SignalKeeper() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], nullptr, &actions_[i]);
+  }
+  SignalKeeper(const SignalKeeper&) = delete;
+  SignalKeeper& operator=(const SignalKeeper&) = delete;
+  ~SignalKeeper() {
+    for (size_t i = 0; i < kSignals.size(); ++i) sigaction(kSignals[i], &actions_[i], nullptr);
+  }
+
+ private:
+  static constexpr std::array kSignals = {SIGHUP, SIGINT,  SIGQUIT, SIGILL, SIGABRT,
+                                          SIGBUS, SIGSEGV, SIGPIPE, SIGTERM};
+  std::array<struct sigaction, kSignals.size()> actions_;
+};
+
 Result<Libfabric> Load() {
+  const SignalKeeper keeper;
   const Result<SharedLibrary> library = SharedLibrary::Open("libfabric.so.1", "libfabric1");
   if (!library.ok()) return library.status();
   Libfabric calls;

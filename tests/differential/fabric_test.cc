@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <barrier>
+#include <csignal>
 #include <cstring>
 #include <future>
 #include <memory>
@@ -97,6 +98,22 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
     EXPECT_EQ(played.report.host_posts_during, 0u);
     EXPECT_LE(played.report.host_wakeups, 1u);
   }
+}
+
+// Libraries behind libfabric take signals when they are loaded. Catches Ctrl-C that a program no longer
+// hears of.
+TEST(FabricSignalsTest, BelongToTheProgram) {
+  const auto handlers = [] {
+    std::vector<void (*)(int)> all;
+    for (int number = 1; number < 32; ++number) {
+      struct sigaction action = {};
+      if (sigaction(number, nullptr, &action) == 0) all.push_back(action.sa_handler);
+    }
+    return all;
+  };
+  const auto before = handlers();
+  static_cast<void>(FabricProviders());
+  EXPECT_EQ(handlers(), before);
 }
 
 // Catches whatever the model of counters does not know of a provider: another order of work, of

@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 
+#include "backends/fabric_device.h"
 #include "backends/nic/program/listing.h"
 #include "backends/nic/program/listing_parse.h"
 #include "backends/nic/program/op_labels.h"
@@ -36,6 +37,7 @@ struct LowerFlags {
   std::optional<uint32_t> node;
   std::string output;
   LoweringFlags lowering;
+  std::string device;  ///< "": NICs
   bool list = false;
   bool bytes = false;  ///< below each entry of the list
   bool json = false;
@@ -110,8 +112,41 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
   return {};
 }
 
+/// Deferred work of a provider of libfabric, to read.
+Status PrintDeferredWork(const LowerFlags& flags) {
+  if (!IsFabricDevice(flags.device)) {
+    return {StatusCode::kUsage,
+            fmt::format("--device {}: expected a provider of libfabric that starts deferred work, "
+                        "fabric:sockets; without --device it is NICs",
+                        flags.device)};
+  }
+  const char* const unfit = flags.lowering.given() != nullptr ? flags.lowering.given()
+                            : flags.bytes                     ? "--bytes"
+                            : flags.json                      ? "--json"
+                            : !flags.output.empty()           ? "-o"
+                            : !flags.from_list.empty()        ? "--from-list"
+                                                              : nullptr;
+  if (unfit != nullptr)
+    return {StatusCode::kUsage, fmt::format("{} is not for --device {}", unfit, flags.device)};
+  if (flags.plan.empty()) return {StatusCode::kUsage, "PLAN is needed"};
+  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
+  if (!plan.ok()) return plan.status();
+  if (flags.node && *flags.node >= plan->header().nodes) {
+    return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", *flags.node,
+                                plan->header().nodes - 1));
+  }
+  for (uint32_t node = 0; node < plan->header().nodes; ++node) {
+    if (flags.node && *flags.node != node) continue;
+    const Result<std::string> text = ListDeferredWork(*plan, NodeId(node), flags.list);
+    if (!text.ok()) return {text.status().code(), text.status().message(), NameOfInput(flags.plan)};
+    std::cout << *text;
+  }
+  return {};
+}
+
 Status Run(const LowerFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  if (!flags.device.empty()) return PrintDeferredWork(flags);
   if (!flags.from_list.empty() && flags.lowering.given() != nullptr) {
     return {StatusCode::kUsage, fmt::format("{} is for lowering, what --from-list reads is lowered",
                                             flags.lowering.given())};
@@ -161,6 +196,7 @@ void AddLower(CLI::App& app, Action* action) {
       "  prepost lower plan.json --node 1 --list --bytes\n"
       "  prepost lower plan.json --mode managed --masters lane --node 1 --list\n"
       "  prepost lower plan.json --device-profile tiny\n"
+      "  prepost lower plan.json --device fabric:sockets --node 1 --list\n"
       "  prepost lower plan.json -o queues.json\n"
       "  prepost lower plan.json --list > queues.txt\n"
       "  prepost lower plan.json --from-list queues.txt\n"
@@ -170,6 +206,11 @@ void AddLower(CLI::App& app, Action* action) {
                           ->type_name("I")
                           ->check(NodeNumber());
   flags->lowering.AddTo(*command);
+  command
+      ->add_option("--device", flags->device,
+                   "Deferred work of this provider of libfabric instead, fabric:sockets")
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
   CLI::Option* list = command->add_flag("--list", flags->list, "Print every entry of every queue");
   command->add_flag("--bytes", flags->bytes, "With --list: the bytes of every entry, in hex")
       ->needs(list);

@@ -49,6 +49,16 @@ TEST_F(LowerCommandTest, PrintsALinePerNode) {
   EXPECT_THAT(Lower({"--json", "--node", "1"}), HasSubstr("\"waits\": 4"));
 }
 
+// A plan that both kinds of engines can be given.
+TEST_F(LowerCommandTest, ListsDeferredWork) {
+  Command lower({"lower", plan_, "--device", "fabric:sockets", "--node", "1", "--list"});
+  if (lower.Wait() == 3) GTEST_SKIP() << lower.err();
+  EXPECT_THAT(lower.out(), HasSubstr("received from 0 lane 0 >= 1: send block 0 to 2 (op 2)\n"));
+  EXPECT_THAT(Lower({"--device", "fabric:sockets"}),
+              HasSubstr("node 2: 1 endpoints, 5 counters, "));
+  EXPECT_THAT(Lower({"--device", "mlx5_0"}, 2), HasSubstr("expected a provider of libfabric"));
+}
+
 TEST_F(LowerCommandTest, ListsEveryEntry) {
   EXPECT_THAT(
       Lower({"--list", "--node", "1"}),

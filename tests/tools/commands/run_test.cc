@@ -524,7 +524,8 @@ TEST_P(RunEachTest, WritesATrace) {
 
 // The trace of a run that fails is what explains it.
 TEST_F(RunTest, AFailedRunLeavesItsTraceAndSaysSo) {
-  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_});
+  // Blocks that take long, so that node 4 has none when it is stopped.
+  const HeldRun run = Hold(0.25, /*held=*/4, {"--trace", trace_, "--block-bytes", "32MiB"});
   EXPECT_FALSE(std::filesystem::exists(trace_));
   run.nodes.at(2).Signal(SIGKILL);
   EXPECT_EQ(run.Wait(), 1);
@@ -608,7 +609,7 @@ TEST_P(RunOverFabricTest, AllNodesGetTheMessage) {
   }
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     int process = 0;
-    if (std::sscanf(entry.path().filename().c_str(), "prepost-%d-", &process) != 1) continue;
+    if (std::sscanf(entry.path().filename().c_str(), "plan-%d-", &process) != 1) continue;
     EXPECT_EQ(kill(process, 0), 0) << entry.path();
   }
   const auto report = nlohmann::json::parse(run.out());
