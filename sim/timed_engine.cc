@@ -70,7 +70,7 @@ void TimedEngine::Kick(QpState& qp) {
 bool TimedEngine::IsModelled(Opcode opcode) const {
   const bool is_coordination =
       opcode == Opcode::kWait || opcode == Opcode::kSendEnable || opcode == Opcode::kRecvEnable;
-  return is_coordination || nic::SendWqe::HeadSegments(opcode) != 2;
+  return is_coordination || nic::SendWqe::HeadSegments(opcode) == 1;
 }
 
 void TimedEngine::TryAgainLater(QpState& qp, Retry retry) {

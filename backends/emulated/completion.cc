@@ -22,7 +22,7 @@ void Engine::Complete(QpState& qp) {
   qp.work.pop_front();
   if (qp.to_transmit != 0) --qp.to_transmit;
   if (qp.to_deliver != 0) --qp.to_deliver;
-  if (work.opcode == Opcode::kRdmaRead && --qp.reads_in_flight == 0) qp.fenced = false;
+  if (nic::ReturnsBytes(work.opcode) && --qp.reads_in_flight == 0) qp.fenced = false;
   const bool failed = work.state == Work::State::kFailed;
   uint32_t cqe = 0;
   OnRetire(qp, work);

@@ -20,7 +20,7 @@
 //   R8   a CQE's owner bit is the lap's parity; without room the CQ is lost, unless it ignores
 //        overrun
 //   R9   keys are checked for range and access
-//   R10  a fence holds a WQE until earlier READs of its queue are complete
+//   R10  a fence holds a WQE until earlier READs and atomics of its queue are complete
 //   R11  only a doorbell makes the NIC read a send queue's doorbell record
 //   R12  the order among queues is the scheduler's, from a seed
 //   R13  a log of everything, on request
@@ -30,7 +30,7 @@
 // overrides what stands under "Timing": the same rules hold, and each thing happens when the subclass
 // says so. The engine knows nothing of clocks, costs or networks.
 //
-// Not modelled: inline payload, atomics, UMR and the fence for it (initiator-small), WAIT on data
+// Not modelled: inline payload, atomics but fetch-and-add, UMR and the fence for it (initiator-small), WAIT on data
 // or time, signatures.
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
@@ -257,6 +257,7 @@ class Engine {
   bool Place(QpState& qp, Work& work);
   bool TakeReceive(QpState& qp, Work& work);
   CopyOutcome Move(QpState& qp, const Work& work, uint64_t bytes);
+  CopyOutcome FetchAdd(QpState& qp);
   void FailMove(QpState& qp, Work& work, CopyOutcome outcome);
   void FailTransport(QpState& qp, Work& work, nic::Syndrome syndrome);
   void Deliver(QpState& qp);

@@ -22,6 +22,8 @@ bool Allows(const nic::Access& access, Use use) {
       return access.remote_read;
     case Use::kRemoteWrite:
       return access.remote_write;
+    case Use::kRemoteAtomic:
+      return access.remote_atomic;
   }
   return false;
 }

@@ -18,7 +18,7 @@
 namespace prepost::emulated {
 
 /// What an access wants of a key.
-enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite };
+enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, kRemoteAtomic };
 
 /// The tag of a block that has not been written yet.
 inline constexpr uint32_t kNoTag = 0;

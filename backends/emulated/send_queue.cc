@@ -29,6 +29,7 @@ void Engine::Fetch(QpState& qp) {
     case Opcode::kNop:
       return StartWork(qp, Work::State::kDone);
     case Opcode::kRdmaRead:
+    case Opcode::kAtomicFetchAdd:
       ++qp.reads_in_flight;
       return StartWork(qp, Work::State::kQueued);
     case Opcode::kSend:
@@ -63,6 +64,8 @@ bool Engine::WellFormed(const QpState& qp) {
   if (!IsModelled(wqe_.opcode)) {
     return wrong(fmt::format("{} is not modelled in virtual time", Name(wqe_.opcode)));
   }
+  if (wqe_.opcode == Opcode::kAtomicFetchAdd && wqe_.payload_bytes() != nic::kAtomicBytes)
+    return wrong(fmt::format("atomic into {} bytes", wqe_.payload_bytes()));
   if (wqe_.payload_bytes() > nic::kRcMessageBytesMax) {
     return wrong(fmt::format("{} bytes in one message, the limit is {}", wqe_.payload_bytes(),
                              nic::kRcMessageBytesMax));

@@ -200,6 +200,7 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
     return Copy({remote.nic.memory, one, Use::kRemoteRead},
                 {qp.nic.memory, wqe_.data, Use::kLocalWrite}, work.moved, bytes);
   }
+  if (work.opcode == Opcode::kAtomicFetchAdd) return FetchAdd(qp);
   const Side source{qp.nic.memory, wqe_.data, Use::kLocalRead};
   if (work.opcode == Opcode::kRdmaWrite || work.opcode == Opcode::kRdmaWriteImm) {
     return Copy(source, {remote.nic.memory, one, Use::kRemoteWrite}, work.moved, bytes);
@@ -209,9 +210,26 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   return Copy(source, {remote.nic.memory, receive_, Use::kLocalWrite}, work.moved, bytes);
 }
 
+/// What stands at an address is a number as hosts read it, and hosts may read it at any time. It is added
+/// to even if its former value has no place here: the answer comes after that.
+CopyOutcome Engine::FetchAdd(QpState& qp) {
+  std::byte* const there = qp.remote->nic.memory.Find(wqe_.rkey, wqe_.remote_address,
+                                                      nic::kAtomicBytes, Use::kRemoteAtomic);
+  if (there == nullptr || wqe_.remote_address % nic::kAtomicBytes != 0)
+    return CopyOutcome::kSourceRefused;
+  uint64_t before = std::atomic_ref(*reinterpret_cast<uint64_t*>(there))
+                        .fetch_add(wqe_.add, std::memory_order_acq_rel);
+  MemoryTable answer;
+  const nic::DataPiece piece{.bytes = nic::kAtomicBytes,
+                             .lkey = answer.Add(std::as_bytes(std::span(&before, 1)), {}),
+                             .address = reinterpret_cast<uintptr_t>(&before)};
+  return Copy({answer, std::span(&piece, 1), Use::kLocalRead},
+              {qp.nic.memory, wqe_.data, Use::kLocalWrite}, 0, nic::kAtomicBytes);
+}
+
 /// R9: which side refused, and what each side sees of it.
 void Engine::FailMove(QpState& qp, Work& work, CopyOutcome outcome) {
-  const bool reads = work.opcode == Opcode::kRdmaRead;
+  const bool reads = nic::ReturnsBytes(work.opcode);
   const bool mine = (outcome == CopyOutcome::kSourceRefused) != reads;
   qp.fetch_stopped = qp.transmit_stopped = true;
   if (mine) {

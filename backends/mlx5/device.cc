@@ -231,7 +231,8 @@ Result<nic::Qp> Mlx5Device::MakeQp(const nic::QpConfig& config) {
   if (!umem.ok()) return umem.status();
   QpHost host{.uar = *uar,
               .doorbell_record = RecordAt(memory, shape.record_at()),
-              .rnr_retry = config.rnr_retry};
+              .rnr_retry = config.rnr_retry,
+              .takes_atomics = config.takes_atomics};
   host.doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
   prm::ObjectCommand in = CreateQpCommand(config, shape, umem->id, uar->page_id);
   uint32_t number = 0;

@@ -80,6 +80,7 @@ class Mlx5Device final : public nic::Device {
     Uar uar;
     uint32_t* doorbell_record = nullptr;
     uint8_t rnr_retry = 0;
+    bool takes_atomics = false;
   };
   struct QpShape;
 

@@ -107,6 +107,10 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   Set(init, In(prm::kPath, prm::ads::kVhcaPortNum), options_.port);
   Set(init, In(prm::kQpc, kRre), 1);
   Set(init, In(prm::kQpc, kRwe), 1);
+  if ((*qp)->takes_atomics) {
+    Set(init, In(prm::kQpc, kRae), 1);
+    Set(init, In(prm::kQpc, kAtomicMode), prm::kAtomicModeInfiniBand);
+  }
   PREPOST_RETURN_IF_ERROR(ModifyQp(qpn, Command::kRst2Init, init));
 
   Status status = InitToReceive(qpn, remote);

@@ -111,6 +111,7 @@ inline constexpr uint16_t kGeneralCaps = 0 << 1 | 1;
 inline constexpr uint16_t kRoceCaps = 4 << 1 | 1;
 
 inline constexpr uint8_t kPmMigrated = 3;                ///< qpc::kPmState
+inline constexpr uint8_t kAtomicModeInfiniBand = 1;      ///< qpc::kAtomicMode: 8 bytes
 inline constexpr uint32_t kDefaultUserIndex = 0xffffff;  ///< with cqe_version 1
 
 // The doorbell page (UAR), and the word that arms a CQ there and, the upper half, in its doorbell
@@ -190,7 +191,7 @@ inline constexpr Field kLogRraMax = Bits(0x90, 23, 21);  // READs that it serves
 inline constexpr Field kAtomicMode = Bits(0x90, 19, 16);
 inline constexpr Field kRre = Bits(0x90, 15, 15);  // peers may READ
 inline constexpr Field kRwe = Bits(0x90, 14, 14);  // peers may WRITE
-inline constexpr Field kRae = Bits(0x90, 13, 13);
+inline constexpr Field kRae = Bits(0x90, 13, 13);  // peers may have atomics
 inline constexpr Field kPageOffset = Bits(0x90, 11, 6);
 inline constexpr Field kCdSlaveReceive = Bits(0x90, 2, 2);  // executes what RECV_EN enables
 inline constexpr Field kCdSlaveSend = Bits(0x90, 1, 1);     // executes what SEND_EN enables

@@ -58,6 +58,7 @@ struct QpConfig {
   bool managed_send = false;
   /// cd_slave_receive: the same with RECV_EN
   bool managed_recv = false;
+  bool takes_atomics = false;            ///< of its peer
   uint8_t rnr_retry = kRnrRetryForEver;  ///< how often at most
   uint32_t doorbell_page = 0;            ///< that of both CQs
 };
@@ -133,6 +134,7 @@ struct Access {
   bool local_write = false;
   bool remote_write = false;
   bool remote_read = false;
+  bool remote_atomic = false;
 };
 
 /// What the host side did with the device.

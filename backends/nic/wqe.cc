@@ -19,6 +19,8 @@ const char* Name(Opcode opcode) {
       return "WAIT";
     case Opcode::kRdmaRead:
       return "RDMA_READ";
+    case Opcode::kAtomicFetchAdd:
+      return "ATOMIC_FA";
     case Opcode::kRecvEnable:
       return "RECV_EN";
     case Opcode::kSendEnable:

@@ -44,6 +44,7 @@ enum class Opcode : uint8_t {
   kSendImm = 0x0b,
   kWait = 0x0f,
   kRdmaRead = 0x10,
+  kAtomicFetchAdd = 0x12,
   kRecvEnable = 0x16,
   kSendEnable = 0x17
 };
@@ -51,6 +52,12 @@ enum class Opcode : uint8_t {
 constexpr bool IsSend(Opcode opcode) {
   return opcode == Opcode::kSend || opcode == Opcode::kSendImm;
 }
+
+/// The peer answers with bytes, which a fence can wait for.
+constexpr bool ReturnsBytes(Opcode opcode) {
+  return opcode == Opcode::kRdmaRead || opcode == Opcode::kAtomicFetchAdd;
+}
+inline constexpr uint32_t kAtomicBytes = 8;  ///< what an atomic works on, aligned to that
 
 /// When a send WQE makes a CQE: bits [3:2] of the control segment's fm_ce_se.
 enum class CompletionMode : uint8_t {
@@ -68,7 +75,7 @@ inline constexpr uint8_t kFenceInitiatorSmall = 0x20;
 inline constexpr uint8_t kFenceReads = 0x40;
 inline constexpr uint8_t kFenceStrongOrdering = 0x60;
 inline constexpr uint8_t kFence = 0x80;
-/// All but the first two hold a WQE until earlier READs of its queue are complete.
+/// All but the first two hold a WQE until earlier READs and atomics of its queue are complete.
 constexpr bool HoldsForReads(uint8_t fence) { return fence >= kFenceReads; }
 
 /// Control segment, the first 16 bytes of every send WQE (struct mlx5_wqe_ctrl_seg).
@@ -96,11 +103,17 @@ inline constexpr size_t kLkey = 4;       // 4 bytes
 inline constexpr size_t kAddress = 8;    // 8 bytes
 }  // namespace data
 
-/// Remote address segment of RDMA WRITE and READ (struct mlx5_wqe_raddr_seg).
+/// Remote address segment of RDMA WRITE, READ and atomics (struct mlx5_wqe_raddr_seg).
 namespace remote {
 inline constexpr size_t kAddress = 0;  // 8 bytes
 inline constexpr size_t kRkey = 8;     // 4 bytes
 }  // namespace remote
+
+/// Third segment of an atomic (struct mlx5_wqe_atomic_seg). The data segment behind it takes what stood
+/// at the remote address before.
+namespace atomic {
+inline constexpr size_t kAdd = 0;  // 8 bytes
+}  // namespace atomic
 
 /// Completion-queue entry (struct mlx5_cqe64; with errors struct mlx5_err_cqe).
 namespace cqe {

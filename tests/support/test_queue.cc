@@ -40,7 +40,8 @@ TestQueue::TestQueue(nic::Device& device, nic::QpConfig config, nic::CqConfig se
                      nic::CqConfig recv_cq)
     : device_(device), config_(config), memory_(kMemoryBytes) {
   key_ = Must(device.RegisterMemory(
-      memory_, {.local_write = true, .remote_write = true, .remote_read = true}));
+      memory_,
+      {.local_write = true, .remote_write = true, .remote_read = true, .remote_atomic = true}));
   send_cq_ = Must(device.CreateCq(send_cq));
   recv_cq_ = Must(device.CreateCq(recv_cq));
   config_.send_cq = send_cq_.number;
@@ -83,6 +84,12 @@ void TestQueue::Rdma(nic::Opcode opcode, nic::RemoteSegment remote,
   std::vector<std::vector<std::byte>> segments = AllBytes(data);
   segments.insert(segments.begin(), Bytes(remote));
   Post(Control(opcode, flags), segments);
+}
+
+void TestQueue::FetchAdd(nic::RemoteSegment remote, uint64_t add, nic::DataSegment before,
+                         Flags flags) {
+  Post(Control(nic::Opcode::kAtomicFetchAdd, flags),
+       {Bytes(remote), Bytes(nic::AtomicSegment{.add = add}), Bytes(before)});
 }
 
 void TestQueue::Post(nic::ControlSegment control,

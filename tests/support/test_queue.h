@@ -59,6 +59,7 @@ class TestQueue {
   void SendImm(uint32_t immediate, std::vector<nic::DataSegment> data = {}, Flags flags = {});
   void Rdma(nic::Opcode opcode, nic::RemoteSegment remote, std::vector<nic::DataSegment> data,
             Flags flags = {});
+  void FetchAdd(nic::RemoteSegment remote, uint64_t add, nic::DataSegment before, Flags flags = {});
   /// Any WQE; `control`'s index, QPN and size are filled in.
   void Post(nic::ControlSegment control, const std::vector<std::vector<std::byte>>& segments = {});
 

@@ -417,6 +417,12 @@ StandIn::Verdict StandIn::ResetToInit(const QpEntry& qp, Input in) {
   if (Get(in, In(prm::kQpc, prm::qpc::kRre)) == 0 || Get(in, In(prm::kQpc, prm::qpc::kRwe)) == 0) {
     return Bad("a QP that its peer must not read or write (rre, rwe) is not modelled");
   }
+  const bool takes_atomics = Get(in, In(prm::kQpc, prm::qpc::kRae)) != 0;
+  if (Get(in, In(prm::kQpc, prm::qpc::kAtomicMode)) !=
+      (takes_atomics ? prm::kAtomicModeInfiniBand : 0)) {
+    return Bad(
+        "atomic_mode is not that of InfiniBand for a QP that takes atomics (rae), 0 for others");
+  }
   if (nic::BigEndian(qp.memory.Load(nic::kReceiveRecord)) != 0 ||
       nic::BigEndian(qp.memory.Load(nic::kSendRecord)) != qp.sq_base) {
     return Bad("the QP's doorbell record tells of WQEs that were not posted");

@@ -64,7 +64,7 @@ std::vector<Field> CreateQpFields() {
 }
 
 std::vector<Field> InitFields() {
-  return Join(Inside(prm::kQpc, {q::kPmState, q::kRre, q::kRwe}),
+  return Join(Inside(prm::kQpc, {q::kPmState, q::kRre, q::kRwe, q::kRae, q::kAtomicMode}),
               {kNumber, kMask, In(prm::kPath, p::kVhcaPortNum), In(prm::kPath, p::kPkeyIndex)});
 }
 

@@ -33,6 +33,8 @@ uint8_t SendWqe::HeadSegments(Opcode opcode) {
     case Opcode::kRdmaWriteImm:
     case Opcode::kRdmaRead:
       return 2;
+    case Opcode::kAtomicFetchAdd:
+      return 3;
   }
   return 1;
 }
@@ -57,13 +59,15 @@ void DecodeSend(std::span<const std::byte> ring, uint16_t index, SendWqe* out) {
   out->data.clear();
 
   const uint8_t head = SendWqe::HeadSegments(out->opcode);
-  if (head == 2 && out->segments >= 2) {
+  if (head >= 2 && out->segments >= 2) {
     const std::byte* second = segment(1);
     out->index = LoadBigEndian<uint32_t>(second + coordination::kIndex);
     out->number = LoadBigEndian<uint32_t>(second + coordination::kNumber);
     out->remote_address = LoadBigEndian<uint64_t>(second + remote::kAddress);
     out->rkey = LoadBigEndian<uint32_t>(second + remote::kRkey);
   }
+  if (head == 3 && out->segments >= 3)
+    out->add = LoadBigEndian<uint64_t>(segment(2) + atomic::kAdd);
   for (size_t i = head; i < std::min<size_t>(out->segments, ring_segments); ++i) {
     out->data.push_back(ReadPiece(segment(i)));
   }

@@ -37,8 +37,9 @@ struct SendWqe {
   uint32_t immediate = 0;
   uint32_t index = 0;           ///< WAIT, SEND_EN, RECV_EN
   uint32_t number = 0;          ///< WAIT: CQN; SEND_EN, RECV_EN: QPN
-  uint64_t remote_address = 0;  ///< RDMA
-  uint32_t rkey = 0;            ///< RDMA
+  uint64_t remote_address = 0;  ///< RDMA and atomics, as `rkey`
+  uint32_t rkey = 0;
+  uint64_t add = 0;  ///< ATOMIC_FA
   std::vector<DataPiece> data;
 
   bool signaled() const { return static_cast<uint8_t>(completion) >= 2; }
@@ -46,7 +47,7 @@ struct SendWqe {
   uint16_t wqebbs() const { return static_cast<uint16_t>(segments <= 4 ? 1 : (segments + 3) / 4); }
   uint64_t payload_bytes() const;
   /// Number of segments that the opcode needs before its data: control, coordination, remote
-  /// address.
+  /// address, atomic.
   static uint8_t HeadSegments(Opcode opcode);
 };
 

@@ -116,6 +116,11 @@ void EncodeSegment(const RemoteSegment& segment, std::byte* at) {
   StoreBigEndian(at + remote::kRkey, segment.rkey);
 }
 
+void EncodeSegment(const AtomicSegment& segment, std::byte* at) {
+  std::fill_n(at, kSegmentBytes, std::byte{0});
+  StoreBigEndian(at + atomic::kAdd, segment.add);
+}
+
 const char* Name(RelocationKind kind) {
   switch (kind) {
     case RelocationKind::kWqeIndex:

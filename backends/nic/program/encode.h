@@ -41,12 +41,16 @@ struct RemoteSegment {
   uint64_t address = 0;
   uint32_t rkey = 0;
 };
+struct AtomicSegment {
+  uint64_t add = 0;
+};
 
 // Each writes kSegmentBytes at `at`.
 void EncodeSegment(const ControlSegment& segment, std::byte* at);
 void EncodeSegment(const CoordinationSegment& segment, std::byte* at);
 void EncodeSegment(const DataSegment& segment, std::byte* at);
 void EncodeSegment(const RemoteSegment& segment, std::byte* at);
+void EncodeSegment(const AtomicSegment& segment, std::byte* at);
 
 /// What the linker does at `offset`; `target` is a CqId or QpId where the table says so.
 enum class RelocationKind : uint8_t {

@@ -120,6 +120,8 @@ class Lister {
       case Opcode::kRdmaWriteImm:
       case Opcode::kRdmaRead:
         return fmt::format(" {} at {}", Range(wqe.data), wqe.remote_address);
+      case Opcode::kAtomicFetchAdd:
+        return fmt::format(" {} at {}, before it {}", wqe.add, wqe.remote_address, Range(wqe.data));
       case Opcode::kNop:
         return "";
     }
