@@ -1,21 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LayOutQueues: which boxes the queue picture has, where they stand in its columns, and which arrows
-// run between them. It draws nothing; queues.cc does.
+// LayOutQueues: where the boxes of the queue picture stand in its columns, and where arrows run between
+// them. It knows neither what executes the queues (queue_contents.h) nor how to draw (queues.cc).
 #ifndef PREPOST_VIZ_QUEUE_LAYOUT_H_
 #define PREPOST_VIZ_QUEUE_LAYOUT_H_
 
 #include <compare>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "backends/nic/program/lower.h"
-#include "ir/plan.h"
 #include "viz/routes.h"
-#include "viz/selection.h"
 
 namespace prepost::viz {
 
@@ -46,13 +44,14 @@ struct DrawnQueue {
   std::string title;   ///< "QP 1<>2 blocks"
   std::string detail;  ///< "send queue, CQ 3"
   std::vector<DrawnEntry> entries;
-  bool receives = false;
-  bool managed = false;  ///< a send queue that is
-  bool drawn = true;     ///< an entry is shown
-  size_t ring = 0;       ///< of a queue that is written in parts; 0: it fits
-  int width = 0;         ///< needed
-  int height = 0;        ///< needed, with the title
-  int y = 0;             ///< below the top of the columns
+  /// Queues of the same one stand below each other, but those of the first.
+  enum class Stack : uint8_t { kNone, kReceives, kManaged, kCounters, kSends };
+  Stack stack = Stack::kNone;
+  bool drawn = true;  ///< an entry is shown
+  size_t ring = 0;    ///< of a queue that is written in parts; 0: it fits
+  int width = 0;      ///< needed
+  int height = 0;     ///< needed, with the title
+  int y = 0;          ///< below the top of the columns
   size_t column = 0;
 };
 
@@ -71,10 +70,7 @@ struct QueueLayout {
   size_t arrows_left_out = 0;       ///< all of them, when they are too many
 };
 
-/// Lays out the entries of `selection` in one node's queues. `plan` is the one that `program` is
-/// of.
-QueueLayout LayOutQueues(const Plan& plan, const Selection& selection,
-                         const nic::NodeProgram& program);
+QueueLayout LayOutQueues(std::vector<DrawnQueue> queues);
 
 }  // namespace prepost::viz
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draws what queue_layout.cc has placed: columns, boxes, arrows and the legend.
+// Draws what queue_layout.cc has placed: columns, boxes, arrows and the legend; and pictures beside each
+// other.
 #include "viz/queues.h"
 
 #include <fmt/format.h>
@@ -15,13 +16,12 @@
 #include "backends/nic/program/lower.h"
 #include "ir/count.h"
 #include "viz/chart.h"
+#include "viz/queue_contents.h"
 #include "viz/queue_layout.h"
 #include "viz/routes.h"
 
 namespace prepost::viz {
 namespace {
-
-using nic::NodeProgram;
 
 constexpr size_t kArrowColors = 5;
 constexpr int kBoxSample = 24;  ///< widths in the legend
@@ -31,7 +31,8 @@ constexpr int kLegendWidthMin = 820;
 constexpr std::string_view kQueueStyle =
     ".wait{fill:#fff;stroke:#b4641e}.send{fill:#cfe2f7;stroke:#333}.recv{fill:#fde3c0;stroke:#333}"
     ".nop{fill:#e8e8e8;stroke:#333}.enable{fill:#e3d4ef;stroke:#6a3d9a}.held{fill:#cfe2f7;"
-    "stroke:#333;stroke-dasharray:4 3}.q{font-size:13px;font-weight:bold}.a{font-size:11px;"
+    "stroke:#333;stroke-dasharray:4 "
+    "3}.host{fill:#d9ecd5;stroke:#2e7d32}.q{font-size:13px;font-weight:bold}.a{font-size:11px;"
     "font-weight:bold}.d{font-size:11px;fill:#444}.gap{font-size:11px;fill:#777}"
     ".part{stroke:#777;stroke-dasharray:2 "
     "3}.under,.arrow{fill:none;stroke-linecap:square}.under{stroke:#fff;stroke-width:3.4}"
@@ -42,24 +43,36 @@ constexpr std::string_view kQueueStyle =
 /// A sample in the legend and what it means.
 struct LegendItem {
   std::string css_class;
-  std::string_view meaning;
+  std::string meaning;
   bool is_arrow = false;
   bool begins_row = false;
 };
 
+/// What an engine's queues are called.
+struct Engine {
+  std::string name;  ///< in front of the note
+  std::string note;  ///< "3 WAITs; started by 1 doorbell"
+  std::vector<LegendItem> boxes;
+  std::string waits = "";  ///< what an arrow to what waits means
+  std::string waits_but = "";
+  std::string enables = "";  ///< and one from what enables
+};
+
 class QueuePicture {
  public:
-  QueuePicture(const Plan& plan, const Selection& selection, const NodeProgram& program)
+  QueuePicture(const Plan& plan, const Selection& selection, NodeId node, Engine engine,
+               std::vector<DrawnQueue> queues)
       : plan_(plan),
         selection_(selection),
-        program_(program),
-        layout_(LayOutQueues(plan, selection, program)) {
+        node_(node),
+        engine_(std::move(engine)),
+        layout_(LayOutQueues(std::move(queues))) {
     PlaceColumns();
     MakeLegend();
   }
 
   size_t shown() const { return layout_.shown; }
-  std::string Draw() const;
+  Svg Draw() const;
 
  private:
   void PlaceColumns();
@@ -75,7 +88,8 @@ class QueuePicture {
 
   const Plan& plan_;
   const Selection& selection_;
-  const NodeProgram& program_;
+  const NodeId node_;
+  const Engine engine_;
   const QueueLayout layout_;
   std::vector<LegendItem> legend_;
   std::vector<Extent> columns_;  ///< by number
@@ -139,14 +153,9 @@ void QueuePicture::DrawArrows(Svg& svg) const {
 }
 
 std::string QueuePicture::Note() const {
-  std::string note =
-      fmt::format("the queues as preposted: {}, {}; started by {}",
-                  layout_.entries == 1 ? "1 entry" : fmt::format("{} entries", layout_.entries),
-                  Count(program_.waits(), "WAIT"), Count(program_.doorbells(), "doorbell"));
-  if (program_.enables() > 0)
-    note += fmt::format("; managed by {}", Count(program_.enables(), "SEND_EN"));
-  if (program_.rearms() > 0)
-    note += fmt::format("; {} meanwhile", Count(program_.rearms(), "re-arm"));
+  std::string note = fmt::format(
+      "{}: {}, {}", engine_.name,
+      layout_.entries == 1 ? "1 entry" : fmt::format("{} entries", layout_.entries), engine_.note);
   if (layout_.empty > 0)
     note += fmt::format("; {} with nothing to show left out", Count(layout_.empty, "queue"));
   if (layout_.shown < layout_.entries) {
@@ -187,26 +196,16 @@ std::optional<size_t> QueuePicture::FirstArrow(bool enables) const {
 }
 
 void QueuePicture::MakeLegend() {
-  const bool in_parts = program_.rearms() > 0;
   const bool all_shown = layout_.shown == layout_.entries;  // else nothing of the end is
-  const LegendItem boxes[] = {
-      {"wait", "holds its queue until a CQ has a CQE"},
-      {"enable", "lets a managed queue run so far"},
-      {"send", "send"},
-      {"held", "send, held until enabled"},
-      {"recv", in_parts ? "receive, posted ahead" : "receive, posted before the start"},
-      {"nop", in_parts ? "the last completion" : "the host's only completion"}};
-  std::ranges::copy_if(boxes, std::back_inserter(legend_),
+  std::ranges::copy_if(engine_.boxes, std::back_inserter(legend_),
                        [this](const LegendItem& item) { return IsDrawn(item.css_class); });
-  if (const std::optional<size_t> cqe = FirstArrow(/*enables=*/false)) {
-    legend_.push_back({ArrowClass(*cqe),
-                       all_shown ? "whose CQE a WAIT waits for; those of the end have no arrows"
-                                 : "whose CQE a WAIT waits for, where that is shown",
+  if (const std::optional<size_t> waits = FirstArrow(/*enables=*/false)) {
+    legend_.push_back({ArrowClass(*waits),
+                       engine_.waits + (all_shown ? engine_.waits_but : ", where that is shown"),
                        /*is_arrow=*/true});
   }
-  if (const std::optional<size_t> enables = FirstArrow(/*enables=*/true)) {
-    legend_.push_back({ArrowClass(*enables), "the last WQE enabled", /*is_arrow=*/true});
-  }
+  if (const std::optional<size_t> enables = FirstArrow(/*enables=*/true))
+    legend_.push_back({ArrowClass(*enables), engine_.enables, /*is_arrow=*/true});
   int x = kChartMargin;
   const int right = std::max(columns_.empty() ? 0 : columns_.back().right, kLegendWidthMin);
   for (LegendItem& item : legend_) {
@@ -242,7 +241,7 @@ void QueuePicture::DrawLegend(Svg& svg) const {
   }
 }
 
-std::string QueuePicture::Draw() const {
+Svg QueuePicture::Draw() const {
   const Grid grid{.left = kChartMargin,
                   .top = top_,
                   .cell_width = columns_.empty() ? 0 : columns_.back().right - kChartMargin,
@@ -250,42 +249,134 @@ std::string QueuePicture::Draw() const {
                   .columns = 1,
                   .rows = 1};
   const PlanHeader& header = plan_.header();
-  Svg svg = StartChart(
-      grid,
-      {.headline = fmt::format("{}, {}", Headline(header), RowLabel(header, program_.node)),
-       .subline = Subline(header),
-       .note = Note(),
-       .right = ""},
-      kChartMargin, kQueueStyle);
+  Svg svg =
+      StartChart(grid,
+                 {.headline = fmt::format("{}, {}", Headline(header), RowLabel(header, node_)),
+                  .subline = Subline(header),
+                  .note = Note(),
+                  .right = ""},
+                 kChartMargin, kQueueStyle);
   DrawLegend(svg);
   DrawArrows(svg);
   for (const DrawnQueue& queue : layout_.queues) {
     if (queue.drawn) DrawQueue(svg, queue);
   }
-  return std::move(svg).Finish();
+  return svg;
+}
+
+Engine NicEngine(const nic::NodeProgram& program) {
+  const bool in_parts = program.rearms() > 0;
+  Engine engine = {
+      .name = "the queues as preposted to a NIC",
+      .note = fmt::format("{}; started by {}", Count(program.waits(), "WAIT"),
+                          Count(program.doorbells(), "doorbell")),
+      .boxes = {{"wait", "holds its queue until a CQ has a CQE"},
+                {"enable", "lets a managed queue run so far"},
+                {"send", "send"},
+                {"held", "send, held until enabled"},
+                {"recv", in_parts ? "receive, posted ahead" : "receive, posted before the start"},
+                {"nop", in_parts ? "the last completion" : "the host's only completion"}},
+      .waits = "whose CQE a WAIT waits for",
+      .waits_but = "; those of the end have no arrows",
+      .enables = "the last WQE enabled"};
+  if (program.enables() > 0)
+    engine.note += fmt::format("; managed by {}", Count(program.enables(), "SEND_EN"));
+  if (program.rearms() > 0)
+    engine.note += fmt::format("; {} meanwhile", Count(program.rearms(), "re-arm"));
+  return engine;
+}
+
+Engine DeferredEngine(const triggered::DeferredProgram& program) {
+  return {.name = "deferred work of a provider",
+          .note = fmt::format("{}, {}; started by adding to one",
+                              fmt::format("{} units of work", program.works.size()),
+                              Count(program.counters, "counter")),
+          .boxes = {{"host", "the host's only post"},
+                    {"enable", "adds to a counter at a threshold of another"},
+                    {"send", "send, started at a threshold"},
+                    {"recv", "receive, posted before the start"},
+                    {"nop", "wakes the host, once"}},
+          .waits = "what brings a counter to the threshold",
+          .waits_but = "; those of the end have no arrows"};
+}
+
+Engine CpuEngine() {
+  return {.name = "what the CPU does",
+          .note = "a post for every op, and a wake-up for completions that it sleeps for",
+          .boxes = {{"host", "the CPU posts"}, {"send", "send"}, {"recv", "receive"}},
+          .waits = "the last completion that it needs",
+          .enables = "what is posted"};
+}
+
+/// Errors: kUsage.
+Status CheckOneNode(const Selection& selection) {
+  if (selection.nodes.size() == 1) return {};
+  return {StatusCode::kUsage, "the queues view shows one node: name it with --node"};
+}
+
+Result<Svg> Drawn(const QueuePicture& picture, NodeId node, const std::string& list,
+                  size_t* shown) {
+  if (picture.shown() > kQueueEntriesMax) {
+    return Rejected(fmt::format(
+        "a picture of {} queue entries is not readable, the limit is {}: "
+        "narrow it with --rounds first:last or --block, or use {}",
+        picture.shown(), kQueueEntriesMax, fmt::format(fmt::runtime(list), node.value)));
+  }
+  if (shown != nullptr) *shown += picture.shown();
+  return picture.Draw();
+}
+
+Result<Svg> NicPicture(const VerifiedPlan& plan, const Selection& selection,
+                       const nic::LowerOptions& lower, size_t* shown) {
+  PREPOST_RETURN_IF_ERROR(CheckOneNode(selection));
+  nic::LowerOptions options = lower;
+  options.node = selection.nodes.front();
+  const Result<nic::QueueProgram> program = nic::Lower(plan, options);
+  if (!program.ok()) return program.status();
+  const nic::NodeProgram& own = program->nodes.front();
+  return Drawn(
+      QueuePicture(plan, selection, own.node, NicEngine(own), QueuesOfNic(plan, selection, own)),
+      own.node, "prepost lower --node {} --list", shown);
+}
+
+Result<Svg> DeferredPicture(const VerifiedPlan& plan, const Selection& selection, size_t* shown) {
+  PREPOST_RETURN_IF_ERROR(CheckOneNode(selection));
+  const NodeId node = selection.nodes.front();
+  const auto program = triggered::LowerDeferred(plan, node);
+  if (!program.ok()) return program.status();
+  return Drawn(QueuePicture(plan, selection, node, DeferredEngine(*program),
+                            QueuesOfDeferredWork(plan, selection, *program)),
+               node, "prepost lower --device fabric:sockets --node {} --list", shown);
+}
+
+Result<Svg> CpuPicture(const VerifiedPlan& plan, const Selection& selection, size_t* shown) {
+  PREPOST_RETURN_IF_ERROR(CheckOneNode(selection));
+  const NodeId node = selection.nodes.front();
+  return Drawn(QueuePicture(plan, selection, node, CpuEngine(), QueuesOfCpu(plan, selection, node)),
+               node, "prepost explain --node {}", shown);
 }
 
 }  // namespace
 
 Result<std::string> DrawQueues(const VerifiedPlan& plan, const Selection& selection,
-                               const nic::LowerOptions& lower, size_t* shown) {
-  if (selection.nodes.size() != 1) {
-    return Status(StatusCode::kUsage, "the queues view shows one node: name it with --node");
-  }
-  nic::LowerOptions options = lower;
-  options.node = selection.nodes.front();
-  const Result<nic::QueueProgram> program = nic::Lower(plan, options);
-  if (!program.ok()) return program.status();
-  const QueuePicture picture(plan, selection, program->nodes.front());
-  if (picture.shown() > kQueueEntriesMax) {
-    return Rejected(
-        fmt::format("a picture of {} queue entries is not readable, the limit is {}: "
-                    "narrow it with --rounds first:last or --block, or use prepost "
-                    "lower --node {} --list",
-                    picture.shown(), kQueueEntriesMax, selection.nodes.front().value));
-  }
-  if (shown != nullptr) *shown = picture.shown();
-  return picture.Draw();
+                               const QueueEngines& engines, size_t* shown) {
+  std::optional<Svg> all;
+  size_t count = 0;
+  const auto add = [&](Result<Svg> picture) -> Status {
+    if (!picture.ok()) return picture.status();
+    if (all) {
+      all->Append(*std::move(picture));
+    } else {
+      all = *std::move(picture);
+    }
+    return {};
+  };
+  if (engines.nic) PREPOST_RETURN_IF_ERROR(add(NicPicture(plan, selection, *engines.nic, &count)));
+  if (engines.deferred) PREPOST_RETURN_IF_ERROR(add(DeferredPicture(plan, selection, &count)));
+  if (engines.cpu) PREPOST_RETURN_IF_ERROR(add(CpuPicture(plan, selection, &count)));
+  PREPOST_CHECK(all.has_value());
+  if (shown != nullptr) *shown = count;
+  return (*std::move(all)).Finish();
 }
 
 }  // namespace prepost::viz

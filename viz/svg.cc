@@ -81,6 +81,14 @@ void Svg::Head(std::string_view css_class, Point tip) {
                  tip.x, tip.y, kArrowHead);
 }
 
+void Svg::Append(Svg other) {
+  PREPOST_CHECK(other.open_groups_ == 0 && other.style_ == style_);
+  fmt::format_to(std::back_inserter(out_), "<g transform=\"translate(0 {})\">\n{}</g>\n", height_,
+                 other.out_);
+  height_ += other.height_;
+  WidenTo(other.width_);
+}
+
 std::string Svg::Finish() && {
   PREPOST_CHECK(open_groups_ == 0);
   return fmt::format(

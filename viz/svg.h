@@ -58,6 +58,9 @@ class Svg {
   /// The head of an arrow that points to the right.
   void Head(std::string_view css_class, Point tip);
 
+  /// All of another picture, whose style is the same, at the bottom.
+  void Append(Svg other);
+
   /// Makes the picture at least this wide.
   void WidenTo(int width) { width_ = std::max(width_, width); }
   /// The picture. Groups must be closed.

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "viz/queues.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <regex>
+#include <span>
 
 #include "backends/nic/program/lower.h"
+#include "backends/triggered/deferred_program.h"
 #include "runtime/program.h"
 #include "tests/support/plans.h"
 #include "tests/support/xml.h"
@@ -87,7 +92,7 @@ TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
     nic::LowerOptions one = lower;
     one.node = NodeId(3);
     const nic::NodeProgram program = nic::Lower(plan, one)->nodes[0];
-    const std::string svg = *DrawQueues(plan, Only(3), lower);
+    const std::string svg = *DrawQueues(plan, Only(3), {.nic = lower});
     EXPECT_EQ(XmlError(svg), "");
     EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), program.wqes());
     EXPECT_EQ(Occurrences(svg, ", to its last WQE enabled<"), program.enables());
@@ -110,7 +115,7 @@ TEST(QueuesTest, SendEnablesPointAtTheLastWqeThatTheyEnable) {
 TEST(QueuesTest, QueuesInPartsNameTheirRing) {
   const VerifiedPlan plan = PlanOf(4, 20);
   const nic::LowerOptions lower{.profile = {.sq_wqebbs = 16, .rq_wqes = 8}};
-  const std::string svg = *DrawQueues(plan, Only(1), lower);
+  const std::string svg = *DrawQueues(plan, Only(1), {.nic = lower});
   EXPECT_THAT(svg, HasSubstr(", a ring of 16<"));
   EXPECT_THAT(svg, HasSubstr(", a ring of 8<"));
   EXPECT_THAT(svg, HasSubstr(" re-arms meanwhile"));
@@ -175,7 +180,8 @@ TEST(QueuesTest, SelectionsShowTheWaitsOfTheirSends) {
     for (uint32_t round = 0; round < plan.header().rounds; ++round) {
       Selection selection = Only(node);
       selection.rounds = Rounds{round, round};
-      const std::string svg = *DrawQueues(plan, selection, {.mode = mode});
+      const std::string svg =
+          *DrawQueues(plan, selection, {.nic = nic::LowerOptions{.mode = mode}});
       for (size_t qp = 0; qp + 1 < program.qps.size(); ++qp) {
         // A managed queue's WAITs are the master's.
         const size_t control = program.qps[qp].managed ? program.qps.size() - 1 : qp;
@@ -248,6 +254,62 @@ TEST(QueuesTest, OneNodeIsNeeded) {
   Selection two = Only(1);
   two.nodes.push_back(NodeId(2));
   EXPECT_EQ(DrawQueues(plan, two).status().code(), StatusCode::kUsage);
+}
+
+// A unit of work that is nowhere, or stands in another counter's column.
+TEST(QueuesTest, DeferredWorkIsThereUnitByUnit) {
+  const QueueEngines deferred = {.nic = std::nullopt, .deferred = true};
+  for (const VerifiedPlan& plan :
+       {PlanOf(1, 1), PlanOf(8, 6), test::PlanWithWindowsOf1("binomial_pipeline", 5, 6, 10)}) {
+    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+      const Result<std::string> svg = DrawQueues(plan, Only(node), deferred);
+      ASSERT_TRUE(svg.ok()) << svg.status().ToString();
+      EXPECT_EQ(XmlError(*svg), "");
+      const auto program = *triggered::LowerDeferred(plan, NodeId(node));
+      size_t receives = 0;
+      for (const ChannelEnd& end : program.ends) receives += end.is_send ? 0 : end.ops.size();
+      EXPECT_EQ(Occurrences(*svg, "<g class=\"entry\">"), program.works.size() + receives + 1);
+      for (const triggered::DeferredWork& work : program.works) {
+        if (work.kind != triggered::DeferredWork::Kind::kSend) continue;
+        EXPECT_THAT(*svg, HasSubstr(fmt::format("{} (op {}), when {} &gt;= {}",
+                                                NameOf(plan, NodeId(node), work.op), work.op.value,
+                                                program.CounterName(work.trigger.counter),
+                                                work.trigger.threshold)));
+      }
+    }
+  }
+}
+
+// A block of a selection whose way to its send is not shown.
+TEST(QueuesTest, DeferredWorkOfABlockHasWhatItsSendsNeed) {
+  const VerifiedPlan plan = test::PlanWithWindowsOf1("chain", 3, 6, 10);
+  Selection selection = Only(1);
+  selection.blocks = {2};
+  const std::string svg = *DrawQueues(plan, selection, {.nic = std::nullopt, .deferred = true});
+  const size_t sends = Occurrences(svg, "<rect class=\"send\"");
+  EXPECT_GT(sends, 1u);                                          // with the legend's
+  EXPECT_GT(Occurrences(svg, "<rect class=\"enable\""), sends);  // two additions for each
+  EXPECT_GT(Occurrences(svg, "class=\"head\""), sends);
+}
+
+TEST(QueuesTest, ACpuPostsEverySendOnce) {
+  const VerifiedPlan plan = PlanOf(8, 6);
+  const std::string svg = *DrawQueues(plan, Only(3), {.nic = std::nullopt, .cpu = true});
+  EXPECT_EQ(XmlError(svg), "");
+  const std::span<const Op> ops = plan.ops(ProgramOf(plan, NodeId(3)));
+  const auto sends = static_cast<size_t>(std::ranges::count_if(ops, &Op::is_send));
+  EXPECT_EQ(Occurrences(svg, "<g class=\"entry\">"), ops.size() + sends);
+}
+
+TEST(QueuesTest, EnginesStandBelowEachOther) {
+  const VerifiedPlan plan = PlanOf(3, 2, "chain");
+  const std::string all = *DrawQueues(plan, Only(1), {.deferred = true, .cpu = true});
+  EXPECT_EQ(XmlError(all), "");
+  EXPECT_EQ(Occurrences(all, "<svg"), 1u);
+  for (const char* const name :
+       {"as preposted to a NIC", "deferred work of a provider", "what the CPU does"}) {
+    EXPECT_EQ(Occurrences(all, name), 1u) << name;
+  }
 }
 
 TEST(QueuesTest, ANodeAloneHasItsFinalNop) {

@@ -37,7 +37,10 @@ struct DrawFlags {
   std::string rounds;
   std::vector<std::string> traces;
   std::optional<std::string> topology;
+  std::vector<std::string> engines;  ///< of the queues view; empty: "nic"
   LoweringFlags lowering;
+
+  bool Has(const std::string& engine) const { return std::ranges::count(engines, engine) != 0; }
 };
 
 const std::vector<std::string>& Views() {
@@ -125,8 +128,14 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format,
   if (flags.view == "queues") {
     const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
     if (!lower.ok()) return lower.status();
+    viz::QueueEngines engines = {.deferred = flags.Has("deferred"), .cpu = flags.Has("cpu")};
+    if (flags.engines.empty() || flags.Has("nic")) {
+      engines.nic = *lower;
+    } else {
+      engines.nic.reset();
+    }
     size_t shown = 0;
-    Result<std::string> picture = viz::DrawQueues(plan, *selection, *lower, &shown);
+    Result<std::string> picture = viz::DrawQueues(plan, *selection, engines, &shown);
     if (picture.ok() && shown == 0) {
       PrintNote(
           fmt::format("the picture is empty: nothing in node {}'s queues is "
@@ -157,6 +166,10 @@ Status Run(const DrawFlags& flags) {
   if (flags.lowering.given() != nullptr && flags.view != "queues") {
     return {StatusCode::kUsage, fmt::format("{} is for the queues view", flags.lowering.given())};
   }
+  for (const std::string& engine : flags.engines)
+    PREPOST_RETURN_IF_ERROR(CheckWord("--engine", engine, {"nic", "deferred", "cpu"}));
+  if (!flags.engines.empty() && flags.view != "queues")
+    return {StatusCode::kUsage, "--engine is for the queues view"};
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
   const Result<VerifiedPlan> plan = LoadPlan(flags.path);
@@ -180,9 +193,10 @@ void AddDraw(CLI::App& app, Action* action) {
       "tree: the way of one block (0 without --block), with --trace with times; up to 256 nodes "
       "are "
       "drawn.\n"
-      "queues: the queues of the NIC of one --node, and what each WAIT waits for and SEND_EN "
-      "enables; up to 400 "
-      "entries.\n"
+      "queues: the queues of one --node for an --engine: a NIC, with what each WAIT waits for and "
+      "SEND_EN enables; a\n"
+      "provider of libfabric, with its deferred work; a CPU, with what it posts after what; up to "
+      "400 entries.\n"
       "With --topology, all but queues: racks with their names, and which transfers cross between "
       "them.\n\n"
       "Examples:\n"
@@ -192,6 +206,8 @@ void AddDraw(CLI::App& app, Action* action) {
       "  prepost draw plan.json --topology examples/topologies/2x4.json -o racks.svg\n"
       "  prepost draw plan.json --view queues --node 5 -o queues.svg\n"
       "  prepost draw plan.json --view queues --node 5 --block 0 --mode managed -o managed.svg\n"
+      "  prepost draw plan.json --view queues --node 5 --engine nic --engine deferred --engine cpu "
+      "-o engines.svg\n"
       "  prepost run plan.json --input image.raw --trace trace.json\n"
       "  prepost draw plan.json --trace trace.json -o run.svg\n"
       "  prepost compile --nodes 8 --message-bytes 4MiB | prepost draw - --block 3 -o block3.html");
@@ -228,6 +244,13 @@ void AddDraw(CLI::App& app, Action* action) {
       ->add_option("--topology", flags->topology,
                    "Topology file, - for stdin: node i of the plan is its host i; shows the racks")
       ->type_name("FILE");
+  command
+      ->add_option(
+          "--engine", flags->engines,
+          "Whose queues: nic, deferred (work of libfabric) or cpu; several stand below each "
+          "other [nic]")
+      ->type_name("ENGINE")
+      ->allow_extra_args(false);
   flags->lowering.AddTo(*command);
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
