@@ -10,9 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/ids.h"
 #include "ir/status.h"
-#include "ir/verify/verify.h"
 #include "runtime/player_device.h"
 
 namespace prepost {
@@ -25,6 +23,7 @@ bool IsFabricDevice(const std::string& name);
 struct FabricProvider {
   std::string name;           ///< of the device: "fabric:sockets"
   bool is_triggered = false;  ///< can be preposted to
+  bool is_automatic = false;  ///< makes progress by itself
   uint32_t counters_max = 0;
 };
 /// Of this machine. Errors (kEnvironment): there is no libfabric, or this prepost was built without.
@@ -34,12 +33,6 @@ Result<std::vector<FabricProvider>> FabricProviders();
 /// first socket. Errors (kEnvironment): there is no such provider, or it is to be preposted to and
 /// starts nothing by itself.
 Result<std::unique_ptr<PlayerDevice>> OpenFabric(const std::string& name, bool needs_triggers);
-
-/// The node's part of `plan` as deferred work, validated, for people: one line, or, with
-/// `every_unit`, one for each endpoint and each unit of work. Errors: as Lower() of such a device with
-/// `counters_max` counters; kEnvironment: this prepost was built without.
-Result<std::string> ListDeferredWork(const VerifiedPlan& plan, NodeId node, bool every_unit,
-                                     uint32_t counters_max = 128);
 
 }  // namespace prepost
 

@@ -15,8 +15,4 @@ Result<std::unique_ptr<PlayerDevice>> OpenFabric(const std::string& name, bool) 
   return EnvironmentError("device " + name + ": this prepost was built without libfabric");
 }
 
-Result<std::string> ListDeferredWork(const VerifiedPlan&, NodeId, bool, uint32_t) {
-  return EnvironmentError("this prepost was built without libfabric");
-}
-
 }  // namespace prepost

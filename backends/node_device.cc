@@ -31,32 +31,31 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Veri
     chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
     return chosen;
   }
-  auto program = chosen.device_->Lower(plan, node);
-  if (!program.ok() && !is_auto) return program.status();
-  if (program.ok()) {
-    chosen.program_ = *std::move(program);
-    if (is_auto) chosen.note_ = fmt::format("offload: the plan fits device {}", choice.device);
-  } else {
-    chosen.note_ = fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
-                               program.status().message());
+  auto program = ChooseProgram(*chosen.device_, choice.executor, plan, node);
+  if (!program.ok()) return program.status();
+  chosen.program_ = std::move(program->program);
+  if (is_auto) {
+    chosen.note_ = chosen.is_offloaded()
+                       ? fmt::format("offload: the plan fits device {}", choice.device)
+                       : fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
+                                     program->why_none);
   }
   return chosen;
 }
 
-void NodeDevice::ApplyTo(const VerifiedPlan& plan, NodeId node,
-                         std::chrono::milliseconds answer_max, NodeRunOptions* options) {
+void NodeDevice::ApplyTo(const VerifiedPlan& plan, std::chrono::milliseconds answer_max,
+                         NodeRunOptions* options) {
   options->executor = executor();
   options->detail = name_;
   if (device_ == nullptr) return;
-  options->make_player = [this, &plan, node, answer_max](std::vector<TcpSocket> sockets,
-                                                         const PlayerContext& context) {
-    PlayerDevice::Task task = {.plan = plan,
-                               .node = node,
-                               .sockets = std::move(sockets),
-                               .context = context,
-                               .answer_max = answer_max};
-    return is_offloaded() ? device_->MakePreposted(*program_, std::move(task))
-                          : device_->MakeDriven(std::move(task));
+  options->make_player = [this, &plan, answer_max](NodeId node, std::vector<TcpSocket> sockets,
+                                                   const PlayerContext& context) {
+    return MakeDevicePlayer(*device_, program_.get(),
+                            {.plan = plan,
+                             .node = node,
+                             .sockets = std::move(sockets),
+                             .context = context,
+                             .answer_max = answer_max});
   };
 }
 

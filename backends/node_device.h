@@ -50,7 +50,7 @@ class NodeDevice {
 
   /// Sets what plays, and its names for the report. `plan` must outlive the run; `answer_max`: as
   /// for ExchangeAddresses().
-  void ApplyTo(const VerifiedPlan& plan, NodeId node, std::chrono::milliseconds answer_max,
+  void ApplyTo(const VerifiedPlan& plan, std::chrono::milliseconds answer_max,
                NodeRunOptions* options);
 
  private:

@@ -11,6 +11,7 @@
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/mlx5/survey.h"
 #include "backends/nic/host/nic_player_device.h"
+#include "backends/verbs_device.h"
 
 namespace prepost {
 namespace {
@@ -68,9 +69,15 @@ DeviceList ListDevices() {
       list.devices.push_back({provider.name, false, provider.is_triggered, what});
     }
   }
+  const auto devices = VerbsDevices();
+  if (devices.ok()) {
+    for (const VerbsDeviceLine& device : *devices)
+      list.devices.push_back({device.name, true, false, device.what});
+  }
   const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
   list.no_hardware = found.why_none;
   for (const mlx5::SurveyedDevice& device : found.devices) {
+    if (!device.is_mlx5 && devices.ok()) continue;  // it stands there already
     list.devices.push_back({device.name, true, device.can_offload, device.why});
   }
   return list;
@@ -90,9 +97,14 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                     device.status().message()));
 }
 
+bool IsLibraryDevice(const std::string& name) {
+  return IsFabricDevice(name) || IsVerbsDevice(name);
+}
+
 Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
                                                        const nic::LowerOptions& lower,
                                                        mlx5::VerbsLibrary* library) {
+  if (IsVerbsDevice(name)) return OpenVerbs(name, needs_offload);
   if (IsFabricDevice(name)) return OpenFabric(name, needs_offload);
   auto card = OpenHardware(name, library, {.needs_cross_channel = needs_offload});
   if (!card.ok()) return card.status();

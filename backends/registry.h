@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The registry: every device by its name. It lists them, opens them, or reports why not; nothing else
-// names mlx5 cards, their stand-in, the emulated NIC and libfabric's providers together. A new kind of
+// names mlx5 cards, their stand-in, the emulated NIC, libfabric and libibverbs together. A new kind of
 // device is added here.
 #ifndef PREPOST_BACKENDS_REGISTRY_H_
 #define PREPOST_BACKENDS_REGISTRY_H_
@@ -57,9 +57,13 @@ Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
                                                        mlx5::VerbsLibrary* library,
                                                        const mlx5::Mlx5Options& options = {});
 
-/// Opens what carries one node per process: card `name`, of `library` as above, or a provider of
-/// libfabric. `needs_offload`: it must carry out programs by itself. `lower`: how a card's queues are
-/// made, with a profile that its user allows. Errors: those of OpenHardware() and OpenFabric().
+/// Whether `name` is of a library whose devices any process of a machine can open at any time, so that
+/// local nodes have one each: "fabric:tcp", "verbs:rxe0".
+bool IsLibraryDevice(const std::string& name);
+
+/// Opens what carries one node per process: card `name`, of `library` as above, or a library's device.
+/// `needs_offload`: it must carry out programs by itself. `lower`: how a card's queues are made, with a
+/// profile that its user allows. Errors: those of OpenHardware(), OpenFabric() and OpenVerbs().
 Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
                                                        const nic::LowerOptions& lower,
                                                        mlx5::VerbsLibrary* library);

@@ -51,6 +51,7 @@ struct Options {
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;
   std::string waiting = "hybrid";
+  std::string device;  // empty: none
   bool no_local_copies = false;
   bool receive = false;
 };
@@ -92,7 +93,8 @@ class Bench {
     Must(session_->CreateGroup(1, all, 0,
                                {.algorithm = options.algorithm,
                                 .block_bytes = options.block_bytes,
-                                .notify_delivered = true},
+                                .notify_delivered = true,
+                                .device = options.device},
                                callbacks));
   }
 
@@ -190,6 +192,7 @@ int main(int argc, char** argv) {
   app.add_option("--block-bytes", options.block_bytes, "as GroupOptions")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");
+  app.add_option("--device", options.device, "as GroupOptions");
   app.add_flag("--no-local-copies", options.no_local_copies, "TCP also on one machine");
   app.add_flag("--receive", options.receive,
                "members wait for each message before the next barrier");

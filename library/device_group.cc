@@ -23,6 +23,7 @@
 #include <deque>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -71,10 +72,14 @@ struct Slot {
 class DeviceGroup final : public MessageMover {
  public:
   DeviceGroup(DeviceGroupOptions options, std::unique_ptr<GroupDevices> devices, GroupPlans& plans)
-      : options_(std::move(options)), devices_(std::move(devices)), plans_(plans) {}
+      : options_(std::move(options)),
+        devices_(std::move(devices)),
+        plans_(plans),
+        pacer_(options_.wait) {}
   ~DeviceGroup() override { Stop(); }
 
-  void Open(std::vector<TcpSocket> sockets, std::function<void(Event)> report) override;
+  void Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+            std::function<void(Event)> report) override;
   void Join(std::string place) override {
     Tell([&](Orders& orders) { orders.place = std::move(place); });
   }
@@ -129,11 +134,13 @@ class DeviceGroup final : public MessageMover {
   std::optional<NodeId> ClosedPeer() const;
   Status OfMessage(const Flight& flight, const Status& status) const;
   void WaitForOrders() const;
+  bool MayPrepare() { return is_automatic_ || Moving() == nullptr; }
 
   const DeviceGroupOptions options_;
   const std::unique_ptr<GroupDevices> devices_;
   GroupPlans& plans_;
   std::vector<TcpSocket> sockets_;  ///< does not change while the thread runs
+  std::span<std::byte> pool_;       ///< messages are received there; may be empty
   std::function<void(Event)> report_;
   EventFd wake_;
   std::mutex mutex_;
@@ -141,15 +148,21 @@ class DeviceGroup final : public MessageMover {
   std::thread thread_;
 
   // The thread's own. Flights go first, then their devices, then what these are made of.
+  WaitPacer pacer_;
   uint64_t next_ = 0;  ///< the number of the next message that begins
   std::vector<std::shared_ptr<const Lowered>> lowered_;  ///< the last used first
   std::array<Slot, kGroupDevices> slots_;
+  /// Where a message must be polled to its end, peers say over their connections that they have done so:
+  /// what the next one exchanges there comes after that.
+  bool is_automatic_ = true;
   std::deque<Flight> flights_;
   std::optional<NodeId> lost_peer_;  ///< whose loss the error is
 };
 
-void DeviceGroup::Open(std::vector<TcpSocket> sockets, std::function<void(Event)> report) {
+void DeviceGroup::Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+                       std::function<void(Event)> report) {
   sockets_ = std::move(sockets);
+  pool_ = pool;
   report_ = std::move(report);
   Result<EventFd> wake = EventFd::Make();
   Status status = wake.status();
@@ -192,7 +205,7 @@ Status DeviceGroup::Work() {
     StartMoving(orders);
     const auto to_arm =
         std::ranges::find_if(flights_, [](const Flight& flight) { return !flight.player; });
-    if (to_arm != flights_.end() && to_arm->number < orders.arm) {
+    if (to_arm != flights_.end() && to_arm->number < orders.arm && MayPrepare()) {
       const Status status = Prepare(*to_arm);
       if (!status.ok()) return status;
       report_({.kind = Event::Kind::kArmed, .number = to_arm->number});
@@ -200,7 +213,10 @@ Status DeviceGroup::Work() {
     }
     Flight* const moving = Moving();
     if (moving != nullptr && moving->is_started) {
-      PREPOST_RETURN_IF_ERROR(Advance(*moving, milliseconds(-1)));
+      const milliseconds timeout = moving->lowered->program != nullptr
+                                       ? milliseconds(-1)
+                                       : pacer_.Timeout(moving->player->progress());
+      PREPOST_RETURN_IF_ERROR(Advance(*moving, timeout));
     } else {
       WaitForOrders();
     }
@@ -295,8 +311,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
                              .context = context,
                              .answer_max = options_.answer_max};
   Result<std::unique_ptr<Player>> player =
-      flight.lowered->program ? (*device)->MakePreposted(*flight.lowered->program, std::move(task))
-                              : (*device)->MakeDriven(std::move(task));
+      MakeDevicePlayer(**device, flight.lowered->program.get(), std::move(task));
   if (!failure.ok()) return failure;
   if (!player.ok()) {
     lost_peer_ = ClosedPeer();
@@ -328,6 +343,8 @@ Result<PlayerDevice*> DeviceGroup::DeviceFor(const Flight& flight) {
     Result<std::unique_ptr<PlayerDevice>> opened = devices_->Open(index);
     if (!opened.ok()) return opened.status();
     slot.device = *std::move(opened);
+    is_automatic_ = slot.device->is_automatic();
+    slot.device->KeepMemory(pool_);
   }
   return slot.device.get();
 }
@@ -344,15 +361,10 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
   if (!plan.ok()) return plan.status();
   auto lowered = std::make_shared<Lowered>();
   lowered->plan = *std::move(plan);
-  if (options_.executor != "cpu") {
-    auto program = device.Lower(*lowered->plan, options_.self);
-    if (program.ok()) {
-      lowered->program = *std::move(program);
-    } else if (options_.executor == "offload") {
-      return Rejected(
-          fmt::format("its plan does not fit the device: {}", program.status().message()));
-    }
-  }
+  auto choice = ChooseProgram(device, options_.executor, *lowered->plan, options_.self);
+  if (!choice.ok())
+    return Rejected(fmt::format("its plan does not fit the device: {}", choice.status().message()));
+  lowered->program = std::move(choice->program);
   if (lowered_.size() == kLoweredMax) lowered_.pop_back();
   lowered_.insert(lowered_.begin(), lowered);
   return lowered_.front();

@@ -13,6 +13,7 @@
 #include "library/group_devices.h"
 #include "runtime/session/group_plans.h"
 #include "runtime/session/message_mover.h"
+#include "runtime/wait_policy.h"
 
 namespace prepost {
 
@@ -21,6 +22,7 @@ struct DeviceGroupOptions {
   NodeId root;
   std::string executor = "auto";  ///< cpu, offload; auto: offload if the plan fits the device
   std::string device;             ///< for messages
+  WaitPolicy wait = {};           ///< for what the CPU drives; a preposted host sleeps
   /// Of a peer when queue pairs are exchanged, for which all members are ready.
   std::chrono::milliseconds answer_max{30000};
 };

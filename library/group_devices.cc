@@ -15,6 +15,7 @@
 #include "backends/fabric_device.h"
 #include "backends/nic/host/nic_player_device.h"
 #include "backends/registry.h"
+#include "backends/verbs_device.h"
 
 namespace prepost {
 namespace {
@@ -93,11 +94,14 @@ class SoftwareGroupDevices final : public GroupDevices {
   std::shared_ptr<Fabric> fabric_;
 };
 
-/// Cards, or providers of libfabric, which members on several machines reach.
+/// Cards, or a library's devices, which members on several machines reach.
 class NamedGroupDevices final : public GroupDevices {
  public:
   explicit NamedGroupDevices(const GroupDevicesSpec& spec)
-      : spec_(spec), kind_(IsFabricDevice(spec.device) ? spec.device : "verbs") {}
+      : spec_(spec),
+        kind_(IsFabricDevice(spec.device)  ? spec.device
+              : IsVerbsDevice(spec.device) ? "verbs"
+                                           : "mlx5") {}
 
   const char* kind() const override { return kind_.c_str(); }
   Result<std::string> Found() override { return kind_; }

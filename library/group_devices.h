@@ -25,7 +25,7 @@ class GroupDevices {
  public:
   virtual ~GroupDevices() = default;
 
-  /// "emulated", "verbs", "fabric:tcp": members must have the same.
+  /// "emulated", "mlx5", "verbs", "fabric:tcp": members must have the same.
   virtual const char* kind() const = 0;
   /// At the root, once: makes what there must be, and says where, for Join() at the others. Errors:
   /// kEnvironment.

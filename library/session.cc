@@ -40,6 +40,9 @@ WaitMode ModeOf(Waiting waiting) {
   PREPOST_CHECK(false);
   return {};
 }
+WaitPolicy WaitOf(const SessionOptions& options) {
+  return {.mode = ModeOf(options.waiting), .idle_max = options.idle_max};
+}
 
 PeerAddress PeerOf(const Address& address) {
   return {.host = address.host, .ports = {.first = address.port, .last = address.port}};
@@ -106,8 +109,7 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
                           .failure_max = options.failure_max,
                           .connect_max = options.connect_max,
                           .reads_memory = options.local_copies};
-  Result<std::unique_ptr<Engine>> engine = Engine::Make(
-      std::move(keeper), {.mode = ModeOf(options.waiting), .idle_max = options.idle_max}, hook);
+  Result<std::unique_ptr<Engine>> engine = Engine::Make(std::move(keeper), WaitOf(options), hook);
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Session::Impl>();
   impl->options = options;
@@ -209,6 +211,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
                              .root = group.root,
                              .executor = options.executor,
                              .device = options.device,
+                             .wait = WaitOf(impl_->options),
                              .answer_max = impl_->options.connect_max},
                             *std::move(devices), **plans);
   }

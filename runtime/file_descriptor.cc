@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -32,6 +33,13 @@ bool IsSealed(int fd) {
 
 Status SystemError(StatusCode code, const std::string& what, int error) {
   return {code, what + ": " + std::system_category().message(error)};
+}
+
+int WatchForReading(int epoll, int fd) {
+  const int flags = fcntl(fd, F_GETFL);
+  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
+  epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
+  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
 }
 
 Status RaiseFileLimit(size_t needed) {

@@ -39,6 +39,10 @@ bool IsSealed(int fd);
 /// "what: No space left on device". `error` is an errno value.
 Status SystemError(StatusCode code, const std::string& what, int error);
 
+/// Has the epoll file `epoll` be readable while `fd` is, reads of which no longer wait. 0 or an errno
+/// value.
+int WatchForReading(int epoll, int fd);
+
 /// Makes room for `needed` open files. Errors: kEnvironment.
 Status RaiseFileLimit(size_t needed);
 

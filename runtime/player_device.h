@@ -7,8 +7,10 @@
 #define PREPOST_RUNTIME_PLAYER_DEVICE_H_
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@
 #include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "runtime/player.h"
+#include "runtime/transport/peer_exchange.h"
+#include "runtime/transport/queued_endpoint.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
@@ -44,6 +48,12 @@ class PlayerDevice {
 
   virtual ~PlayerDevice() = default;
 
+  /// Whether driven players' messages make progress by themselves, and not only while they are polled.
+  virtual bool is_automatic() const { return true; }
+  /// Messages to come will be received into parts of `memory`, which stays where it is as long as the
+  /// device: it need not be made known to the hardware for each. May be empty.
+  virtual void KeepMemory(std::span<std::byte> /*memory*/) {}
+
   /// Errors (kRejected): the plan does not fit the device, or it carries out nothing by itself.
   virtual Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
                                                        NodeId node) const = 0;
@@ -54,6 +64,30 @@ class PlayerDevice {
   /// The CPU executor over the device. Errors: as of MakePreposted().
   virtual Result<std::unique_ptr<Player>> MakeDriven(Task task) = 0;
 };
+
+/// What a device is to do by itself of a node's part.
+struct ProgramChoice {
+  std::shared_ptr<const PlayerDevice::Program> program;  ///< null: the CPU drives
+  std::string why_none;                                  ///< "auto", without one
+};
+/// `executor`: "cpu"; "offload"; "auto", the device if the plan fits it. Errors (kRejected): of Lower(),
+/// where offload is asked for.
+Result<ProgramChoice> ChooseProgram(const PlayerDevice& device, const std::string& executor,
+                                    const VerifiedPlan& plan, NodeId node);
+
+/// Preposted if there is a program, else driven. Errors: those of either.
+Result<std::unique_ptr<Player>> MakeDevicePlayer(PlayerDevice& device,
+                                                 const PlayerDevice::Program* program,
+                                                 PlayerDevice::Task task);
+
+// For those who implement one.
+
+/// How `task`'s node exchanges what `what` names with its peers (peer_exchange.h). Refers to `task`.
+RecordExchange ExchangeOf(const PlayerDevice::Task& task, std::string what);
+
+/// The CPU executor over `queues`, which are `task`'s node's.
+std::unique_ptr<Player> MakeQueuedPlayer(std::unique_ptr<ChannelQueues> queues,
+                                         PlayerDevice::Task task);
 
 }  // namespace prepost
 

@@ -74,6 +74,7 @@ Result<std::vector<Provider>> Providers() {
       if (std::ranges::find(providers, name, &Provider::name) != providers.end()) continue;
       providers.push_back({.name = name,
                            .is_triggered = is_triggered,
+                           .is_automatic = info->domain_attr->data_progress == FI_PROGRESS_AUTO,
                            .counters_max = static_cast<uint32_t>(info->domain_attr->cntr_cnt)});
     }
   }

@@ -19,6 +19,7 @@ namespace prepost::fabric {
 struct Provider {
   std::string name;           ///< as devices name it: "sockets", "tcp"
   bool is_triggered = false;  ///< starts deferred work by itself
+  bool is_automatic = false;  ///< makes progress by itself, and not only when it is asked
   uint32_t counters_max = 0;  ///< of a domain; 0: it says nothing, or has none
 };
 /// Of this machine, by name. Errors (kEnvironment): there is no libfabric.

@@ -4,7 +4,6 @@
 // listed or opened. The only file that includes their headers.
 #include "backends/mlx5/rdma_core.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
@@ -26,20 +25,20 @@
 #undef ibv_query_port
 #undef ibv_reg_mr
 
-#define PREPOST_RDMA_CORE_CALLS(X)                                                              \
-  X(_ibv_query_gid_ex)                                                                          \
-  X(ibv_ack_async_event) X(ibv_alloc_pd) X(ibv_close_device) X(ibv_create_ah) X(ibv_dealloc_pd) \
-      X(ibv_dereg_mr) X(ibv_destroy_ah) X(ibv_free_device_list) X(ibv_get_async_event)          \
-          X(ibv_get_device_list) X(ibv_get_device_name) X(ibv_query_port) X(ibv_reg_mr)         \
-              X(mlx5dv_devx_alloc_uar) X(mlx5dv_devx_create_event_channel)                      \
-                  X(mlx5dv_devx_destroy_event_channel) X(mlx5dv_devx_free_uar)                  \
-                      X(mlx5dv_devx_general_cmd) X(mlx5dv_devx_get_event)                       \
-                          X(mlx5dv_devx_obj_create) X(mlx5dv_devx_obj_destroy)                  \
-                              X(mlx5dv_devx_obj_modify) X(mlx5dv_devx_obj_query)                \
-                                  X(mlx5dv_devx_query_eqn) X(mlx5dv_devx_subscribe_devx_event)  \
-                                      X(mlx5dv_devx_umem_dereg) X(mlx5dv_devx_umem_reg)         \
-                                          X(mlx5dv_init_obj) X(mlx5dv_is_supported)             \
-                                              X(mlx5dv_open_device)
+#define PREPOST_RDMA_CORE_CALLS(X)                                                            \
+  X(_ibv_query_gid_ex)                                                                        \
+  X(ibv_ack_async_event)                                                                      \
+  X(ibv_alloc_pd) X(ibv_close_device) X(ibv_create_ah) X(ibv_dealloc_pd) X(ibv_dereg_mr)      \
+      X(ibv_destroy_ah) X(ibv_free_device_list) X(ibv_get_async_event) X(ibv_get_device_list) \
+          X(ibv_get_device_name) X(ibv_query_port) X(ibv_reg_mr) X(mlx5dv_devx_alloc_uar)     \
+              X(mlx5dv_devx_create_event_channel) X(mlx5dv_devx_destroy_event_channel)        \
+                  X(mlx5dv_devx_free_uar) X(mlx5dv_devx_general_cmd) X(mlx5dv_devx_get_event) \
+                      X(mlx5dv_devx_obj_create) X(mlx5dv_devx_obj_destroy)                    \
+                          X(mlx5dv_devx_obj_modify) X(mlx5dv_devx_obj_query)                  \
+                              X(mlx5dv_devx_query_eqn) X(mlx5dv_devx_subscribe_devx_event)    \
+                                  X(mlx5dv_devx_umem_dereg) X(mlx5dv_devx_umem_reg)           \
+                                      X(mlx5dv_init_obj) X(mlx5dv_is_supported)               \
+                                          X(mlx5dv_open_device)
 
 namespace prepost::mlx5 {
 namespace {
@@ -110,18 +109,12 @@ void StoreRegister(void* at, uint64_t bytes) {
 int AccessFlags(nic::Access access) {
   // Never relaxed ordering: a CQE must not overtake the payload that a WAIT is there for.
   int flags = 0;
-  if (access.local_write || access.remote_write) flags |= IBV_ACCESS_LOCAL_WRITE;
+  if (access.local_write || access.remote_write || access.remote_atomic)
+    flags |= IBV_ACCESS_LOCAL_WRITE;
   if (access.remote_write) flags |= IBV_ACCESS_REMOTE_WRITE;
+  if (access.remote_atomic) flags |= IBV_ACCESS_REMOTE_ATOMIC;
   if (access.remote_read) flags |= IBV_ACCESS_REMOTE_READ;
   return flags;
-}
-
-/// Has `epoll` watch `fd`, reads of which no longer wait.
-int Watch(int epoll, int fd) {
-  const int flags = fcntl(fd, F_GETFL);
-  if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) return errno;
-  epoll_event event = {.events = EPOLLIN, .data = {.fd = fd}};
-  return epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) == 0 ? 0 : errno;
 }
 
 /// Events of DEVX objects, and a file that is readable while they or the device have some.
@@ -285,7 +278,7 @@ class OpenDevice final : public Verbs {
     made->either = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
     if (!made->either.valid()) return errno;
     for (const int fd : {events->fd, context_->async_fd}) {
-      if (const int error = Watch(made->either.get(), fd); error != 0) return error;
+      if (const int error = WatchForReading(made->either.get(), fd); error != 0) return error;
     }
     const int fd = made->either.get();
     *channel = {made.release(), fd};

@@ -26,12 +26,12 @@ Result<std::vector<SurveyedDevice>> Survey(VerbsLibrary& library) {
   for (const DeviceEntry& entry : *entries) {
     const Result<std::unique_ptr<Mlx5Device>> device = Open(library, entry);
     if (!device.ok()) {
-      devices.push_back({entry.name, false, device.status().message()});
+      devices.push_back({entry.name, entry.is_mlx5, false, device.status().message()});
       continue;
     }
     const Capabilities& has = (*device)->capabilities();
     devices.push_back(
-        {entry.name, true,
+        {entry.name, true, true,
          fmt::format("cross-channel; queues of up to {} entries, CQs of up to {}",
                      uint64_t{1} << has.log_max_qp_sz, uint64_t{1} << has.log_max_cq_sz)});
   }

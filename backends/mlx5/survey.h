@@ -14,6 +14,7 @@ namespace prepost::mlx5 {
 
 struct SurveyedDevice {
   std::string name;
+  bool is_mlx5 = false;
   bool can_offload = false;
   /// What it has; or the missing capability or permission, or what else is in the way.
   std::string why;

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "backends/fabric/channel_end.h"
 #include "ir/ids.h"
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "ir/verify/verify.h"
+#include "runtime/transport/channel_ends.h"
 
 namespace prepost::triggered {
 
@@ -52,7 +52,7 @@ struct DeferredProgram {
   static constexpr uint32_t kFixedCounters = 4;  ///< start, complete, done, thrown
 
   NodeId node;
-  std::vector<fabric::ChannelEnd> ends;
+  std::vector<ChannelEnd> ends;
   uint32_t counters = 0;
   uint32_t pulse_counters = 0;
 

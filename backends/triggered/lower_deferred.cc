@@ -32,7 +32,7 @@ class Lowering {
  public:
   Lowering(const Plan& plan, const Program& program) : plan_(plan), ops_(plan.ops(program)) {
     program_.node = program.node;
-    program_.ends = fabric::EndsOf(plan, program);
+    program_.ends = EndsOf(plan, program);
   }
 
   DeferredProgram Lower() && {
@@ -210,13 +210,13 @@ Result<DeferredProgram> LowerDeferred(const VerifiedPlan& plan, NodeId node,
 uint64_t DeferredProgram::receives() const {
   uint64_t count = static_cast<uint64_t>(
       std::ranges::count(works, DeferredWork::Kind::kPulse, &DeferredWork::kind));
-  for (const fabric::ChannelEnd& end : ends) count += end.is_send ? 0 : end.ops.size();
+  for (const ChannelEnd& end : ends) count += end.is_send ? 0 : end.ops.size();
   return count;
 }
 
 std::string DeferredProgram::CounterName(uint32_t counter) const {
   if (counter < ends.size()) {
-    const fabric::ChannelEnd& end = ends[counter];
+    const ChannelEnd& end = ends[counter];
     return end.is_send ? fmt::format("sent to {} lane {}", end.peer.value, end.lane)
                        : fmt::format("received from {} lane {}", end.peer.value, end.lane);
   }
@@ -232,7 +232,7 @@ std::string ListDeferred(const Plan& plan, const DeferredProgram& program) {
   std::string text =
       fmt::format("node {}: {} endpoints, {} counters, {} deferred works\n", program.node.value,
                   program.ends.size(), program.counters, program.works.size());
-  for (const fabric::ChannelEnd& end : program.ends) {
+  for (const ChannelEnd& end : program.ends) {
     const Channel& channel = plan.channels()[end.channel.index()];
     text += fmt::format("  endpoint {}>{}{}: {} {}\n", channel.from.value, channel.to.value,
                         channel.lane == kCreditLane ? " credits" : "", end.ops.size(),
@@ -242,7 +242,7 @@ std::string ListDeferred(const Plan& plan, const DeferredProgram& program) {
     const std::string when =
         fmt::format("{} >= {}", program.CounterName(work.trigger.counter), work.trigger.threshold);
     if (work.kind == DeferredWork::Kind::kSend) {
-      const fabric::ChannelEnd& end = program.ends[work.end];
+      const ChannelEnd& end = program.ends[work.end];
       text += fmt::format("  {}: send {} to {} (op {})\n", when,
                           work.block == kNoBlock ? "a credit" : fmt::format("block {}", work.block),
                           end.peer.value, work.op.value);

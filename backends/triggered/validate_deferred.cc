@@ -122,7 +122,7 @@ class Validation {
     completion_.assign(ops_.size(), {});
     size_t count = 0;
     for (uint32_t end = 0; end < program_.ends.size(); ++end) {
-      const fabric::ChannelEnd& it = program_.ends[end];
+      const ChannelEnd& it = program_.ends[end];
       for (size_t i = 0; i < it.ops.size(); ++i) {
         const OpId op = it.ops[i];
         const bool is_next = op.index() < ops_.size() && (i == 0 || it.ops[i - 1] < op);

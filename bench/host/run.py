@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times a group's messages among processes of this machine, beside MPI_Bcast: over memory (local copies; MPI: vader) and over TCP's
-loopback.
+"""Times a group's messages among processes of this machine, beside MPI_Bcast: over memory (local copies; MPI: vader), over TCP's
+loopback, and over devices.
 
     bench/host/run.py --members 4,8 --bytes 1MiB,64MiB --peers openmpi
     bench/host/run.py --small --members 4         # messages of 1 B to 4 KiB, per second
     bench/host/run.py --members 4 --bytes 64KiB,1MiB,64MiB --python --peers=   # the same from C++ and from Python
+    bench/host/run.py --members 4 --transport tcp,fabric:tcp --peers=   # over connections, and over a device of `prepost devices`
 
 Settings are interleaved, round by round, in turn forwards and backwards. Prints times in ms (median) and how often the fastest peer's
 that is; of Python the median of the rounds' ratios to C++, each of two medians. --json FILE keeps all samples.
@@ -32,6 +33,8 @@ def run_group(bench, members, transport, sizes, options, folder=None):
     flags = ["--bytes", ",".join(sizes), "--repeat", str(options.repeat), "--burst", str(options.burst), "--waiting", options.waiting]
     if transport == "tcp":
         flags.append("--no-local-copies")
+    elif transport != "shm":
+        flags += ["--device", transport]
     environment = dict(os.environ, PYTHONPATH=folder) if folder else None
     return run_members(lambda i: [*bench, i, addresses, *flags], members, environment)
 
@@ -45,7 +48,7 @@ def ratio_to_cpp(medians, setting, size):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--members", default="4,8", help="numbers of processes, with commas")
-    parser.add_argument("--transport", default="shm,tcp")
+    parser.add_argument("--transport", default="shm,tcp", help="shm, tcp or devices, with commas")
     parser.add_argument("--bytes", default="1MiB,16MiB,64MiB")
     parser.add_argument("--small", action="store_true", help="messages of 1 B to 4 KiB, a hundred at once")
     parser.add_argument("--waiting", default="hybrid")
@@ -71,7 +74,7 @@ def main():
                 if options.python:
                     runs["python"] = lambda: run_group([sys.executable, HERE / "session_bench.py"], members, transport, sizes, options,
                                                        options.python)
-                for name in others:
+                for name in others if transport in ("shm", "tcp") else []:
                     runs[name] = lambda name=name: peers.run_on_host(name, members, transport, sizes, options.repeat * options.burst,
                                                                      folder)
                 for name in list(runs) if number % 2 == 0 else reversed(runs):

@@ -90,9 +90,10 @@ struct GroupOptions {
   /// What `incoming` returns is a mapping of a file (MAP_SHARED), and a message is complete, and counts
   /// for `delivered`, when it is on the file's disk: msync(MS_SYNC). Other groups are not held up.
   bool sync = false;
-  /// Over which NICs messages go; empty: none, over TCP. A card, such as "mlx5_0", or "emulated": NICs in
-  /// software, for members that are sessions of one process, or a provider of libfabric, "fabric:tcp".
-  /// Members of a group have cards, whatever they are called, or all the same other device, or none.
+  /// Over which NICs messages go; empty: none, over TCP. A card of mlx5, such as "mlx5_0"; any device of
+  /// libibverbs, "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of libfabric, "fabric:tcp"; or
+  /// "emulated", NICs in software, for members that are sessions of one process. Members of a group have
+  /// devices of one kind, whatever cards and those of libibverbs are called, or none.
   std::string device;
   /// Who moves messages over the device: "offload": the NIC, preposted, so that no CPU does anything
   /// from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it, otherwise the CPU.

@@ -92,8 +92,8 @@ typedef struct prepost_group_options {
   /** A file of `prepost compile -o` instead of algorithm and block_bytes: a rolled plan, for messages of
    * any size, or a flat one, for messages of its own size; null: none [null] */
   const char* plan;
-  /** A NIC that messages go over: a card, or "emulated", for members that are sessions of one process;
-   * null: none, over TCP [null] */
+  /** What messages go over, "mlx5_0", "verbs:NAME", "fabric:PROVIDER" or "emulated"
+   * (prepost::GroupOptions::device); null: none, over TCP [null] */
   const char* device;
   const char* executor; /**< over a device: "offload", "cpu"; null: "auto" [null] */
   /** 1: `incoming` returns mappings of files, and a message is complete when it is on the file's disk.

@@ -197,8 +197,9 @@ class Session:
         notify_delivered: Group.delivered and Group.wait_delivered() can be used; costs a notice from every member.
         sync: `incoming` returns mappings of files (mmap), and a message is there, and counts for `delivered`, when it is on the
             file's disk.
-        device: over which NICs messages go: "" none, over TCP; a card, such as "mlx5_0"; "emulated", NICs in software, for
-            sessions of one process. Cards may have different names at members.
+        device: over which NICs messages go: "" none, over TCP; a card of mlx5, such as "mlx5_0"; any device of libibverbs,
+            "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of libfabric, "fabric:tcp"; "emulated", NICs in
+            software, for sessions of one process. Members have devices of one kind, whatever theirs are called.
         executor: who moves messages over the device: "offload", the NIC; "cpu"; "auto", the NIC if the plan fits it.
         pool: where messages are received into, until receive() copies them or what it returned is released.
         incoming: in place of a pool: incoming(message, bytes) returns the memory for a message that begins: contiguous, writable,

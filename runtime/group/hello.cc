@@ -52,7 +52,7 @@ void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer
 
 std::optional<Carrier> CarrierOf(uint32_t value) {
   const auto carrier = static_cast<Carrier>(value);
-  if (carrier == Carrier::kTcp || carrier == Carrier::kVerbs) return carrier;
+  if (carrier == Carrier::kTcp || carrier == Carrier::kDevice) return carrier;
   return std::nullopt;
 }
 
@@ -69,8 +69,8 @@ std::string_view Name(Carrier carrier) {
   switch (carrier) {
     case Carrier::kTcp:
       return "tcp";
-    case Carrier::kVerbs:
-      return "verbs";
+    case Carrier::kDevice:
+      return "a device";
   }
   PREPOST_CHECK(false);
   return "";

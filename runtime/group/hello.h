@@ -40,10 +40,10 @@ struct LinkName {
 
 /// What carries the blocks and credits of a whole group. Values are part of the protocol.
 enum class Carrier : uint32_t {
-  kTcp = 1,   ///< the connections that the hellos open
-  kVerbs = 2  ///< queue pairs of NICs, whose addresses go over these connections
+  kTcp = 1,    ///< the connections that the hellos open
+  kDevice = 2  ///< queues of devices, whose addresses go over these connections
 };
-/// "tcp", "verbs".
+/// "tcp", "a device".
 std::string_view Name(Carrier carrier);
 
 /// What all nodes of a group must have in common.

@@ -40,9 +40,7 @@ struct LocalGroupOptions {
   std::function<void(uint64_t bytes_received)> progress;
   /// Plays a node's part over a device, in the node's process; the node's sockets connect it with its
   /// peers. Empty: the CPU executor over the transport, which must be kTcp otherwise.
-  std::function<Result<std::unique_ptr<Player>>(NodeId node, std::vector<TcpSocket> sockets,
-                                                const PlayerContext& context)>
-      make_player = {};
+  ConnectedPlayerFactory make_player = {};
   /// With make_player: what plays, for the report.
   std::string executor = {};
   std::string detail = {};

@@ -29,9 +29,7 @@ struct LocalNodeTask {
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;
   /// As LocalGroupOptions's; may be empty.
-  std::function<Result<std::unique_ptr<Player>>(NodeId node, std::vector<TcpSocket> sockets,
-                                                const PlayerContext& context)>
-      make_player;
+  ConnectedPlayerFactory make_player;
   WaitPolicy wait;
   RunTrace* trace;  ///< null: none; shared with the launcher
   ControlSocket control;

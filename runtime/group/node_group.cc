@@ -37,7 +37,7 @@ class NodeRun {
         outputs_(outputs),
         options_(std::move(options)),
         node_(options_.bootstrap.node) {
-    if (options_.make_player) options_.bootstrap.carrier = Carrier::kVerbs;
+    if (options_.make_player) options_.bootstrap.carrier = Carrier::kDevice;
   }
 
   Result<LocalRun> Run();
@@ -158,7 +158,7 @@ Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context
   Result<std::vector<TcpSocket>> sockets =
       bootstrap_->ConnectPeers(context.wake_fd, context.checkpoint, arrival);
   if (!sockets.ok()) return sockets.status();
-  if (options_.make_player) return options_.make_player(std::move(*sockets), context);
+  if (options_.make_player) return options_.make_player(node_, std::move(*sockets), context);
   auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), context.wake_fd);
   if (!endpoint.ok()) return endpoint.status();
   return std::unique_ptr<Player>(

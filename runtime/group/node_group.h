@@ -35,9 +35,7 @@ struct NodeRunOptions {
   /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
   /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these
   /// connections. Sets the carrier that the bootstrap names.
-  std::function<Result<std::unique_ptr<Player>>(std::vector<TcpSocket> sockets,
-                                                const PlayerContext& context)>
-      make_player = {};
+  ConnectedPlayerFactory make_player = {};
   std::string executor = "cpu";  ///< what plays, for the report
   std::string detail = "tcp";
   /// At the root, as in LocalGroupOptions. May be empty.

@@ -328,7 +328,9 @@ void Engine::Hear(KeeperEvent event) {
 Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
   for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
   if (group->mover != nullptr) {
+    const std::shared_ptr<MemoryPool>& pool = group->callbacks.pool;
     group->mover->Open(std::move(sockets),
+                       pool == nullptr ? std::span<std::byte>() : pool->impl_->memory(),
                        [this, serial = group->serial](MessageMover::Event event) {
                          Report(serial, std::move(event));
                        });

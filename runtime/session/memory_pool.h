@@ -9,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -31,6 +32,8 @@ class MemoryPool::Impl {
   void Forget(const void* who);
   Status Give(void* memory);
 
+  /// All of it.
+  std::span<std::byte> memory() const { return memory_.bytes(); }
   uint64_t buffer_bytes() const { return buffer_bytes_; }
   uint32_t buffers() const { return static_cast<uint32_t>(is_taken_.size()); }
   uint32_t free_buffers();

@@ -8,9 +8,11 @@
 #ifndef PREPOST_RUNTIME_SESSION_MESSAGE_MOVER_H_
 #define PREPOST_RUNTIME_SESSION_MESSAGE_MOVER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +43,10 @@ class MessageMover {
   };
 
   virtual ~MessageMover() = default;
-  /// `sockets`: with this node's peers. Events are reported by the mover's thread.
-  virtual void Open(std::vector<TcpSocket> sockets, std::function<void(Event)> report) = 0;
+  /// `sockets`: with this node's peers. `pool`: where messages are received into, and stay until the
+  /// mover has stopped; may be empty. Events are reported by the mover's thread.
+  virtual void Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+                    std::function<void(Event)> report) = 0;
   /// Not at the root, after Open().
   virtual void Join(std::string place) = 0;
   /// The next message, of `bytes` bytes, in `memory`.

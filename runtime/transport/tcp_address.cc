@@ -43,15 +43,6 @@ std::vector<TcpAddress> LookUp(const std::string& host, int flags, int* error) {
 
 constexpr size_t kLookupsMax = 8;  ///< at a time
 
-TcpAddress LocalAddress(const FileDescriptor& socket) {
-  TcpAddress address;
-  address.bytes = sizeof(address.storage);
-  const int result =
-      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes);
-  PREPOST_CHECK(result == 0);
-  return address;
-}
-
 FileDescriptor Failed(int* error) {
   *error = errno;
   return {};
@@ -196,6 +187,15 @@ FileDescriptor ListenEverywhere(uint16_t port, int* error) {
   FileDescriptor fd = ListenAt(NumericAddress("::")->WithPort(port), /*both_families=*/true, error);
   if (fd.valid() || *error == EADDRINUSE) return fd;
   return Listen(NumericAddress("0.0.0.0")->WithPort(port), error);  // a machine without IPv6
+}
+
+TcpAddress LocalAddress(const FileDescriptor& socket) {
+  TcpAddress address;
+  address.bytes = sizeof(address.storage);
+  const int result =
+      getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes);
+  PREPOST_CHECK(result == 0);
+  return address;
 }
 
 uint16_t LocalPort(const FileDescriptor& socket) { return LocalAddress(socket).port(); }

@@ -72,6 +72,8 @@ class HostLookups {
 FileDescriptor Listen(const TcpAddress& address, int* error);
 /// A socket that listens at all addresses of this machine, IPv6 and IPv4 as far as it has them.
 FileDescriptor ListenEverywhere(uint16_t port, int* error);
+/// Where a socket of ours is bound to.
+TcpAddress LocalAddress(const FileDescriptor& socket);
 /// The port that a socket of ours is bound to.
 uint16_t LocalPort(const FileDescriptor& socket);
 /// A socket whose connection is under way or there; non-blocking. As Listen().

@@ -5,27 +5,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <barrier>
+#include <algorithm>
 #include <csignal>
-#include <cstring>
-#include <future>
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "backends/fabric_device.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "tests/differential/device_play.h"
 #include "tests/support/plans.h"
 #include "tests/support/sample.h"
 #include "tests/support/sanitizers.h"
-#include "tests/support/sessions.h"
 
 namespace prepost::fabric_test {
 namespace {
 
-using test::Bytes;
-
-constexpr std::chrono::seconds kHangs{30};
+using test::Play;
 
 /// With the thread sanitizer nothing of libfabric is tried: it does not see how its threads are ordered.
 bool HasProvider(const std::string& device) {
@@ -33,71 +27,6 @@ bool HasProvider(const std::string& device) {
   const auto providers = FabricProviders();
   return providers.ok() &&
          std::ranges::find(*providers, device, &FabricProvider::name) != providers->end();
-}
-
-struct Played {
-  Status status;
-  NodeReport report;
-};
-
-/// Plays all nodes, node i preposted if `preposted[i]`; and compares all bytes.
-void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted) {
-  const PlanHeader& header = plan.header();
-  TcpMesh mesh = *MakeTcpMesh(plan);
-  std::vector<std::vector<std::byte>> buffers(header.nodes);
-  for (auto& buffer : buffers) buffer.resize(header.message.bytes);
-  buffers[header.root.index()] = Bytes(header.message.bytes, 1);
-  std::barrier armed(header.nodes), ended(header.nodes);
-  std::vector<std::future<Played>> nodes;
-  for (uint32_t i = 0; i < header.nodes; ++i) {
-    nodes.push_back(std::async(std::launch::async, [&, i]() -> Played {
-      const auto work = [&]() -> Result<std::unique_ptr<Player>> {
-        static thread_local std::unique_ptr<PlayerDevice> opened;
-        static thread_local std::shared_ptr<const PlayerDevice::Program> program;
-        auto made = OpenFabric(device, preposted[i]);
-        if (!made.ok()) return made.status();
-        opened = *std::move(made);
-        const bool is_root = NodeId(i) == header.root;
-        PlayerDevice::Task task = {
-            .plan = plan,
-            .node = NodeId(i),
-            .sockets = std::move(mesh[i]),
-            .context = {.memory = {.source = buffers[i],
-                                   .target = is_root ? std::span<std::byte>() : buffers[i]}}};
-        if (!preposted[i]) return opened->MakeDriven(std::move(task));
-        auto lowered = opened->Lower(plan, NodeId(i));
-        if (!lowered.ok()) return lowered.status();
-        program = *lowered;
-        return opened->MakePreposted(*program, std::move(task));
-      };
-      Result<std::unique_ptr<Player>> player = work();
-      armed.arrive_and_wait();
-      Played played{.status = player.status(), .report = {}};
-      if (player.ok()) {
-        (*player)->Start();
-        const auto due = std::chrono::steady_clock::now() + kHangs;
-        while (played.status.ok() && !(*player)->done()) {
-          played.status = (*player)->Poll(std::chrono::milliseconds(1000));
-          if (played.status.ok() && std::chrono::steady_clock::now() > due)
-            played.status = Rejected("it hangs: " + (*player)->Waiting(9));
-        }
-        played.report = (*player)->report();
-      }
-      // Without the application a provider may deliver nothing, so nobody leaves before all are done.
-      ended.arrive_and_wait();
-      return played;
-    }));
-  }
-  for (uint32_t i = 0; i < header.nodes; ++i) {
-    SCOPED_TRACE(testing::Message() << "node " << i);
-    const Played played = nodes[i].get();
-    ASSERT_TRUE(played.status.ok()) << played.status.ToString();
-    EXPECT_EQ(buffers[i], buffers[header.root.index()]);
-    if (!preposted[i]) continue;
-    EXPECT_EQ(played.report.host_posts, 1u);  // its start
-    EXPECT_EQ(played.report.host_posts_during, 0u);
-    EXPECT_LE(played.report.host_wakeups, 1u);
-  }
 }
 
 // Libraries behind libfabric take signals when they are loaded. Catches Ctrl-C that a program no longer
@@ -120,7 +49,7 @@ TEST(FabricSignalsTest, BelongToTheProgram) {
 // messages or of completions; and hosts that touch the transfer.
 TEST(TriggeredTest, EverySmallPlan) {
   if (!HasProvider("fabric:sockets")) GTEST_SKIP() << "libfabric has no provider sockets here";
-  test::Sample sample(8 * test::SampleDivisor());
+  test::Sample sample(test::IsLongRun() ? 1 : 8 * test::SampleDivisor());
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
@@ -144,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Providers, FabricTest, testing::Values("fabric:tcp", "f
 
 TEST_P(FabricTest, EverySmallPlan) {
   if (!HasProvider(GetParam())) GTEST_SKIP() << "libfabric has no such provider here";
-  test::Sample sample(64 * test::SampleDivisor());
+  test::Sample sample(test::IsLongRun() ? 1 : 64 * test::SampleDivisor());
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 6})) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

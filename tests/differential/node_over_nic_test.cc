@@ -95,24 +95,24 @@ class NodeOverNicTest : public testing::Test {
         options.no_progress_max = std::chrono::seconds(20);
         nic::Device& device = fabric.device(NodeId(i));
         if (parts[i] == Part::kPreposted) {
-          options.make_player = [&, i](std::vector<TcpSocket> sockets,
-                                       const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, plan_, program.nodes[i], std::move(sockets),
-                                            context, kAnswerMax);
+          options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+                                    const PlayerContext& context) {
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[node.index()],
+                                            std::move(sockets), context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
-          options.make_player = [&, i](std::vector<TcpSocket> sockets,
-                                       const PlayerContext& context) {
-            return nic::MakeDrivenPlayer(device, plan_, NodeId(i), std::move(sockets), context,
+          options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+                                    const PlayerContext& context) {
+            return nic::MakeDrivenPlayer(device, plan_, node, std::move(sockets), context,
                                          kAnswerMax);
           };
         }
         if (failing_ == NodeId(i)) {
           options.make_player =
               [make = options.make_player](
-                  std::vector<TcpSocket> sockets,
+                  NodeId node, std::vector<TcpSocket> sockets,
                   const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-            auto armed = make(std::move(sockets), context);
+            auto armed = make(node, std::move(sockets), context);
             if (!armed.ok()) return armed;
             return std::unique_ptr<Player>(std::make_unique<FailingPlayer>(*std::move(armed)));
           };
@@ -201,7 +201,7 @@ TEST_F(NodeOverNicTest, AMemberWithoutADeviceIsRefused) {
   using enum Part;
   connect_max_ = std::chrono::seconds(2);
   const std::vector<Status> statuses = Run({kPreposted, kPreposted, kPreposted, kTcp, kPreposted});
-  const std::string why = "node 3 goes over tcp, node 1 over verbs; give --device at all nodes";
+  const std::string why = "node 3 goes over tcp, node 1 over a device; give --device at all nodes";
   for (const Status& status : statuses) EXPECT_EQ(status.code(), StatusCode::kRejected);
   EXPECT_THAT(statuses[3].message(), HasSubstr("refuses node 3: " + why));
   EXPECT_THAT(statuses[1].message(), HasSubstr("was refused: " + why));
@@ -241,7 +241,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     std::optional<OutputSet> output;
     if (!is_root) output.emplace(OutputSet::CreateOne(NodeId(i), CopyOf(i)).value());
     NodeRunOptions options{.bootstrap = Bootstrap(i)};
-    device->ApplyTo(plan_, NodeId(i), kAnswerMax, &options);
+    device->ApplyTo(plan_, kAnswerMax, &options);
     const Result<LocalRun> run = RunNode(plan_, is_root ? &*input : nullptr,
                                          output ? &*output : nullptr, std::move(options));
     ExpectUnused(fabric.nic(NodeId(i)));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults at random moments in groups on NICs, whose members are sessions of this process, as the NICs
-// in software need: every survivor hears of a failure once, in time; what was reported complete is
+// Faults at random moments in groups on NICs, in software or of libibverbs, whose members are sessions
+// of this process: every survivor hears of a failure once, in time; what was reported complete is
 // right, in order and never reported twice; after the failure no NIC touches memory; a group without
 // the victim goes on; and the survivors make a new group at once. Prints its seed; a few faults, or
 // two hundred with PREPOST_TEST_LONG.
@@ -28,6 +28,7 @@
 #include "tests/support/random.h"
 #include "tests/support/sample.h"
 #include "tests/support/sessions.h"
+#include "tests/support/verbs_device.h"
 
 namespace prepost::device_faults_test {
 namespace {
@@ -98,6 +99,10 @@ class Scene {
     options_ = {.algorithm = random_.Coin() ? "chain" : "auto",
                 .device = random_.Coin() ? "emulated" : "mlx5:emulated",
                 .executor = random_.Coin() ? "offload" : "cpu"};
+    if (const std::string device = test::VerbsDeviceOfTests(); !device.empty()) {
+      options_.device = device;
+      options_.executor = "cpu";
+    }
     delay_ = milliseconds(random_.Below(150));
     refused_ = random_.Below(20);
   }

@@ -44,7 +44,7 @@ class Part {
             *FindGroupDevices(
                 {.device = device, .executor = "offload", .nodes = 2, .self = NodeId(node)}),
             *plans_)) {
-    mover_->Open(std::move(sockets), [this](Event event) {
+    mover_->Open(std::move(sockets), {}, [this](Event event) {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(event));
       changed_.notify_all();

@@ -25,6 +25,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/sessions.h"
 #include "tests/support/tcp_disturbance.h"
+#include "tests/support/verbs_device.h"
 
 namespace prepost::session_test {
 namespace {
@@ -52,11 +53,14 @@ struct Way {
   bool local_copies = true;
   const char* device = "";
   const char* executor = "auto";
+  bool is_slow = false;  ///< a message takes 50 ms
 };
 class SessionWaysTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    const std::string device = GetParam().device;
+    const std::string device = Device();
+    if (GetParam().device == std::string("verbs:") && device.empty())
+      GTEST_SKIP() << test::kNoVerbsDevice;
     if (!IsFabricDevice(device)) return;
     const auto providers = FabricProviders();
     const bool is_there =
@@ -65,13 +69,17 @@ class SessionWaysTest : public testing::TestWithParam<Way> {
     if (!is_there) GTEST_SKIP() << "libfabric has no such provider here";
     if (test::kHasThreadSanitizer) GTEST_SKIP() << "it does not see how libfabric orders threads";
   }
+  static std::string Device() {
+    const std::string device = GetParam().device;
+    return device == "verbs:" ? test::VerbsDeviceOfTests() : device;
+  }
   static SessionOptions Options() {
     SessionOptions options;
     options.local_copies = GetParam().local_copies;
     return options;
   }
   static GroupOptions Group(GroupOptions options = {}) {
-    options.device = GetParam().device;
+    options.device = Device();
     options.executor = GetParam().executor;
     return options;
   }
@@ -102,7 +110,9 @@ INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
                                          Way{"offloaded", true, "emulated", "offload"},
                                          Way{"driven", true, "emulated", "cpu"},
                                          Way{"mlx5", true, "mlx5:emulated", "offload"},
-                                         Way{"triggered", true, "fabric:sockets", "offload"}),
+                                         Way{"triggered", true, "fabric:sockets", "offload"},
+                                         Way{"asked", true, "fabric:tcp", "cpu", true},
+                                         Way{"verbs", true, "verbs:", "cpu"}),
                          [](const auto& it) { return it.param.name; });
 
 // Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at once.
@@ -154,7 +164,8 @@ TEST_P(SessionWaysTest, GroupsOverlap) {
   for (size_t g = 0; g < groups.size(); ++g) sessions.Create(g, groups[g], roots[g], Group());
   std::vector<std::vector<std::vector<std::byte>>> messages(groups.size());
   for (size_t g = 0; g < groups.size(); ++g) {
-    for (uint64_t i = 0; i < 20; ++i) messages[g].push_back(Bytes(1 + i * 1001, g * 100 + i));
+    for (uint64_t i = 0; i < (GetParam().is_slow ? 4 : 20); ++i)
+      messages[g].push_back(Bytes(1 + i * 1001, g * 100 + i));
   }
   std::vector<std::thread> threads;
   for (size_t g = 0; g < groups.size(); ++g) {

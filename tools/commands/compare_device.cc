@@ -120,14 +120,13 @@ Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std:
     group.detail = name;
     group.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
                             const PlayerContext& context) {
-      PlayerDevice::Task task = {.plan = plan,
-                                 .node = node,
-                                 .sockets = std::move(sockets),
-                                 .context = context,
-                                 .answer_max = options.no_progress_max};
-      return way == Way::kCpuDriven
-                 ? (*device)->MakeDriven(std::move(task))
-                 : (*device)->MakePreposted(*programs[node.index()], std::move(task));
+      return MakeDevicePlayer(**device,
+                              way == Way::kCpuDriven ? nullptr : programs[node.index()].get(),
+                              {.plan = plan,
+                               .node = node,
+                               .sockets = std::move(sockets),
+                               .context = context,
+                               .answer_max = options.no_progress_max});
     };
     const Result<LocalRun> run = RunLocalGroup(plan, *input, nullptr, group);
     if (!run.ok()) return run.status();

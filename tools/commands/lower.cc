@@ -19,6 +19,7 @@
 #include "backends/nic/program/op_labels.h"
 #include "backends/nic/program/queue_program_file.h"
 #include "backends/nic/validate/object_table.h"
+#include "backends/triggered/deferred_program.h"
 #include "ir/count.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
@@ -112,6 +113,15 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
   return {};
 }
 
+/// A line about a node's deferred work, or all of it. Errors: those of lowering, and the validator's.
+Result<std::string> DeferredText(const VerifiedPlan& plan, NodeId node, bool is_list) {
+  const auto program = triggered::LowerDeferred(plan, node);
+  if (!program.ok()) return program.status();
+  PREPOST_RETURN_IF_ERROR(triggered::ValidateDeferred(plan, *program));
+  const std::string text = triggered::ListDeferred(plan, *program);
+  return is_list ? text : text.substr(0, text.find('\n') + 1);
+}
+
 /// Deferred work of a provider of libfabric, to read.
 Status PrintDeferredWork(const LowerFlags& flags) {
   if (!IsFabricDevice(flags.device)) {
@@ -137,7 +147,7 @@ Status PrintDeferredWork(const LowerFlags& flags) {
   }
   for (uint32_t node = 0; node < plan->header().nodes; ++node) {
     if (flags.node && *flags.node != node) continue;
-    const Result<std::string> text = ListDeferredWork(*plan, NodeId(node), flags.list);
+    const Result<std::string> text = DeferredText(*plan, NodeId(node), flags.list);
     if (!text.ok()) return {text.status().code(), text.status().message(), NameOfInput(flags.plan)};
     std::cout << *text;
   }

@@ -257,7 +257,7 @@ Status Run(NodeFlags& flags) {
       .no_progress_max = flags.play.no_progress_max(),
       .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value())};
   if (plan->flat() != nullptr) {
-    device->ApplyTo(*plan->flat(), NodeId(flags.node), options.no_progress_max, &options);
+    device->ApplyTo(*plan->flat(), options.no_progress_max, &options);
   }
   const Result<LocalRun> run = RunNode(plan->playable(), input ? &*input : nullptr,
                                        output ? &*output : nullptr, std::move(options));

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "backends/registry.h"
 #include "ir/count.h"
 #include "ir/utf8.h"
 #include "runtime/interrupt.h"
@@ -156,6 +157,9 @@ Status RunPush(PushFlags& flags) {
   options.connect_max = MillisecondsOf(flags.connect_s);
   if (options.failure_max < milliseconds(100))
     return UsageError("--timeout: at least 0.1 s are needed");
+  // Before anything is started anywhere.
+  if (!options.device.empty())
+    PREPOST_RETURN_IF_ERROR(OpenPlayerDevice(options.device, /*needs_offload=*/false).status());
   Result<PushSource> source = PushSource::Open(flags.paths, flags.name);
   if (!source.ok()) return source.status();
   std::signal(SIGPIPE, SIG_IGN);  // a receiver that ends is noticed otherwise
@@ -225,6 +229,7 @@ void AddPush(CLI::App& app, Action* action) {
       "  tar -c folder | prepost push - --name folder.tar --to node1:/tmp,node2:/tmp\n"
       "  prepost push image.raw --to node1:/dev/sdb,node2:/dev/sdb --allow-devices\n"
       "  prepost push image.raw --hosts hosts.txt --agent 'ip netns exec'\n"
+      "  prepost push image.raw --to node1,node2 --device verbs:mlx5_0\n"
       "  prepost push README.md --to localhost:/tmp/a,localhost:/tmp/b");
   command->add_option("FILE", flags->paths, "Files, block devices, or one pipe; - for stdin")
       ->required();
@@ -266,6 +271,12 @@ void AddPush(CLI::App& app, Action* action) {
       ->type_name("A");
   command->add_option("--block-bytes", flags->block_bytes, "Size of blocks [chosen]")
       ->type_name("SIZE");
+  command
+      ->add_option("--device", flags->options.device,
+                   "What files go over, of this name at every host: mlx5_0, verbs:NAME, "
+                   "fabric:PROVIDER (see devices) [TCP]")
+      ->type_name("NAME")
+      ->check(NameOf("a device"));
   command
       ->add_option("--timeout", flags->failure_s,
                    "The others hear within this time of a host that does not answer [5]")

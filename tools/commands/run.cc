@@ -12,7 +12,6 @@
 #include <memory>
 #include <optional>
 
-#include "backends/fabric_device.h"
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
 #include "runtime/files/message_file.h"
@@ -71,7 +70,7 @@ TransportKind TransportOf(const RunFlags& flags) {
 }
 
 /// Each node's process has the device, instead of all nodes being on NICs of one process.
-bool IsPerNode(const RunFlags& flags) { return IsFabricDevice(flags.device); }
+bool IsPerNode(const RunFlags& flags) { return IsLibraryDevice(flags.device); }
 
 /// A flag that only NICs can use, for messages; null when none was given. --device itself decides.
 const char* ForOffload(const RunFlags& flags) {
@@ -320,6 +319,7 @@ constexpr const char* kHelp =
     "  prepost run plan.json --input image.raw --executor offload --device emulated --timeout 10\n"
     "  prepost run plan.json --input image.raw --executor offload --device fabric:sockets\n"
     "  prepost run plan.json --input image.raw --executor cpu --device fabric:tcp\n"
+    "  prepost run plan.json --input image.raw --executor cpu --device verbs:rxe0,gid=1\n"
     "  prepost run plan.json --input image.raw --executor offload --device mlx5:emulated\n"
     "  prepost run plan.json --input image.raw --executor offload --mode managed "
     "--device-profile tiny\n"
@@ -355,7 +355,8 @@ void AddRun(CLI::App& app, Action* action) {
   command
       ->add_option("--device", flags->device,
                    fmt::format("What executes queue programs, {} [emulated], or a provider of "
-                               "libfabric that everything goes over, fabric:sockets",
+                               "libfabric or a device of libibverbs that everything goes over, "
+                               "fabric:sockets, verbs:NAME",
                                fmt::join(SoftwareDeviceNames(), ", ")))
       ->type_name("NAME")
       ->check(NameOf("a device"));

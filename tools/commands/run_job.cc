@@ -43,13 +43,14 @@ Result<std::vector<std::shared_ptr<const PlayerDevice::Program>>> ProgramsFor(
   std::vector<std::shared_ptr<const PlayerDevice::Program>> programs;
   if (job.executor == "cpu") return programs;
   for (uint32_t node = 0; node < job.plan.header().nodes; ++node) {
-    auto program = device.Lower(*job.plan.flat(), NodeId(node));
-    if (!program.ok() && job.executor == "offload") return program.status();
-    if (!program.ok()) {
-      *note = fmt::format("cpu: {}", program.status().message());
+    auto choice = ChooseProgram(device, job.executor, *job.plan.flat(), NodeId(node));
+    if (!choice.ok()) return choice.status();
+    if (choice->program == nullptr) {
+      *note = fmt::format("cpu: the plan does not fit device {}: {}", job.player_device,
+                          choice->why_none);
       return std::vector<std::shared_ptr<const PlayerDevice::Program>>();
     }
-    programs.push_back(*std::move(program));
+    programs.push_back(std::move(choice->program));
   }
   if (job.executor == "auto")
     *note = fmt::format("offload: the plan fits device {}", job.player_device);
@@ -74,14 +75,12 @@ Result<DeviceRun> RunOverDevice(const RunJob& job) {
   options.detail = job.player_device;
   options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
                             const PlayerContext& context) {
-    PlayerDevice::Task task = {.plan = *job.plan.flat(),
-                               .node = node,
-                               .sockets = std::move(sockets),
-                               .context = context,
-                               .answer_max = job.no_progress_max};
-    return programs->empty()
-               ? (*device)->MakeDriven(std::move(task))
-               : (*device)->MakePreposted(*(*programs)[node.index()], std::move(task));
+    return MakeDevicePlayer(**device, programs->empty() ? nullptr : (*programs)[node.index()].get(),
+                            {.plan = *job.plan.flat(),
+                             .node = node,
+                             .sockets = std::move(sockets),
+                             .context = context,
+                             .answer_max = job.no_progress_max});
   };
   Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
   ClearProgress(job.show_progress);

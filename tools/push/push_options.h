@@ -29,6 +29,7 @@ struct PushOptions {
   bool sync = false;
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;  ///< 0: chosen
+  std::string device;        ///< what everybody has for the files, as for groups; "": TCP
   std::chrono::milliseconds failure_max{5000};
   std::chrono::milliseconds connect_max{30000};
   /// For a receiver that says nothing, not even that it is alive: it may be in a long call of its

@@ -125,9 +125,11 @@ Status PushRounds::OpenGroup() {
     addresses.push_back({member->address->Host(), *member->port});
   }
   while (first_ < MinWritten()) DropFirst();
-  PREPOST_RETURN_IF_ERROR(session_->CreateGroup(
-      number_, numbers, /*root=*/0,
-      {.algorithm = options_.algorithm, .block_bytes = options_.block_bytes}, group_->Callbacks()));
+  PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
+                                                {.algorithm = options_.algorithm,
+                                                 .block_bytes = options_.block_bytes,
+                                                 .device = options_.device},
+                                                group_->Callbacks()));
   for (PushReceiver* const member : of_group_) SendGroup(*member, numbers, addresses);
   for (const Message& message : window_) SendMessage(message);
   return {};
@@ -145,6 +147,7 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                                    {"addresses", std::move(addresses)},
                                    {"first", first_},
                                    {"algorithm", options_.algorithm},
+                                   {"device", options_.device},
                                    {"block_bytes", options_.block_bytes}}}});
 }
 

@@ -269,10 +269,11 @@ class Receiver {
       PREPOST_RETURN_IF_ERROR(session_->SetAddress(
           members[i], {.host = addresses.at(i).at(0), .port = addresses.at(i).at(1)}));
     }
-    return session_->CreateGroup(
-        group.at("number"), members, /*root=*/0,
-        {.algorithm = group.at("algorithm"), .block_bytes = group.at("block_bytes")},
-        arrivals_->Callbacks(group.at("first")));
+    return session_->CreateGroup(group.at("number"), members, /*root=*/0,
+                                 {.algorithm = group.at("algorithm"),
+                                  .block_bytes = group.at("block_bytes"),
+                                  .device = group.at("device")},
+                                 arrivals_->Callbacks(group.at("first")));
   }
 
   /// Out of a group that has failed, or that others cannot form.

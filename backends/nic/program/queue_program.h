@@ -17,6 +17,7 @@
 #include "backends/nic/wqe.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "runtime/transport/block_immediate.h"
 
 namespace prepost::nic {
 
@@ -26,11 +27,6 @@ using QpId = Id<struct QpTag>;
 
 /// The op of an entry that no op of the plan asked for.
 inline constexpr OpId kNoOp{0xffffffff};
-
-/// The immediate of a block: what the receiving host checks once all is done.
-constexpr uint32_t BlockImmediate(uint8_t epoch, uint32_t block) {
-  return uint32_t{epoch} << 24 | (block & 0xffffff);
-}
 
 /// How data queues are driven (core-direct.md names both after who holds the WAITs).
 enum class LoweringMode : uint8_t {

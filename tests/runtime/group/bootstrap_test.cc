@@ -202,11 +202,11 @@ TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
 // sides of which only one says what is the matter.
 TEST_F(BootstrapTest, ANodeThatGoesOverSomethingElseIsRefused) {
   BootstrapOptions root = Options(kRoot);
-  root.carrier = Carrier::kVerbs;
+  root.carrier = Carrier::kDevice;
   root.connect_max = milliseconds(1500);
   Start(kRoot, root);
   const std::string why =
-      "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+      "node 3 goes over tcp, node 1 over a device; give --device at all nodes, or at none";
   EXPECT_THAT(Refused(plan_, Options(3)).message(), HasSubstr("refuses node 3: " + why));
   const Status status = nodes_[kRoot].get().status;
   EXPECT_EQ(status.code(), StatusCode::kRejected);

@@ -27,14 +27,15 @@ NonceBytes Nonce(uint64_t seed) {
   return nonce;
 }
 
-GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kVerbs, uint64_t bytes = 3'000'000) {
+GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kDevice,
+                 uint64_t bytes = 3'000'000) {
   return {.plan = Nonce(1000 + plan), .carrier = carrier, .message_bytes = bytes};
 }
 
 constexpr LinkName kLink = {
     .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = 2};
 
-/// What node 1 of plan 0 over verbs answers to peers that have proved the secret.
+/// What node 1 of plan 0 over a device answers to peers that have proved the secret.
 Refusal Judge(const LinkName& link, const GroupTerms& terms) {
   if (link.to != NodeId(1)) return Refusal::kWrongNode;
   if (terms.plan != Terms().plan) return Refusal::kOtherPlan;
@@ -112,7 +113,7 @@ TEST(HelloTest, TheRefusedSideLearnsWhy) {
   for (const Case& c :
        {Case{to_other, Terms(), Refusal::kWrongNode}, Case{kLink, Terms(1), Refusal::kOtherPlan},
         Case{kLink, Terms(0, Carrier::kTcp), Refusal::kOtherCarrier},
-        Case{kLink, Terms(0, Carrier::kVerbs, 7), Refusal::kOtherSize},
+        Case{kLink, Terms(0, Carrier::kDevice, 7), Refusal::kOtherSize},
         Case{other_lane, Terms(), Refusal::kUnexpected}}) {
     Conversation talk(c.link, c.terms);
     talk.Run();
@@ -128,14 +129,14 @@ TEST(HelloTest, BothSidesNameWhatEachGoesOver) {
   Conversation talk(kLink, Terms(0, Carrier::kTcp));
   talk.Run();
   const std::string why =
-      "node 3 goes over tcp, node 1 over verbs; give --device at all nodes, or at none";
+      "node 3 goes over tcp, node 1 over a device; give --device at all nodes, or at none";
   EXPECT_EQ(talk.connector.Why(), why);
   EXPECT_EQ(talk.listener.Why(), why);
 }
 
 // Catches a size that is said to be another plan, and sides that mix up whose is whose.
 TEST(HelloTest, BothSidesNameBothSizes) {
-  Conversation talk(kLink, Terms(0, Carrier::kVerbs, 1));
+  Conversation talk(kLink, Terms(0, Carrier::kDevice, 1));
   talk.Run();
   const std::string why =
       "the message has 1 byte at node 3, 3000000 bytes at node 1 (--message-bytes, --input)";

@@ -23,6 +23,7 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/verbs_device.h"
 
 namespace prepost::run_test {
 namespace {
@@ -577,27 +578,30 @@ TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
       "--transport is for CPUs, not for --executor offload");
 }
 
-/// Over a provider of libfabric, and who moves the message.
-struct FabricWay {
-  const char* provider;
-  const char* executor;
+/// Over a library's device, and who moves the message.
+struct LibraryWay {
+  const char* name;
+  const char* device;
+  const char* executor = "cpu";
 };
-class RunOverFabricTest : public RunTest, public ::testing::WithParamInterface<FabricWay> {};
-INSTANTIATE_TEST_SUITE_P(Ways, RunOverFabricTest,
-                         ::testing::Values(FabricWay{"sockets", "offload"},
-                                           FabricWay{"sockets", "cpu"}, FabricWay{"tcp", "cpu"},
-                                           FabricWay{"shm", "cpu"}),
-                         [](const auto& it) {
-                           return std::string(it.param.provider) + "_" + it.param.executor;
-                         });
+class RunOverLibraryTest : public RunTest, public ::testing::WithParamInterface<LibraryWay> {};
+INSTANTIATE_TEST_SUITE_P(Ways, RunOverLibraryTest,
+                         ::testing::Values(LibraryWay{"triggered", "fabric:sockets", "offload"},
+                                           LibraryWay{"sockets", "fabric:sockets"},
+                                           LibraryWay{"tcp", "fabric:tcp"},
+                                           LibraryWay{"shm", "fabric:shm"},
+                                           LibraryWay{"verbs", ""}),
+                         [](const auto& it) { return it.param.name; });
 
 // Catches names in /dev/shm that stay, and preposted hosts that do more than start and wake up once.
-TEST_P(RunOverFabricTest, AllNodesGetTheMessage) {
-  const std::string device = std::string("fabric:") + GetParam().provider;
+TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
+  std::string device = GetParam().device;
+  if (device.empty()) device = test::VerbsDeviceOfTests();
+  if (device.empty()) GTEST_SKIP() << test::kNoVerbsDevice;
   Command devices({"devices"});
   devices.Wait();
   if (devices.out().find(device + " ") == std::string::npos)
-    GTEST_SKIP() << "libfabric has no such provider here";
+    GTEST_SKIP() << "there is no such device here";
   WriteInput(3'000'001);
   executor_ = GetParam().executor;
   Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/fabric/fabric_endpoint.h"
+#include "runtime/transport/queued_endpoint.h"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -8,26 +8,26 @@
 #include <cerrno>
 #include <utility>
 
-namespace prepost::fabric {
+namespace prepost {
 namespace {
 
-/// While something is held back, or where a provider does nothing unasked, it is asked so often: its
+/// While something is held back, or where queues do nothing unasked, they are asked so often: their
 /// file may not say that a peer wants to connect.
 constexpr std::chrono::milliseconds kAskAgain{1};
 constexpr char kDone = 'd';
 
 }  // namespace
 
-FabricEndpoint::FabricEndpoint(std::unique_ptr<Endpoints> endpoints, std::vector<TcpSocket> sockets,
-                               int wake_fd)
-    : endpoints_(std::move(endpoints)),
+QueuedEndpoint::QueuedEndpoint(std::unique_ptr<ChannelQueues> queues,
+                               std::vector<TcpSocket> sockets, int wake_fd)
+    : queues_(std::move(queues)),
       wake_fd_(wake_fd),
-      queues_(endpoints_->ends().size()),
-      sockets_(std::move(sockets)) {
-  waits_.reserve(2 + queues_.size());
-  for (const ChannelEnd& end : endpoints_->ends()) {
-    open_ops_ += end.ops.size();
-    if (endpoints_->is_automatic()) continue;
+      posts_(queues_->ends().size()),
+      sockets_(std::move(sockets)),
+      open_ops_(queues_->ends().ops()) {
+  waits_.reserve(2 + posts_.size());
+  for (const ChannelEnd& end : queues_->ends().all()) {
+    if (queues_->is_automatic()) break;
     const auto is_peer = [&](const TcpSocket* it) { return it->peer == end.peer; };
     const auto socket = std::ranges::find(sockets_, end.peer, &TcpSocket::peer);
     if (socket != sockets_.end() && std::ranges::none_of(peers_, is_peer))
@@ -36,54 +36,43 @@ FabricEndpoint::FabricEndpoint(std::unique_ptr<Endpoints> endpoints, std::vector
 }
 
 /// Ops of an end are posted in channel order, so that counts say which.
-void FabricEndpoint::Post(OpId op) {
-  const Endpoints::Place place = endpoints_->PlaceOf(op);
-  Queue& queue = queues_[place.end];
-  PREPOST_CHECK(place.position == queue.posted);
-  ++queue.posted;
+void QueuedEndpoint::Post(OpId op) {
+  const ChannelEnds::Place place = queues_->ends().PlaceOf(op);
+  Posts& posts = posts_[place.end];
+  PREPOST_CHECK(place.position == posts.posted);
+  ++posts.posted;
   ++held_back_;
   Submit(place.end);
 }
 
-void FabricEndpoint::Submit(uint32_t end) {
-  Queue& queue = queues_[end];
-  const ChannelEnd& of = endpoints_->ends()[end];
-  while (queue.taken < queue.posted && failure_.ok()) {
-    const OpId op = of.ops[queue.taken];
-    iovec piece;
-    void* key = nullptr;
-    fi_msg message;
-    endpoints_->Describe(op, &piece, &key, &message);
-    // Nothing has to be in place of what has no bytes, and the provider shm would never say so.
-    const uint64_t when = endpoints_->BytesOf(op) == 0 ? 0 : FI_DELIVERY_COMPLETE;
-    fid_ep* const endpoint = endpoints_->EndpointOf(op);
-    const ssize_t error =
-        of.is_send ? fi_sendmsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA | when)
-                   : fi_recvmsg(endpoint, &message, FI_COMPLETION);
-    if (error == -FI_EAGAIN) return;
-    if (error != 0) {
-      failure_ =
-          endpoints_->Failed(op, FabricError(StatusCode::kRejected, "post it", error).message());
+void QueuedEndpoint::Submit(uint32_t end) {
+  Posts& posts = posts_[end];
+  const ChannelEnd& of = queues_->ends()[end];
+  while (posts.taken < posts.posted && failure_.ok()) {
+    const Result<bool> is_taken = queues_->Post(of.ops[posts.taken]);
+    if (!is_taken.ok()) {
+      failure_ = is_taken.status();
       lost_peer_ = of.peer;
       return;
     }
-    ++queue.taken;
+    if (!*is_taken) return;
+    ++posts.taken;
     --held_back_;
   }
 }
 
-Status FabricEndpoint::Retry() {
-  for (uint32_t end = 0; end < queues_.size() && held_back_ != 0; ++end) Submit(end);
+Status QueuedEndpoint::Retry() {
+  for (uint32_t end = 0; end < posts_.size() && held_back_ != 0; ++end) Submit(end);
   return failure_;
 }
 
-Status FabricEndpoint::Lost(const TcpSocket& peer) {
+Status QueuedEndpoint::Lost(const TcpSocket& peer) {
   lost_peer_ = peer.peer;
   return Rejected(fmt::format("lost its connection to node {}", peer.peer.value));
 }
 
 /// Says, when all ops have completed, that they have, and hears who else is done.
-Status FabricEndpoint::Part() {
+Status QueuedEndpoint::SayGoodbye() {
   if (open_ops_ != 0 || peers_.empty()) return {};
   if (!std::exchange(has_said_, true)) {
     for (const TcpSocket* const peer : peers_) {
@@ -101,23 +90,20 @@ Status FabricEndpoint::Part() {
   return lost;
 }
 
-Result<size_t> FabricEndpoint::Read(std::span<OpId> completed) {
-  size_t count = 0;
-  const Result<size_t> read = endpoints_->Read(completed.size(), [&](OpId op) {
-    completed[count++] = op;
-    --open_ops_;
-    counters_.bytes_moved += endpoints_->BytesOf(op);
-  });
+Result<size_t> QueuedEndpoint::Read(std::span<OpId> completed) {
+  const Result<size_t> read = queues_->Read(completed);
   if (!read.ok()) {
-    lost_peer_ = endpoints_->lost_peer();
+    lost_peer_ = queues_->lost_peer();
     return read;
   }
+  open_ops_ -= *read;
+  for (const OpId op : completed.first(*read)) counters_.bytes_moved += queues_->ends().BytesOf(op);
   if (held_back_ != 0) PREPOST_RETURN_IF_ERROR(Retry());
-  PREPOST_RETURN_IF_ERROR(Part());
+  PREPOST_RETURN_IF_ERROR(SayGoodbye());
   return read;
 }
 
-Result<PollOutcome> FabricEndpoint::Poll(std::span<OpId> completed,
+Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
                                          std::chrono::milliseconds timeout) {
   PREPOST_RETURN_IF_ERROR(failure_);
   PollOutcome outcome;
@@ -131,12 +117,12 @@ Result<PollOutcome> FabricEndpoint::Poll(std::span<OpId> completed,
   };
   PREPOST_RETURN_IF_ERROR(look());
   if (has_something() || timeout.count() == 0) return outcome;
-  if (!endpoints_->MayWait()) {
+  if (!queues_->MayWait()) {
     PREPOST_RETURN_IF_ERROR(look());
     if (has_something()) return outcome;
   }
-  const int file = endpoints_->queue_file();
-  const bool asks_again = held_back_ != 0 || !endpoints_->is_automatic() || file < 0;
+  const int file = queues_->file();
+  const bool asks_again = held_back_ != 0 || !queues_->is_automatic() || file < 0;
   if (asks_again && (timeout.count() < 0 || timeout > kAskAgain)) timeout = kAskAgain;
   waits_.assign({pollfd{.fd = file, .events = POLLIN, .revents = 0},
                  pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}});
@@ -149,8 +135,9 @@ Result<PollOutcome> FabricEndpoint::Poll(std::span<OpId> completed,
     return SystemError(StatusCode::kEnvironment, "cannot wait for completions", errno);
   ++counters_.wakeups;
   outcome.woken = (waits_[1].revents & POLLIN) != 0;
+  if ((waits_[0].revents & POLLIN) != 0) PREPOST_RETURN_IF_ERROR(queues_->TakeEvents());
   PREPOST_RETURN_IF_ERROR(look());
   return outcome;
 }
 
-}  // namespace prepost::fabric
+}  // namespace prepost

@@ -2,8 +2,8 @@
 //
 // A node whose part of a plan is deferred work: the provider starts every send when its counters say
 // so, and the host sleeps until all is complete.
-#ifndef PREPOST_BACKENDS_TRIGGERED_TRIGGERED_PLAYER_H_
-#define PREPOST_BACKENDS_TRIGGERED_TRIGGERED_PLAYER_H_
+#ifndef PREPOST_BACKENDS_FABRIC_TRIGGERED_PLAYER_H_
+#define PREPOST_BACKENDS_FABRIC_TRIGGERED_PLAYER_H_
 
 #include <memory>
 
@@ -12,7 +12,7 @@
 #include "ir/status.h"
 #include "runtime/player_device.h"
 
-namespace prepost::triggered {
+namespace prepost::fabric {
 
 /// Everything in `domain` for `program`, which is `task`'s node's: endpoints, connected with those of
 /// its peers, receives posted, counters, and the work queued, after it was validated against the plan
@@ -20,10 +20,10 @@ namespace prepost::triggered {
 /// and the check of all that came. Single ops are not observed. `domain` and `program` must outlive
 /// the player, and `domain` has no other player with queued work when this one ends. Errors: the
 /// provider's (kEnvironment), the findings (kRejected), those of Endpoints::Connect().
-Result<std::unique_ptr<Player>> MakeTriggeredPlayer(const fabric::Domain& domain,
-                                                    const DeferredProgram& program,
+Result<std::unique_ptr<Player>> MakeTriggeredPlayer(const Domain& domain,
+                                                    const triggered::DeferredProgram& program,
                                                     PlayerDevice::Task task);
 
-}  // namespace prepost::triggered
+}  // namespace prepost::fabric
 
-#endif  // PREPOST_BACKENDS_TRIGGERED_TRIGGERED_PLAYER_H_
+#endif  // PREPOST_BACKENDS_FABRIC_TRIGGERED_PLAYER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/triggered/triggered_player.h"
+#include "backends/fabric/triggered_player.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,16 +14,15 @@
 
 #include "backends/fabric/endpoints.h"
 
-namespace prepost::triggered {
+namespace prepost::fabric {
 namespace {
 
-using fabric::Endpoints;
-using fabric::FabricError;
-using fabric::Fid;
+using triggered::DeferredProgram;
+using triggered::DeferredWork;
 
 class TriggeredPlayer final : public Player {
  public:
-  TriggeredPlayer(const fabric::Domain& domain, const DeferredProgram& program,
+  TriggeredPlayer(const Domain& domain, const DeferredProgram& program,
                   const PlayerContext& context)
       : domain_(domain),
         program_(program),
@@ -62,10 +61,11 @@ class TriggeredPlayer final : public Player {
     lost_peer_ = endpoints_->lost_peer();
     return status;
   }
+  Status ReadCompletions();
   Status CheckErrors();
   Status Finish();
 
-  const fabric::Domain& domain_;
+  const Domain& domain_;
   const DeferredProgram& program_;
   const uint64_t bytes_;
   const int wake_fd_;
@@ -93,16 +93,13 @@ class TriggeredPlayer final : public Player {
 };
 
 Status TriggeredPlayer::Prepare(PlayerDevice::Task& task) {
-  PREPOST_RETURN_IF_ERROR(ValidateDeferred(task.plan, program_));
-  auto endpoints = Endpoints::Make(domain_, {.plan = task.plan,
-                                             .node = task.node,
-                                             .ends = program_.ends,
+  PREPOST_RETURN_IF_ERROR(triggered::ValidateDeferred(task.plan, program_));
+  auto endpoints = Endpoints::Make(domain_, {.ends = {task.plan, task.node, program_.ends},
                                              .memory = task.context.memory,
                                              .has_counters = true});
   if (!endpoints.ok()) return endpoints.status();
   endpoints_ = *std::move(endpoints);
-  PREPOST_RETURN_IF_ERROR(endpoints_->Connect(task.sockets, task.context.checkpoint,
-                                              task.context.checkpoint_interval, task.answer_max));
+  PREPOST_RETURN_IF_ERROR(endpoints_->Connect(task));
   PREPOST_RETURN_IF_ERROR(MakeCounters());
   PREPOST_RETURN_IF_ERROR(MakePulses());
   PREPOST_RETURN_IF_ERROR(PostReceives());
@@ -141,7 +138,7 @@ Status TriggeredPlayer::MakePulses() {
     if (!target.ok()) return target.status();
     pulse_targets_.push_back(*std::move(target));
     fid_ep* const endpoint = pulse_targets_.back().get();
-    const Result<std::vector<std::byte>> name = fabric::NameOf(endpoint);
+    const Result<std::vector<std::byte>> name = NameOf(endpoint);
     if (!name.ok()) return name.status();
     const Result<fi_addr_t> address = domain_.Insert(*name);
     if (!address.ok()) return address.status();
@@ -166,7 +163,7 @@ Status TriggeredPlayer::PostReceives() {
       iovec piece;
       void* key = nullptr;
       fi_msg message;
-      endpoints_->Describe(op, &piece, &key, &message);
+      endpoints_->FillMessage(op, &piece, &key, &message);
       const ssize_t error = fi_recvmsg(endpoints_->EndpointOf(op), &message, FI_COMPLETION);
       if (error == 0) continue;
       return FabricError(StatusCode::kRejected,
@@ -194,7 +191,7 @@ Status TriggeredPlayer::Queue() {
     if (work.kind == DeferredWork::Kind::kSend) {
       fi_op_msg& send = sends_[i];
       send.ep = endpoints_->EndpointOf(work.op);
-      endpoints_->Describe(work.op, &pieces_[i], &keys_[i], &send.msg);
+      endpoints_->FillMessage(work.op, &pieces_[i], &keys_[i], &send.msg);
       send.msg.context = &queued.context;  // which providers ask for
       send.flags = FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE;
       queued.completion_cntr = counters_[work.end];
@@ -242,23 +239,32 @@ Status TriggeredPlayer::Poll(std::chrono::milliseconds timeout) {
   return CheckErrors();
 }
 
+Status TriggeredPlayer::ReadCompletions() {
+  std::array<OpId, 64> ops;
+  for (;;) {
+    const Result<size_t> read = endpoints_->Read(ops);
+    if (!read.ok()) return read.status();
+    if (*read == 0) return {};
+    completions_ += *read;
+  }
+}
+
 /// What a counter of completions does not count.
 Status TriggeredPlayer::CheckErrors() {
   const bool has_errors =
-      std::ranges::any_of(program_.ends, [&, end = uint32_t{0}](const fabric::ChannelEnd&) mutable {
+      std::ranges::any_of(program_.ends, [&, end = uint32_t{0}](const ChannelEnd&) mutable {
         return fi_cntr_readerr(counters_[end++]) != 0;
       });
   if (!has_errors) return {};
-  const Result<size_t> read = endpoints_->Read(SIZE_MAX, [this](OpId) { ++completions_; });
-  return Failed(read.ok() ? Rejected("a request of the deferred work has failed") : read.status());
+  const Status read = ReadCompletions();
+  return Failed(read.ok() ? Rejected("a request of the deferred work has failed") : read);
 }
 
 /// Every receive is of what the plan has.
 Status TriggeredPlayer::Finish() {
   size_t receives = 0;
-  for (const fabric::ChannelEnd& end : program_.ends) receives += end.is_send ? 0 : end.ops.size();
-  const Result<size_t> read = endpoints_->Read(SIZE_MAX, [this](OpId) { ++completions_; });
-  if (!read.ok()) return Failed(read.status());
+  for (const ChannelEnd& end : program_.ends) receives += end.is_send ? 0 : end.ops.size();
+  if (const Status read = ReadCompletions(); !read.ok()) return Failed(read);
   if (completions_ != receives) {
     return Rejected(fmt::format("node {} is done with {} of {} receives", program_.node.value,
                                 completions_, receives));
@@ -295,7 +301,7 @@ void TriggeredPlayer::Stop() {
 
 }  // namespace
 
-Result<std::unique_ptr<Player>> MakeTriggeredPlayer(const fabric::Domain& domain,
+Result<std::unique_ptr<Player>> MakeTriggeredPlayer(const Domain& domain,
                                                     const DeferredProgram& program,
                                                     PlayerDevice::Task task) {
   auto player = std::make_unique<TriggeredPlayer>(domain, program, task.context);
@@ -303,4 +309,4 @@ Result<std::unique_ptr<Player>> MakeTriggeredPlayer(const fabric::Domain& domain
   return std::unique_ptr<Player>(std::move(player));
 }
 
-}  // namespace prepost::triggered
+}  // namespace prepost::fabric

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/verbs_device.h"
+
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
+#include "backends/verbs/queue_pairs.h"
+#include "backends/verbs/rdma_device.h"
+#include "runtime/transport/tcp_address.h"
+
+namespace prepost {
+namespace {
+
+class VerbsDevice final : public PlayerDevice {
+ public:
+  VerbsDevice(std::string name, verbs::Selection selection)
+      : name_(std::move(name)), selection_(std::move(selection)) {}
+
+  Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan&, NodeId) const override {
+    return Rejected("it starts nothing by itself");
+  }
+  void KeepMemory(std::span<std::byte> memory) override { kept_ = memory; }
+  Result<std::unique_ptr<Player>> MakePreposted(const Program&, Task) override {
+    return Rejected("it starts nothing by itself");
+  }
+  Result<std::unique_ptr<Player>> MakeDriven(Task task) override {
+    if (device_ == nullptr) {
+      auto opened = verbs::Device::Open(
+          selection_, task.sockets.empty() ? "" : LocalAddress(task.sockets.front().fd).Host());
+      if (!opened.ok()) return OfDevice(opened.status());
+      device_ = *std::move(opened);
+      PREPOST_RETURN_IF_ERROR(OfDevice(device_->Keep(kept_)));
+    }
+    auto pairs = verbs::QueuePairs::Make(*device_, {task.plan, task.node}, task.context.memory);
+    if (!pairs.ok()) return OfDevice(pairs.status());
+    PREPOST_RETURN_IF_ERROR((*pairs)->Connect(task));
+    return MakeQueuedPlayer(*std::move(pairs), std::move(task));
+  }
+
+ private:
+  Status OfDevice(const Status& status) const {
+    if (status.ok()) return status;
+    return {status.code(), fmt::format("device {}: {}", name_, status.message())};
+  }
+
+  const std::string name_;
+  const verbs::Selection selection_;
+  std::span<std::byte> kept_;
+  std::unique_ptr<verbs::Device> device_;
+};
+
+}  // namespace
+
+bool IsVerbsDevice(const std::string& name) { return name.starts_with(kVerbsPrefix); }
+
+Result<std::vector<VerbsDeviceLine>> VerbsDevices() {
+  const auto found = verbs::Survey();
+  if (!found.ok()) return found.status();
+  std::vector<VerbsDeviceLine> devices;
+  for (const verbs::SurveyedDevice& device : *found)
+    devices.push_back({kVerbsPrefix + device.name, device.what});
+  return devices;
+}
+
+Result<std::unique_ptr<PlayerDevice>> OpenVerbs(const std::string& name, bool needs_offload) {
+  const auto failed = [&](StatusCode code, const std::string& why) {
+    return Status(code, fmt::format("device {}: {} (see prepost devices)", name, why));
+  };
+  auto selection = verbs::ParseSelection(name.substr(sizeof(kVerbsPrefix) - 1));
+  if (!selection.ok()) return failed(StatusCode::kRejected, selection.status().message());
+  if (needs_offload) return failed(StatusCode::kEnvironment, "it starts nothing by itself");
+  // What is wrong with it is known before anything is connected. A process that is forked meanwhile
+  // would share what is opened here.
+  const auto probe = verbs::Device::Open(*selection, "");
+  if (!probe.ok()) return failed(probe.status().code(), probe.status().message());
+  return std::unique_ptr<PlayerDevice>(std::make_unique<VerbsDevice>(name, *std::move(selection)));
+}
+
+}  // namespace prepost

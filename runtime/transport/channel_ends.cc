@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/channel_ends.h"
+
+#include <fmt/format.h>
+
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/program.h"
+
+namespace prepost {
+
+std::vector<ChannelEnd> EndsOf(const Plan& plan, const Program& program) {
+  std::vector<ChannelEnd> ends;
+  std::unordered_map<ChannelId, size_t> end_of;
+  const std::span<const Op> ops = plan.ops(program);
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const auto [at, is_new] = end_of.try_emplace(ops[i].channel, ends.size());
+    if (is_new) {
+      const Channel& channel = plan.channels()[ops[i].channel.index()];
+      ends.push_back({.channel = ops[i].channel,
+                      .peer = ops[i].is_send() ? channel.to : channel.from,
+                      .lane = channel.lane,
+                      .is_send = ops[i].is_send()});
+    }
+    ends[at->second].ops.push_back(OpId::FromIndex(i));
+  }
+  return ends;
+}
+
+ChannelEnds::ChannelEnds(const Plan& plan, NodeId node, std::vector<ChannelEnd> ends)
+    : plan_(plan),
+      node_(node),
+      ends_(std::move(ends)),
+      ops_(plan.ops(ProgramOf(plan, node))),
+      place_of_(ops_.size()) {
+  for (uint32_t end = 0; end < ends_.size(); ++end) {
+    const std::vector<OpId>& ops = ends_[end].ops;
+    for (uint32_t i = 0; i < ops.size(); ++i) place_of_[ops[i].index()] = {end, i};
+  }
+}
+
+ChannelEnds::ChannelEnds(const Plan& plan, NodeId node)
+    : ChannelEnds(plan, node, EndsOf(plan, ProgramOf(plan, node))) {}
+
+uint64_t ChannelEnds::BytesOf(OpId op) const {
+  const Op& it = ops_[op.index()];
+  return it.is_credit() ? 0 : plan_.header().message.BlockSize(it.block);
+}
+
+std::span<const std::byte> ChannelEnds::BlockOf(OpId op, std::span<const std::byte> message) const {
+  const Op& it = ops_[op.index()];
+  if (it.is_credit()) return {};
+  const Message& whole = plan_.header().message;
+  return message.subspan(whole.BlockOffset(it.block), whole.BlockSize(it.block));
+}
+
+Status ChannelEnds::Failure(OpId op, const std::string& why) const {
+  const Op& it = ops_[op.index()];
+  const ChannelEnd& end = ends_[place_of_[op.index()].end];
+  return Rejected(fmt::format("node {} cannot {} {} {} node {}: {}", node_.value,
+                              end.is_send ? "send" : "receive",
+                              it.is_credit() ? "a credit" : fmt::format("block {}", it.block),
+                              end.is_send ? "to" : "from", end.peer.value, why));
+}
+
+}  // namespace prepost

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// QueuedEndpoint: the transport of the CPU executor over a device that has a queue for each end of a
+// channel (ChannelQueues): endpoints of libfabric, queue pairs of libibverbs.
+#ifndef PREPOST_RUNTIME_TRANSPORT_QUEUED_ENDPOINT_H_
+#define PREPOST_RUNTIME_TRANSPORT_QUEUED_ENDPOINT_H_
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "runtime/endpoint.h"
+#include "runtime/transport/channel_ends.h"
+#include "runtime/transport/tcp_mesh.h"
+
+namespace prepost {
+
+/// The queues of a node for one message, connected with those of its peers. Used by one thread. When
+/// they are gone nothing touches the memory.
+class ChannelQueues {
+ public:
+  virtual ~ChannelQueues() = default;
+
+  virtual const ChannelEnds& ends() const = 0;
+  /// The next op of its end, in channel order. False: nothing is taken now, until the queue has
+  /// completed something. A send completes when its bytes are in place. Errors: kRejected.
+  virtual Result<bool> Post(OpId op) = 0;
+  /// Writes ops that have completed to `completed`, and how many. Errors (kRejected): one has failed,
+  /// or a receive is not what the plan has; then lost_peer() may be known.
+  virtual Result<size_t> Read(std::span<OpId> completed) = 0;
+  /// Before file() is waited for: false asks to read once more first.
+  virtual bool MayWait() = 0;
+  /// After file() was readable. Errors (kRejected): the device reports one.
+  virtual Status TakeEvents() { return {}; }
+  /// -1: there is none.
+  virtual int file() const = 0;
+  /// Whether messages make progress by themselves, and not only when somebody reads.
+  virtual bool is_automatic() const = 0;
+  virtual std::optional<NodeId> lost_peer() const = 0;
+};
+
+/// See Endpoint. What a queue does not take at once is posted again when something has completed.
+/// Arrivals are not observed, and how often a peer had to wait is not known. Queues that make progress
+/// only when they are read deliver nothing to a peer, not even that what the peer sent is in place,
+/// while nobody reads: there each node, when all its ops have completed, says so to its peers over
+/// `sockets`, and is quiet when all of them have said it.
+class QueuedEndpoint final : public Endpoint {
+ public:
+  /// `sockets`: at least one with each peer. `wake_fd`: while it is readable, Poll() does not wait;
+  /// -1: none. Not owned.
+  QueuedEndpoint(std::unique_ptr<ChannelQueues> queues, std::vector<TcpSocket> sockets,
+                 int wake_fd);
+
+  void PostRecv(const RecvRequest& request) override { Post(request.op); }
+  void PostSend(const SendRequest& request) override { Post(request.op); }
+  Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
+  Status Flush() override { return Retry(); }
+  bool quiet() const override { return held_back_ == 0 && peers_.empty(); }
+  std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  EndpointCounters counters() const override { return counters_; }
+  void Stop() override { queues_ = nullptr; }
+
+ private:
+  /// Of an end: how many of its ops the executor has posted, and its queue has taken.
+  struct Posts {
+    uint32_t posted = 0;
+    uint32_t taken = 0;
+  };
+
+  void Post(OpId op);
+  void Submit(uint32_t end);
+  Status SayGoodbye();
+  Status Lost(const TcpSocket& peer);
+  Status Retry();
+  Result<size_t> Read(std::span<OpId> completed);
+
+  std::unique_ptr<ChannelQueues> queues_;  // null: stopped
+  const int wake_fd_;
+  std::vector<Posts> posts_;  // by end
+  std::vector<TcpSocket> sockets_;
+  std::vector<const TcpSocket*> peers_;  // that have not said that they are done; one of each
+  uint64_t open_ops_;                    // not completed
+  std::vector<pollfd> waits_;
+  bool has_said_ = false;   // that all have
+  uint64_t held_back_ = 0;  // posted and not taken, of all ends
+  Status failure_;          // of a post
+  std::optional<NodeId> lost_peer_;
+  EndpointCounters counters_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_TRANSPORT_QUEUED_ENDPOINT_H_

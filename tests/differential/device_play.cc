@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/differential/device_play.h"
+
+#include <gtest/gtest.h>
+
+#include <barrier>
+#include <chrono>
+#include <future>
+#include <memory>
+#include <utility>
+
+#include "backends/registry.h"
+#include "runtime/transport/tcp_mesh.h"
+#include "tests/support/sessions.h"
+
+namespace prepost::test {
+namespace {
+
+constexpr std::chrono::seconds kHangs{30};
+
+struct Played {
+  Status status;
+  NodeReport report;
+};
+
+}  // namespace
+
+void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted) {
+  const PlanHeader& header = plan.header();
+  TcpMesh mesh = *MakeTcpMesh(plan);
+  std::vector<std::vector<std::byte>> buffers(header.nodes);
+  for (auto& buffer : buffers) buffer.resize(header.message.bytes);
+  buffers[header.root.index()] = Bytes(header.message.bytes, 1);
+  std::barrier armed(header.nodes), ended(header.nodes);
+  std::vector<std::future<Played>> nodes;
+  for (uint32_t i = 0; i < header.nodes; ++i) {
+    nodes.push_back(std::async(std::launch::async, [&, i]() -> Played {
+      const auto work = [&]() -> Result<std::unique_ptr<Player>> {
+        static thread_local std::unique_ptr<PlayerDevice> opened;
+        static thread_local std::shared_ptr<const PlayerDevice::Program> program;
+        auto made = OpenPlayerDevice(device, preposted[i]);
+        if (!made.ok()) return made.status();
+        opened = *std::move(made);
+        const bool is_root = NodeId(i) == header.root;
+        PlayerDevice::Task task = {
+            .plan = plan,
+            .node = NodeId(i),
+            .sockets = std::move(mesh[i]),
+            .context = {.memory = {.source = buffers[i],
+                                   .target = is_root ? std::span<std::byte>() : buffers[i]}}};
+        if (!preposted[i]) return opened->MakeDriven(std::move(task));
+        auto lowered = opened->Lower(plan, NodeId(i));
+        if (!lowered.ok()) return lowered.status();
+        program = *lowered;
+        return opened->MakePreposted(*program, std::move(task));
+      };
+      Result<std::unique_ptr<Player>> player = work();
+      armed.arrive_and_wait();
+      Played played{.status = player.status(), .report = {}};
+      if (player.ok()) {
+        (*player)->Start();
+        const auto due = std::chrono::steady_clock::now() + kHangs;
+        while (played.status.ok() && !(*player)->done()) {
+          played.status = (*player)->Poll(std::chrono::milliseconds(1000));
+          if (played.status.ok() && std::chrono::steady_clock::now() > due)
+            played.status = Rejected("it hangs: " + (*player)->Waiting(9));
+        }
+        played.report = (*player)->report();
+      }
+      // Without the application a provider may deliver nothing, so nobody leaves before all are done.
+      ended.arrive_and_wait();
+      return played;
+    }));
+  }
+  for (uint32_t i = 0; i < header.nodes; ++i) {
+    SCOPED_TRACE(testing::Message() << "node " << i);
+    const Played played = nodes[i].get();
+    ASSERT_TRUE(played.status.ok()) << played.status.ToString();
+    EXPECT_EQ(buffers[i], buffers[header.root.index()]);
+    if (!preposted[i]) continue;
+    EXPECT_EQ(played.report.host_posts, 1u);  // its start
+    EXPECT_EQ(played.report.host_posts_during, 0u);
+    EXPECT_LE(played.report.host_wakeups, 1u);
+  }
+}
+
+}  // namespace prepost::test

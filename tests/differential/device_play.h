@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
+#define PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
+
+#include <string>
+#include <vector>
+
+#include "ir/verify/verify.h"
+
+namespace prepost::test {
+
+/// Plays all nodes over devices of this name, a thread and a device each, node i preposted if
+/// `preposted[i]`, and compares all bytes; preposted hosts do nothing but start and wake up once.
+void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted);
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
