@@ -42,11 +42,19 @@ class FabricDevice final : public PlayerDevice {
 
   Result<std::unique_ptr<Player>> MakeDriven(Task task) override {
     PREPOST_RETURN_IF_ERROR(OpenDomain(task));
-    auto endpoints = fabric::Endpoints::Make(
-        *domain_, {.ends = {task.plan, task.node}, .memory = task.context.memory});
-    if (!endpoints.ok()) return endpoints.status();
-    PREPOST_RETURN_IF_ERROR((*endpoints)->Connect(task));
-    return MakeQueuedPlayer(*std::move(endpoints), std::move(task));
+    std::shared_ptr<fabric::Endpoints> endpoints = std::exchange(endpoints_, nullptr);
+    if (task.is_as_before && endpoints != nullptr) {
+      PREPOST_RETURN_IF_ERROR(endpoints->Restart(task.context.memory));
+    } else {
+      auto made = fabric::Endpoints::Make(
+          *domain_, {.ends = {task.plan, task.node}, .memory = task.context.memory});
+      if (!made.ok()) return made.status();
+      endpoints = *std::move(made);
+      PREPOST_RETURN_IF_ERROR(endpoints->Connect(task));
+    }
+    // Where others may be preposted, they exchange endpoints for each message.
+    if (task.is_kept && !provider_.is_triggered) endpoints_ = endpoints;
+    return MakeQueuedPlayer(std::move(endpoints), std::move(task));
   }
 
  private:
@@ -63,6 +71,7 @@ class FabricDevice final : public PlayerDevice {
 
   const FabricProvider provider_;
   std::unique_ptr<fabric::Domain> domain_;
+  std::shared_ptr<fabric::Endpoints> endpoints_;  ///< of the last player, if they are kept
 };
 
 }  // namespace

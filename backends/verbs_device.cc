@@ -33,10 +33,17 @@ class VerbsDevice final : public PlayerDevice {
       device_ = *std::move(opened);
       PREPOST_RETURN_IF_ERROR(OfDevice(device_->Keep(kept_)));
     }
-    auto pairs = verbs::QueuePairs::Make(*device_, {task.plan, task.node}, task.context.memory);
-    if (!pairs.ok()) return OfDevice(pairs.status());
-    PREPOST_RETURN_IF_ERROR((*pairs)->Connect(task));
-    return MakeQueuedPlayer(*std::move(pairs), std::move(task));
+    std::shared_ptr<verbs::QueuePairs> pairs = std::exchange(pairs_, nullptr);
+    if (task.is_as_before && pairs != nullptr) {
+      PREPOST_RETURN_IF_ERROR(OfDevice(pairs->Restart(task.context.memory)));
+    } else {
+      auto made = verbs::QueuePairs::Make(*device_, {task.plan, task.node}, task.context.memory);
+      if (!made.ok()) return OfDevice(made.status());
+      pairs = *std::move(made);
+      PREPOST_RETURN_IF_ERROR(pairs->Connect(task));
+    }
+    if (task.is_kept) pairs_ = pairs;
+    return MakeQueuedPlayer(std::move(pairs), std::move(task));
   }
 
  private:
@@ -49,6 +56,7 @@ class VerbsDevice final : public PlayerDevice {
   const verbs::Selection selection_;
   std::span<std::byte> kept_;
   std::unique_ptr<verbs::Device> device_;
+  std::shared_ptr<verbs::QueuePairs> pairs_;  ///< of the last player, if they are kept
 };
 
 }  // namespace

@@ -9,7 +9,9 @@
 //     Complete() [moved] the queues go
 //
 // Queues and completion events belong to devices, of which each of the two messages under way has its
-// own. Queues stay with the device until it is closed, so that it is replaced from time to time.
+// own. Queues of NICs stay with the device until it is closed, so that it is replaced from time to time;
+// those of libraries' devices are used again for a message of the same size, without an exchange. All
+// members see the same sizes in the same order, so that they agree on which message that is.
 #include "library/device_group.h"
 
 #include <fcntl.h>
@@ -67,6 +69,7 @@ struct Flight {
 struct Slot {
   std::unique_ptr<PlayerDevice> device;  ///< null: not open
   uint32_t messages = 0;
+  std::shared_ptr<const Lowered> last = nullptr;  ///< what its last message was played by
 };
 
 class DeviceGroup final : public MessageMover {
@@ -287,6 +290,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
   const Result<std::shared_ptr<const Lowered>> lowered = LoweredFor(flight.bytes, **device);
   if (!lowered.ok()) return OfMessage(flight, lowered.status());
   flight.lowered = *lowered;
+  Slot& slot = slots_[flight.number % kGroupDevices];
   Result<std::vector<TcpSocket>> sockets = CopyOfSockets();
   if (!sockets.ok()) return OfMessage(flight, sockets.status());
   Status failure;  // of the message before
@@ -309,6 +313,8 @@ Status DeviceGroup::Prepare(Flight& flight) {
                              .node = options_.self,
                              .sockets = *std::move(sockets),
                              .context = context,
+                             .is_kept = true,
+                             .is_as_before = slot.last == flight.lowered,
                              .answer_max = options_.answer_max};
   Result<std::unique_ptr<Player>> player =
       MakeDevicePlayer(**device, flight.lowered->program.get(), std::move(task));
@@ -318,6 +324,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
     return OfMessage(flight, player.status());
   }
   flight.player = *std::move(player);
+  slot.last = flight.lowered;
   return {};
 }
 
@@ -340,6 +347,7 @@ Result<PlayerDevice*> DeviceGroup::DeviceFor(const Flight& flight) {
   Slot& slot = slots_[index];
   if (slot.messages++ % kMessagesPerDevice == 0) {
     slot.device = nullptr;
+    slot.last = nullptr;
     Result<std::unique_ptr<PlayerDevice>> opened = devices_->Open(index);
     if (!opened.ok()) return opened.status();
     slot.device = *std::move(opened);

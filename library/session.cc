@@ -196,6 +196,8 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
                                .plan_path = options.plan,
                                .is_flat = !options.device.empty()});
   if (!plans.ok()) return fail(plans.status().ToString());
+  if (root != impl_->options.self && !callbacks.pool && !callbacks.incoming)
+    return fail("this member receives, and neither a pool nor `incoming` supplies the memory");
   std::unique_ptr<MessageMover> mover;
   if (!options.device.empty()) {
     auto devices = FindGroupDevices({.device = options.device,

@@ -36,7 +36,7 @@ RecordExchange ExchangeOf(const PlayerDevice::Task& task, std::string what) {
           .answer_max = task.answer_max};
 }
 
-std::unique_ptr<Player> MakeQueuedPlayer(std::unique_ptr<ChannelQueues> queues,
+std::unique_ptr<Player> MakeQueuedPlayer(std::shared_ptr<ChannelQueues> queues,
                                          PlayerDevice::Task task) {
   return std::make_unique<CpuPlayer>(
       task.plan, task.node,

@@ -42,6 +42,11 @@ class PlayerDevice {
     /// With each peer at least one, to learn where its device is; what else they carry is not read.
     std::vector<TcpSocket> sockets;
     PlayerContext context;
+    /// What connects this player stays with the device when it has ended well, for the next one.
+    bool is_kept = false;
+    /// The plan and the node are those of the last player, which was kept, at all nodes: what it was
+    /// connected by is used again.
+    bool is_as_before = false;
     /// How long a peer may take to say where its device is, for which all members are ready.
     std::chrono::milliseconds answer_max{30000};
   };
@@ -86,7 +91,7 @@ Result<std::unique_ptr<Player>> MakeDevicePlayer(PlayerDevice& device,
 RecordExchange ExchangeOf(const PlayerDevice::Task& task, std::string what);
 
 /// The CPU executor over `queues`, which are `task`'s node's.
-std::unique_ptr<Player> MakeQueuedPlayer(std::unique_ptr<ChannelQueues> queues,
+std::unique_ptr<Player> MakeQueuedPlayer(std::shared_ptr<ChannelQueues> queues,
                                          PlayerDevice::Task task);
 
 }  // namespace prepost

@@ -2,12 +2,18 @@
 #include "backends/fabric/domain.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 
 namespace prepost::fabric {
 namespace {
@@ -48,6 +54,29 @@ Result<Info> Find(const Libfabric& library, const DomainSpec& spec) {
   return EnvironmentError(
       fmt::format("provider {} is not there, or has no endpoints for messages in order{}",
                   spec.provider, spec.needs_triggers ? " that start deferred work" : ""));
+}
+
+/// Of an endpoint of the provider shm in /dev/shm, without its number: "plan-PIDS-PROCESS-". PIDS is where
+/// the process has its number, as containers may have /dev/shm in common and count for themselves.
+std::string NameStem(pid_t process) {
+  struct stat pids = {};
+  if (stat("/proc/self/ns/pid", &pids) != 0) return "";
+  return fmt::format("plan-{}-{}-", pids.st_ino, process);
+}
+
+/// Names stay when a process is killed. Nobody connects by them any more.
+void RemoveNamesOfTheDead() {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm", error)) {
+    const std::string name = entry.path().filename();
+    unsigned long pids = 0;
+    int process = 0;
+    if (std::sscanf(name.c_str(), "plan-%lu-%d-", &pids, &process) != 2) continue;
+    const std::string stem = NameStem(process);
+    if (stem.empty() || !name.starts_with(stem)) continue;
+    if (kill(process, 0) == 0 || errno != ESRCH) continue;
+    unlink(entry.path().c_str());
+  }
 }
 
 template <typename T>
@@ -92,6 +121,7 @@ Result<std::unique_ptr<Domain>> Domain::Open(const DomainSpec& spec) {
   const auto failed = [&](const char* what, int error) {
     return FabricError(StatusCode::kEnvironment, fmt::format("{} {}", what, spec.provider), error);
   };
+  if (made->info_->addr_format == FI_ADDR_STR) RemoveNamesOfTheDead();
   fid_fabric* fabric = nullptr;
   if (const int error = (*library)->fabric(made->info_->fabric_attr, &fabric, nullptr); error != 0)
     return failed("open provider", error);
@@ -115,7 +145,7 @@ Result<Fid<fid_ep>> Domain::MakeEndpoint() const {
   Info named;
   if (info_->addr_format == FI_ADDR_STR) {
     static std::atomic<uint32_t> number{0};
-    const std::string name = fmt::format("fi_shm://plan-{}-{}", getpid(), number++);
+    const std::string name = fmt::format("fi_shm://{}{}", NameStem(getpid()), number++);
     named = Info((*TheLibfabric())->dupinfo(info_.get()));
     free(named->src_addr);
     named->src_addr = strdup(name.c_str());

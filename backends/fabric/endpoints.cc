@@ -11,16 +11,32 @@
 
 namespace prepost::fabric {
 
-Result<std::unique_ptr<Endpoints>> Endpoints::Make(const Domain& domain, EndpointsSpec spec) {
-  std::unique_ptr<Endpoints> made(new Endpoints(domain, std::move(spec)));
+Result<std::shared_ptr<Endpoints>> Endpoints::Make(const Domain& domain, EndpointsSpec spec) {
+  std::shared_ptr<Endpoints> made(new Endpoints(domain, std::move(spec)));
   PREPOST_RETURN_IF_ERROR(made->MakeParts());
   return made;
 }
 
-Status Endpoints::MakeParts() {
+Status Endpoints::Register() {
   Result<Fid<fid_mr>> region = domain_.Register(spec_.memory.source);
-  if (!region.ok()) return region.status();
-  region_ = *std::move(region);
+  if (region.ok()) region_ = *std::move(region);
+  return region.status();
+}
+
+Status Endpoints::Restart(const NodeMemory& memory) {
+  spec_.memory = memory;
+  region_ = nullptr;
+  return Register();
+}
+
+void Endpoints::Stop() {
+  parts_.clear();
+  queue_ = nullptr;
+  region_ = nullptr;
+}
+
+Status Endpoints::MakeParts() {
+  PREPOST_RETURN_IF_ERROR(Register());
   Result<Fid<fid_cq>> queue = domain_.MakeQueue(spec_.ends.ops() + 1);
   if (!queue.ok()) return queue.status();
   queue_ = *std::move(queue);

@@ -36,7 +36,7 @@ struct EndpointsSpec {
 class Endpoints final : public ChannelQueues {
  public:
   /// `domain` must outlive them. Errors (kEnvironment): the provider's.
-  static Result<std::unique_ptr<Endpoints>> Make(const Domain& domain, EndpointsSpec spec);
+  static Result<std::shared_ptr<Endpoints>> Make(const Domain& domain, EndpointsSpec spec);
 
   /// Peers learn where these are, and these where the peers' are. Errors: as ExchangeRecords().
   Status Connect(const PlayerDevice::Task& task);
@@ -50,6 +50,8 @@ class Endpoints final : public ChannelQueues {
     return domain_.info()->domain_attr->data_progress == FI_PROGRESS_AUTO;
   }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  Status Restart(const NodeMemory& memory) override;
+  void Stop() override;
 
   fid_cntr* counter(uint32_t end) const { return parts_[end].counter.get(); }
   fid_ep* EndpointOf(OpId op) const { return parts_[spec_.ends.PlaceOf(op).end].endpoint.get(); }
@@ -74,6 +76,7 @@ class Endpoints final : public ChannelQueues {
       : domain_(domain), spec_(std::move(spec)), contexts_(spec_.ends.ops()) {}
   enum class Entries : uint8_t { kAll, kReceives, kNone };  ///< in the queue
   Result<Fid<fid_ep>> MakeEndpoint(Entries entries, fid_cntr* receives) const;
+  Status Register();
   Status MakeParts();
   Status Learn(uint32_t end, std::span<const std::byte> name);
   Result<OpId> Completed(const fi_cq_data_entry& entry);
@@ -81,7 +84,7 @@ class Endpoints final : public ChannelQueues {
   Status ErrorOf(ssize_t error);
 
   const Domain& domain_;
-  const EndpointsSpec spec_;
+  EndpointsSpec spec_;
   std::vector<fi_context2> contexts_;  // by op
   Fid<fid_mr> region_;
   Fid<fid_cq> queue_;

@@ -69,7 +69,7 @@ class TriggeredPlayer final : public Player {
   const DeferredProgram& program_;
   const uint64_t bytes_;
   const int wake_fd_;
-  std::unique_ptr<Endpoints> endpoints_;  // null: stopped
+  std::shared_ptr<Endpoints> endpoints_;  // null: stopped
   std::vector<Fid<fid_cntr>> own_counters_;
   std::vector<fid_cntr*> counters_;  // by number
   int done_file_ = -1;

@@ -38,9 +38,9 @@ uint32_t RandomPacketNumber() {
 
 }  // namespace
 
-Result<std::unique_ptr<QueuePairs>> QueuePairs::Make(Device& device, ChannelEnds ends,
+Result<std::shared_ptr<QueuePairs>> QueuePairs::Make(Device& device, ChannelEnds ends,
                                                      const NodeMemory& memory) {
-  std::unique_ptr<QueuePairs> made(new QueuePairs(device, std::move(ends), memory.source));
+  std::shared_ptr<QueuePairs> made(new QueuePairs(device, std::move(ends), memory.source));
   PREPOST_RETURN_IF_ERROR(made->MakeParts(/*is_written=*/!memory.target.empty()));
   return made;
 }
@@ -106,6 +106,20 @@ Status QueuePairs::RegisterMessage(bool is_written) {
   if (region_ == nullptr) return CallFailed("register the message's memory");
   key_ = region_->lkey;
   return {};
+}
+
+Status QueuePairs::Restart(const NodeMemory& memory) {
+  region_ = nullptr;
+  copy_ = nullptr;
+  message_ = memory.source;
+  for (Part& part : parts_) ++part.epoch;
+  return RegisterMessage(/*is_written=*/!memory.target.empty());
+}
+
+void QueuePairs::Stop() {
+  parts_.clear();
+  queue_ = nullptr;
+  region_ = nullptr;
 }
 
 Status QueuePairs::MakePart(const ChannelEnd& end, uint32_t entries) {

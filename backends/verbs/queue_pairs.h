@@ -24,14 +24,14 @@
 namespace prepost::verbs {
 
 /// Receives are posted into place. A block is a send with an immediate (BlockImmediate()), whose epoch
-/// is of the connection; a credit is one without. A receiver that has none posted makes the sender's
+/// is of the connection and the message; a credit is one without. A receiver that has none posted makes the sender's
 /// NIC try again (RNR). A send completes when the peer's NIC has acknowledged it.
 class QueuePairs final : public ChannelQueues {
  public:
   /// `device` must outlive them. Queues and the CQ are as long as the plan needs and the device
   /// allows; at any length all of the plan goes through. Errors: kEnvironment, the device's;
   /// kRejected, a block is larger than a message of it, or ends are more than entries of a CQ.
-  static Result<std::unique_ptr<QueuePairs>> Make(Device& device, ChannelEnds ends,
+  static Result<std::shared_ptr<QueuePairs>> Make(Device& device, ChannelEnds ends,
                                                   const NodeMemory& memory);
 
   /// With those of the peers. Errors: as ExchangeRecords(), and the device's.
@@ -45,6 +45,8 @@ class QueuePairs final : public ChannelQueues {
   int file() const override { return either_.get(); }
   bool is_automatic() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  Status Restart(const NodeMemory& memory) override;
+  void Stop() override;
 
  private:
   struct Part {

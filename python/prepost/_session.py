@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _native
-from ._errors import TransferError, UsageError
+from ._errors import Error, TransferError, UsageError
 from ._plan import Path, Plan, RolledPlan
 
 #: The port of a member that gives none.
@@ -108,7 +108,10 @@ def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
     with tempfile.NamedTemporaryFile("w", prefix="prepost-", suffix=".json", encoding="utf-8") as file:
         file.write(plan.to_json("columns") if isinstance(plan, Plan) else plan.to_json())
         file.flush()
-        yield file.name
+        try:
+            yield file.name
+        except Error as error:
+            raise type(error)(str(error).replace(file.name, "the plan")) from None
 
 
 def _close(native: "_native.Session", process: int) -> None:

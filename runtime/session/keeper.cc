@@ -130,7 +130,7 @@ struct Keeper::Group {
   std::array<uint64_t, kGates> passed = {};   ///< by gate
   std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
-  std::optional<Failure> suspicion;
+  std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   bool is_over = false;
 
@@ -279,7 +279,7 @@ void Keeper::Wait() {
   for (const auto& [serial, group] : groups_) {
     is_forming |= group->bootstrap != nullptr || !group->is_introduced;
     for (size_t i = 0; i < group->introductions.size(); ++i) {
-      if (group->introductions[i] == nullptr || group->suspicion) continue;
+      if (group->introductions[i] == nullptr || !group->suspicions.empty()) continue;
       polls.push_back({.fd = group->sockets[i].fd.get(), .events = POLLIN, .revents = 0});
     }
     if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
@@ -330,7 +330,9 @@ void Keeper::Obey(Command command) {
         if (group.is_over) return;
       }
       if (command.lost_peer)
-        return Suspect(group, {.cause = std::move(command.status), .where = command.lost_peer});
+        return Suspect(group, {.cause = std::move(command.status),
+                               .where = command.lost_peer,
+                               .by = group.kept.self});
       return End(group, {.cause = std::move(command.status), .where = group.kept.self});
     }
   }
@@ -479,8 +481,8 @@ void Keeper::Serve(Group& group) {
   if (!group.is_over) CheckSilence(group);
   if (!group.is_over && group.bootstrap != nullptr) CheckLosses(group);
   if (!group.is_over && group.is_root()) AskAll(group);
-  if (!group.is_over && group.suspicion && Clock::now() >= group.suspicion_due) {
-    End(group, *group.suspicion);
+  if (!group.is_over && !group.suspicions.empty() && Clock::now() >= group.suspicion_due) {
+    End(group, CauseOf(group.suspicions));
   }
 }
 
@@ -527,7 +529,8 @@ void Keeper::Introduce(Group& group) {
         return Suspect(group, {.cause = Rejected(fmt::format("{} lost its connection to {}",
                                                              Who(group, group.kept.self),
                                                              Who(group, socket.peer))),
-                               .where = socket.peer});
+                               .where = socket.peer,
+                               .by = group.kept.self});
       case Introduction::State::kDone:
         socket.local = introduction->local();
         socket.sign = introduction->TakeSign();
@@ -562,7 +565,8 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     case Kind::kFailed: {
       Failure failure = {
           .cause = Rejected(fmt::format("{}: {}", Who(group, peer.node), message.text)),
-          .where = WhereOf(group, message)};
+          .where = WhereOf(group, message),
+          .by = peer.node};
       return message.lost_peer ? Suspect(group, std::move(failure))
                                : End(group, std::move(failure));
     }
@@ -703,16 +707,34 @@ void Keeper::AskAll(Group& group) {
   Broadcast(group, Question(group));
 }
 
-/// `failure` may be a consequence of something else.
+/// `failure`, a lost connection, may be a consequence of something else.
 void Keeper::Suspect(Group& group, Failure failure) {
-  if (group.suspicion) return;
+  const bool is_first = group.suspicions.empty();
+  const bool has_said =
+      std::ranges::any_of(group.suspicions, [&](const Failure& it) { return it.by == failure.by; });
+  if (has_said || (!is_first && !group.is_root())) return;
   if (!group.is_root()) {
     ControlMessage message = FailureMessage(Kind::kFailed, failure);
     message.lost_peer = true;
     Broadcast(group, message);
   }
-  group.suspicion = std::move(failure);
+  group.suspicions.push_back(std::move(failure));
+  if (!is_first) return;
   group.suspicion_due = Clock::now() + (group.is_root() ? grace_ : silence_max_ + grace_);
+}
+
+/// Whoever loses a connection closes its others, so that several members lose theirs, and may say so
+/// first: the cause is what the one has lost that the others have.
+const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
+  const Failure* cause = &suspicions.front();
+  for (size_t i = 0; i < suspicions.size() && cause->where; ++i) {
+    const auto before = std::ranges::find_if(suspicions, [cause](const Failure& it) {
+      return it.by == cause->where && it.where != cause->by;
+    });
+    if (before == suspicions.end()) break;
+    cause = &*before;
+  }
+  return *cause;
 }
 
 /// `failure` is this node's own finding, which the root passes on.

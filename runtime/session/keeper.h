@@ -152,8 +152,9 @@ class Keeper final : private Lobby::Owner {
   };
   struct Failure {
     Status cause;
-    std::optional<NodeId> where;  ///< as far as that is known
-    bool is_gone = false;         ///< the cause is that this one is not there any more
+    std::optional<NodeId> where;    ///< as far as that is known
+    bool is_gone = false;           ///< the cause is that this one is not there any more
+    std::optional<NodeId> by = {};  ///< of a lost connection: its other end, which says so
   };
   /// A member that was found to be gone.
   struct Loss {
@@ -206,6 +207,7 @@ class Keeper final : private Lobby::Owner {
   ControlMessage Question(const Group& group) const;
   void AskAll(Group& group);
   void Suspect(Group& group, Failure failure);
+  static const Failure& CauseOf(const std::vector<Failure>& suspicions);
   void End(Group& group, const Failure& failure);
   void ReportFailure(const Group& group, const Failure& failure);
   static ControlMessage FailureMessage(ControlMessage::Kind kind, const Failure& failure);

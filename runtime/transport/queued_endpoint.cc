@@ -18,7 +18,7 @@ constexpr char kDone = 'd';
 
 }  // namespace
 
-QueuedEndpoint::QueuedEndpoint(std::unique_ptr<ChannelQueues> queues,
+QueuedEndpoint::QueuedEndpoint(std::shared_ptr<ChannelQueues> queues,
                                std::vector<TcpSocket> sockets, int wake_fd)
     : queues_(std::move(queues)),
       wake_fd_(wake_fd),
@@ -33,6 +33,15 @@ QueuedEndpoint::QueuedEndpoint(std::unique_ptr<ChannelQueues> queues,
     if (socket != sockets_.end() && std::ranges::none_of(peers_, is_peer))
       peers_.push_back(&*socket);
   }
+}
+
+QueuedEndpoint::~QueuedEndpoint() {
+  if (open_ops_ != 0 || held_back_ != 0) Stop();
+}
+
+void QueuedEndpoint::Stop() {
+  if (queues_ != nullptr) queues_->Stop();
+  queues_ = nullptr;
 }
 
 /// Ops of an end are posted in channel order, so that counts say which.

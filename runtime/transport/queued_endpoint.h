@@ -16,13 +16,14 @@
 #include <vector>
 
 #include "runtime/endpoint.h"
+#include "runtime/executor.h"
 #include "runtime/transport/channel_ends.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
 
-/// The queues of a node for one message, connected with those of its peers. Used by one thread. When
-/// they are gone nothing touches the memory.
+/// The queues of a node for one message after the other, connected with those of its peers. Used by one
+/// thread. When they are gone nothing touches the memory.
 class ChannelQueues {
  public:
   virtual ~ChannelQueues() = default;
@@ -43,6 +44,11 @@ class ChannelQueues {
   /// Whether messages make progress by themselves, and not only when somebody reads.
   virtual bool is_automatic() const = 0;
   virtual std::optional<NodeId> lost_peer() const = 0;
+  /// All ops have completed: the next message, of the same plan, from and to this memory. All nodes do
+  /// so. Errors: kEnvironment.
+  virtual Status Restart(const NodeMemory& memory) = 0;
+  /// Nothing touches the memory any more. Only to be destroyed afterwards.
+  virtual void Stop() = 0;
 };
 
 /// See Endpoint. What a queue does not take at once is posted again when something has completed.
@@ -54,8 +60,12 @@ class QueuedEndpoint final : public Endpoint {
  public:
   /// `sockets`: at least one with each peer. `wake_fd`: while it is readable, Poll() does not wait;
   /// -1: none. Not owned.
-  QueuedEndpoint(std::unique_ptr<ChannelQueues> queues, std::vector<TcpSocket> sockets,
+  QueuedEndpoint(std::shared_ptr<ChannelQueues> queues, std::vector<TcpSocket> sockets,
                  int wake_fd);
+  /// Queues that have not completed everything are stopped.
+  ~QueuedEndpoint() override;
+  QueuedEndpoint(const QueuedEndpoint&) = delete;
+  QueuedEndpoint& operator=(const QueuedEndpoint&) = delete;
 
   void PostRecv(const RecvRequest& request) override { Post(request.op); }
   void PostSend(const SendRequest& request) override { Post(request.op); }
@@ -64,7 +74,7 @@ class QueuedEndpoint final : public Endpoint {
   bool quiet() const override { return held_back_ == 0 && peers_.empty(); }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
   EndpointCounters counters() const override { return counters_; }
-  void Stop() override { queues_ = nullptr; }
+  void Stop() override;
 
  private:
   /// Of an end: how many of its ops the executor has posted, and its queue has taken.
@@ -80,7 +90,7 @@ class QueuedEndpoint final : public Endpoint {
   Status Retry();
   Result<size_t> Read(std::span<OpId> completed);
 
-  std::unique_ptr<ChannelQueues> queues_;  // null: stopped
+  std::shared_ptr<ChannelQueues> queues_;  // null: stopped
   const int wake_fd_;
   std::vector<Posts> posts_;  // by end
   std::vector<TcpSocket> sockets_;

@@ -54,7 +54,7 @@ TEST_F(VerbsTest, EveryScheduleWith4And8Nodes) {
 }
 
 TEST_F(VerbsTest, EverySmallPlan) {
-  test::Sample sample;
+  test::Sample sample(test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

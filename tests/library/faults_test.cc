@@ -595,7 +595,10 @@ void PlayAtRandomMoments(bool is_forming, const std::vector<Fault>& kinds, uint3
   std::cout << "seed " << seed << ", " << faults << " faults" << std::endl;
   std::unique_ptr<Machines> machines = Machines::Make(kMembersMax);
   if (machines == nullptr) std::cout << "no link is cut and no disk is full: needs root and ip\n";
-  for (uint32_t i = 0; i < faults && !testing::Test::HasFailure(); ++i) {
+  const char* const only = std::getenv("PREPOST_TEST_FAULT");  // again and again, by its number
+  for (uint32_t turn = 0; turn < faults && !testing::Test::HasFailure(); ++turn) {
+    const uint32_t i =
+        only == nullptr ? turn : static_cast<uint32_t>(std::strtoul(only, nullptr, 10));
     test::Random random(seed * 7919 + i);
     Scene scene;
     scene.fault = kinds[(seed + i) % kinds.size()];  // where there are fewer, others with each seed

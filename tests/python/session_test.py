@@ -483,7 +483,7 @@ class Plans(unittest.TestCase):
                 self.assertEqual(self.broadcast(b"any size", plan=plan), [b"any size"] * 4)
             with Members(3) as members:
                 session = members.sessions[0]
-                for error, options in (("it is a plan for 4 nodes, and the group has 3 members", {"plan": flat}),
+                for error, options in (("the plan: it is a plan for 4 nodes, and the group has 3 members", {"plan": flat}),
                                        ("cannot create group 1: .*no such file: ", {"plan": "no such file"}),
                                        ("a plan file has an algorithm", {"plan": file, "algorithm": "chain"})):
                     with self.assertRaisesRegex(prepost.UsageError, error):

@@ -602,6 +602,10 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   devices.Wait();
   if (devices.out().find(device + " ") == std::string::npos)
     GTEST_SKIP() << "there is no such device here";
+  struct stat pids = {};
+  ASSERT_EQ(stat("/proc/self/ns/pid", &pids), 0);
+  const std::string of_the_dead = fmt::format("/dev/shm/plan-{}-{}-0", pids.st_ino, devices.pid());
+  if (device == "fabric:shm") std::ofstream(of_the_dead) << "as a process leaves it that is killed";
   WriteInput(3'000'001);
   executor_ = GetParam().executor;
   Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,
@@ -613,9 +617,10 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   }
   for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
     int process = 0;
-    if (std::sscanf(entry.path().filename().c_str(), "plan-%d-", &process) != 1) continue;
+    if (std::sscanf(entry.path().filename().c_str(), "plan-%*u-%d-", &process) != 1) continue;
     EXPECT_EQ(kill(process, 0), 0) << entry.path();
   }
+  EXPECT_FALSE(std::filesystem::exists(of_the_dead));
   const auto report = nlohmann::json::parse(run.out());
   EXPECT_EQ(report["executor"], executor_);
   for (const auto& node : report["nodes"]) {
