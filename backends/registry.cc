@@ -80,6 +80,8 @@ DeviceList ListDevices() {
     if (!device.is_mlx5 && devices.ok()) continue;  // it stands there already
     list.devices.push_back({device.name, true, device.can_offload, device.why});
   }
+  // What stands there is some, whatever else is not.
+  if (std::ranges::any_of(list.devices, &ListedDevice::is_hardware)) list.no_hardware.clear();
   return list;
 }
 

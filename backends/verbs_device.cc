@@ -31,8 +31,10 @@ class VerbsDevice final : public PlayerDevice {
           selection_, task.sockets.empty() ? "" : LocalAddress(task.sockets.front().fd).Host());
       if (!opened.ok()) return OfDevice(opened.status());
       device_ = *std::move(opened);
-      PREPOST_RETURN_IF_ERROR(OfDevice(device_->Keep(kept_)));
+      // Where that fails, as where little memory may be pinned, each message registers its own.
+      static_cast<void>(device_->Keep(kept_));
     }
+    PREPOST_RETURN_IF_ERROR(OfDevice(device_->TakeEventsBefore()));
     std::shared_ptr<verbs::QueuePairs> pairs = std::exchange(pairs_, nullptr);
     if (task.is_as_before && pairs != nullptr) {
       PREPOST_RETURN_IF_ERROR(OfDevice(pairs->Restart(task.context.memory)));

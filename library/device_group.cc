@@ -42,12 +42,15 @@ using std::chrono::milliseconds;
 
 /// Lowered plans that are kept, of the last sizes.
 constexpr size_t kLoweredMax = 16;
-/// Messages until a device is closed, with all queues that were made on it, and opened again.
+/// Messages until a device that keeps its queues is closed with them, and opened again.
 constexpr uint32_t kMessagesPerDevice = 64;
 /// Between polls of a message that moves while the next one waits for its peers' queue pairs, and of
 /// orders where none does.
 constexpr milliseconds kMovingTick{1};
 constexpr milliseconds kIdleTick{100};
+/// Peers that are still at the message before may take any time; that they are there is the session's
+/// business.
+constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 /// What is to be played for messages of one size.
 struct Lowered {
@@ -315,7 +318,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
                              .context = context,
                              .is_kept = true,
                              .is_as_before = slot.last == flight.lowered,
-                             .answer_max = options_.answer_max};
+                             .answer_max = is_automatic_ ? options_.answer_max : kForEver};
   Result<std::unique_ptr<Player>> player =
       MakeDevicePlayer(**device, flight.lowered->program.get(), std::move(task));
   if (!failure.ok()) return failure;
@@ -345,7 +348,10 @@ Status DeviceGroup::Advance(Flight& flight, milliseconds timeout) {
 Result<PlayerDevice*> DeviceGroup::DeviceFor(const Flight& flight) {
   const auto index = static_cast<uint32_t>(flight.number % kGroupDevices);
   Slot& slot = slots_[index];
-  if (slot.messages++ % kMessagesPerDevice == 0) {
+  const bool is_due = slot.device == nullptr ||
+                      (slot.device->keeps_queues() && slot.messages % kMessagesPerDevice == 0);
+  ++slot.messages;
+  if (is_due) {
     slot.device = nullptr;
     slot.last = nullptr;
     Result<std::unique_ptr<PlayerDevice>> opened = devices_->Open(index);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -33,6 +34,11 @@ bool IsSealed(int fd) {
 
 Status SystemError(StatusCode code, const std::string& what, int error) {
   return {code, what + ": " + std::system_category().message(error)};
+}
+
+bool IsReadable(int fd) {
+  pollfd file = {.fd = fd, .events = POLLIN, .revents = 0};
+  return fd >= 0 && poll(&file, 1, 0) > 0 && (file.revents & POLLIN) != 0;
 }
 
 int WatchForReading(int epoll, int fd) {

@@ -39,6 +39,9 @@ bool IsSealed(int fd);
 /// "what: No space left on device". `error` is an errno value.
 Status SystemError(StatusCode code, const std::string& what, int error);
 
+/// Whether `fd` can be read without waiting; -1: never.
+bool IsReadable(int fd);
+
 /// Has the epoll file `epoll` be readable while `fd` is, reads of which no longer wait. 0 or an errno
 /// value.
 int WatchForReading(int epoll, int fd);

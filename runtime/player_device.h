@@ -55,6 +55,8 @@ class PlayerDevice {
 
   /// Whether driven players' messages make progress by themselves, and not only while they are polled.
   virtual bool is_automatic() const { return true; }
+  /// Whether queues that were made on it stay until it is closed, so that it should be from time to time.
+  virtual bool keeps_queues() const { return false; }
   /// Messages to come will be received into parts of `memory`, which stays where it is as long as the
   /// device: it need not be made known to the hardware for each. May be empty.
   virtual void KeepMemory(std::span<std::byte> /*memory*/) {}

@@ -32,7 +32,7 @@ const std::map<std::string, std::set<std::string>> kMayInclude = {
     {"backends/nic", {"runtime", "ir"}},
     {"backends/emulated", {"backends/nic", "runtime", "ir"}},
     {"backends/local", {"backends/emulated", "backends/nic", "runtime", "ir"}},
-    {"backends/mlx5", {"backends/nic", "runtime", "ir"}},
+    {"backends/mlx5", {"backends/nic", "backends/verbs", "runtime", "ir"}},
     {"library", {"backends", "backends/nic", "backends/emulated", "compiler", "runtime", "ir"}},
     {"python", {"backends/nic", "compiler", "ir", "library", "runtime", "sim", "tools", "viz"}},
     {"sim", {"backends/emulated", "backends/local", "backends/nic", "compiler", "runtime", "ir"}},

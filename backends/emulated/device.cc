@@ -27,7 +27,8 @@ EmulatedDevice::QpHost::QpHost(PageArena& arena, const nic::QpConfig& config,
     : sq(arena, config.sq_wqebbs * nic::kWqebbBytes),
       rq(arena, size_t{config.rq_wqes} * config.rq_stride),
       doorbell_record(record),
-      rnr_retry(config.rnr_retry) {
+      rnr_retry(config.rnr_retry),
+      takes_atomics(config.takes_atomics) {
   doorbell_record[nic::kSendRecord] = nic::BigEndian(uint32_t{config.sq_base});
 }
 
@@ -87,7 +88,7 @@ Status EmulatedDevice::Connect(uint32_t qpn, nic::QpAddress remote) {
   const NodeId node(nic::LoadBigEndian<uint32_t>(address + sizeof kAddressTag));
   const auto qp = std::ranges::find(qps_, qpn, &QpHost::number);
   if (qp == qps_.end()) return Rejected(fmt::format("QP {:#x} does not exist", qpn));
-  PREPOST_RETURN_IF_ERROR(nic_.ResetToInit(qpn));
+  PREPOST_RETURN_IF_ERROR(nic_.ResetToInit(qpn, qp->takes_atomics));
   Status status = nic_.InitToReceive(qpn, node, remote.qpn);
   if (status.ok()) return nic_.ReceiveToSend(qpn, qp->rnr_retry);
   PREPOST_CHECK(nic_.ToReset(qpn).ok());

@@ -69,6 +69,7 @@ class EmulatedDevice : public nic::Device {
     RingMemory rq;
     DoorbellRecord& doorbell_record;
     uint8_t rnr_retry = 0;
+    bool takes_atomics = false;
   };
 
   Nic& nic_;

@@ -93,12 +93,13 @@ void Nic::Retire(uint32_t qpn) {
   state_.retired_qps.push_back(std::exchange(slot, nullptr));
 }
 
-Status Nic::ResetToInit(uint32_t qpn) {
+Status Nic::ResetToInit(uint32_t qpn, bool takes_atomics) {
   const auto hold = fabric_.HoldEngine();
   PREPOST_RETURN_IF_ERROR(CheckAlive());
   const Result<QpState*> qp = FindQp(qpn, nic::QpState::kReset);
   if (!qp.ok()) return qp.status();
   (*qp)->state = nic::QpState::kInit;
+  (*qp)->config.takes_atomics = takes_atomics;
   return {};
 }
 

@@ -31,7 +31,7 @@ class Nic final : public nic::NicModel {
   Result<uint32_t> CreateQp(const nic::QpConfig& config, const nic::QpMemory& memory) override;
   Status DestroyCq(uint32_t cqn) override;
   Status DestroyQp(uint32_t qpn) override;
-  Status ResetToInit(uint32_t qpn) override;
+  Status ResetToInit(uint32_t qpn, bool takes_atomics) override;
   Status InitToReceive(uint32_t qpn, NodeId remote, uint32_t remote_qpn) override;
   Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) override;
   Status ToError(uint32_t qpn) override;

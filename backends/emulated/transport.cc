@@ -40,7 +40,8 @@ void Engine::Transmit(QpState& qp) {
   if (Depart(qp, work)) return;
   const bool whole = options_.scheduler == SchedulerMode::kRoundRobin;
   const uint64_t left = work.bytes - work.moved;
-  const uint64_t chunk = std::min<uint64_t>(left, whole ? kWholeBytes : options_.mtu_bytes);
+  const uint64_t chunk = std::min<uint64_t>(
+      left, whole ? kWholeBytes : std::max(options_.mtu_bytes, nic::kAtomicBytes));
   if (const CopyOutcome outcome = Move(qp, work, chunk); outcome != CopyOutcome::kDone) {
     return FailMove(qp, work, outcome);
   }
@@ -215,8 +216,10 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
 CopyOutcome Engine::FetchAdd(QpState& qp) {
   std::byte* const there = qp.remote->nic.memory.Find(wqe_.rkey, wqe_.remote_address,
                                                       nic::kAtomicBytes, Use::kRemoteAtomic);
-  if (there == nullptr || wqe_.remote_address % nic::kAtomicBytes != 0)
+  if (there == nullptr || wqe_.remote_address % nic::kAtomicBytes != 0 ||
+      !qp.remote->config.takes_atomics) {
     return CopyOutcome::kSourceRefused;
+  }
   uint64_t before = std::atomic_ref(*reinterpret_cast<uint64_t*>(there))
                         .fetch_add(wqe_.add, std::memory_order_acq_rel);
   MemoryTable answer;

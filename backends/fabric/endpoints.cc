@@ -25,7 +25,6 @@ Status Endpoints::Register() {
 
 Status Endpoints::Restart(const NodeMemory& memory) {
   spec_.memory = memory;
-  region_ = nullptr;
   return Register();
 }
 
@@ -186,8 +185,9 @@ Result<OpId> Endpoints::Completed(const fi_cq_data_entry& entry) {
   const bool has_data = (entry.flags & FI_REMOTE_CQ_DATA) != 0;
   if (!has_data || static_cast<uint32_t>(entry.data) != it.block ||
       entry.len != spec_.ends.BytesOf(op)) {
-    return Failed(op, fmt::format("{} bytes of {} came", entry.len,
-                                  has_data ? fmt::format("block {}", entry.data) : "no block"));
+    return spec_.ends.Failure(
+        op, fmt::format("{} bytes of {} came", entry.len,
+                        has_data ? fmt::format("block {}", entry.data) : "no block"));
   }
   return op;
 }

@@ -50,6 +50,8 @@ class Endpoints final : public ChannelQueues {
     return domain_.info()->domain_attr->data_progress == FI_PROGRESS_AUTO;
   }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  bool has_room_on_completion() const override { return false; }
+  void Release() override { region_ = nullptr; }
   Status Restart(const NodeMemory& memory) override;
   void Stop() override;
 

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The table of calls, passed on to libibverbs and libmlx5, which are loaded when devices are first
-// listed or opened. The only file that includes their headers.
+// listed or opened. The only file that includes libmlx5's headers.
 #include "backends/mlx5/rdma_core.h"
 
 #include <fmt/format.h>
 #include <infiniband/mlx5dv.h>
-#include <infiniband/verbs.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -17,67 +16,56 @@
 #include <utility>
 
 #include "backends/mlx5/prm.h"
+#include "backends/verbs/libibverbs.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/shared_library.h"
 
-// Macros around functions: the first is QueryPortOf() below, the second chooses another function
-// for access flags that are not used here.
-#undef ibv_query_port
-#undef ibv_reg_mr
-
-#define PREPOST_RDMA_CORE_CALLS(X)                                                            \
-  X(_ibv_query_gid_ex)                                                                        \
-  X(ibv_ack_async_event)                                                                      \
-  X(ibv_alloc_pd) X(ibv_close_device) X(ibv_create_ah) X(ibv_dealloc_pd) X(ibv_dereg_mr)      \
-      X(ibv_destroy_ah) X(ibv_free_device_list) X(ibv_get_async_event) X(ibv_get_device_list) \
-          X(ibv_get_device_name) X(ibv_query_port) X(ibv_reg_mr) X(mlx5dv_devx_alloc_uar)     \
-              X(mlx5dv_devx_create_event_channel) X(mlx5dv_devx_destroy_event_channel)        \
-                  X(mlx5dv_devx_free_uar) X(mlx5dv_devx_general_cmd) X(mlx5dv_devx_get_event) \
-                      X(mlx5dv_devx_obj_create) X(mlx5dv_devx_obj_destroy)                    \
-                          X(mlx5dv_devx_obj_modify) X(mlx5dv_devx_obj_query)                  \
-                              X(mlx5dv_devx_query_eqn) X(mlx5dv_devx_subscribe_devx_event)    \
-                                  X(mlx5dv_devx_umem_dereg) X(mlx5dv_devx_umem_reg)           \
-                                      X(mlx5dv_init_obj) X(mlx5dv_is_supported)               \
-                                          X(mlx5dv_open_device)
+#define PREPOST_MLX5DV_CALLS(X) \
+  X(mlx5dv_devx_alloc_uar) \
+  X(mlx5dv_devx_create_event_channel) \
+  X(mlx5dv_devx_destroy_event_channel) \
+  X(mlx5dv_devx_free_uar) \
+  X(mlx5dv_devx_general_cmd) \
+  X(mlx5dv_devx_get_event) \
+  X(mlx5dv_devx_obj_create) \
+  X(mlx5dv_devx_obj_destroy) \
+  X(mlx5dv_devx_obj_modify) \
+  X(mlx5dv_devx_obj_query) \
+  X(mlx5dv_devx_query_eqn) \
+  X(mlx5dv_devx_subscribe_devx_event) \
+  X(mlx5dv_devx_umem_dereg) \
+  X(mlx5dv_devx_umem_reg) \
+  X(mlx5dv_init_obj) \
+  X(mlx5dv_is_supported) \
+  X(mlx5dv_open_device)
 
 namespace prepost::mlx5 {
 namespace {
 
-struct RdmaCoreCalls {
+struct Mlx5dvCalls {
 #define PREPOST_MEMBER(name) decltype(&::name) name = nullptr;
-  PREPOST_RDMA_CORE_CALLS(PREPOST_MEMBER)
+  PREPOST_MLX5DV_CALLS(PREPOST_MEMBER)
 #undef PREPOST_MEMBER
 };
 
-Result<RdmaCoreCalls> Load() {
-  // It needs libibverbs, so that the functions of both are found in it.
+Result<Mlx5dvCalls> Load() {
+  PREPOST_RETURN_IF_ERROR(verbs::TheLibibverbs().status());
   const Result<SharedLibrary> library = SharedLibrary::Open("libmlx5.so.1", "ibverbs-providers");
   if (!library.ok()) return library.status();
-  RdmaCoreCalls calls;
+  Mlx5dvCalls calls;
 #define PREPOST_FIND(name) PREPOST_RETURN_IF_ERROR(library->Find(#name, &calls.name));
-  PREPOST_RDMA_CORE_CALLS(PREPOST_FIND)
+  PREPOST_MLX5DV_CALLS(PREPOST_FIND)
 #undef PREPOST_FIND
   return calls;
 }
 
-const Result<RdmaCoreCalls>& Loaded() {
-  static const Result<RdmaCoreCalls> loaded = Load();
+const Result<Mlx5dvCalls>& Loaded() {
+  static const Result<Mlx5dvCalls> loaded = Load();
   return loaded;
 }
 
 /// Whoever has a device has loaded them.
-const RdmaCoreCalls& Calls() { return Loaded().value(); }
-
-/// What the macro ibv_query_port does: the device's own function, which fills all fields, or else
-/// the library's, which fills the first ones.
-int QueryPortOf(ibv_context* context, uint8_t port, ibv_port_attr* attributes) {
-  const verbs_context* of_device = verbs_get_ctx_op(context, query_port);
-  if (of_device != nullptr)
-    return of_device->query_port(context, port, attributes, sizeof *attributes);
-  *attributes = {};
-  return Calls().ibv_query_port(context, port,
-                                reinterpret_cast<_compat_ibv_port_attr*>(attributes));
-}
+const Mlx5dvCalls& Calls() { return Loaded().value(); }
 
 constexpr uint8_t kHopLimit = 64;
 
@@ -133,7 +121,7 @@ OpenChannel* ChannelOf(EventChannel channel) { return static_cast<OpenChannel*>(
 class OpenDevice final : public Verbs {
  public:
   explicit OpenDevice(ibv_context* context) : context_(context) {}
-  ~OpenDevice() override { Calls().ibv_close_device(context_); }
+  ~OpenDevice() override { verbs::Calls().ibv_close_device(context_); }
   OpenDevice(const OpenDevice&) = delete;
   OpenDevice& operator=(const OpenDevice&) = delete;
 
@@ -192,40 +180,40 @@ class OpenDevice final : public Verbs {
 
   int AllocPd(ProtectionDomain* pd) override {
     errno = 0;
-    ibv_pd* made = Calls().ibv_alloc_pd(context_);
+    ibv_pd* made = verbs::Calls().ibv_alloc_pd(context_);
     if (made == nullptr) return ErrnoOr(ENOMEM);
     mlx5dv_pd numbers = {};
     mlx5dv_obj object = {};
     object.pd.in = made;
     object.pd.out = &numbers;
     if (const int error = Calls().mlx5dv_init_obj(&object, MLX5DV_OBJ_PD); error != 0) {
-      Calls().ibv_dealloc_pd(made);
+      verbs::Calls().ibv_dealloc_pd(made);
       return ErrorOf(error);
     }
     *pd = {made, numbers.pdn};
     return 0;
   }
   int FreePd(ProtectionDomain pd) override {
-    return ErrorOf(Calls().ibv_dealloc_pd(static_cast<ibv_pd*>(pd.handle)));
+    return ErrorOf(verbs::Calls().ibv_dealloc_pd(static_cast<ibv_pd*>(pd.handle)));
   }
 
   int RegisterMemory(ProtectionDomain pd, std::span<const std::byte> memory, nic::Access access,
                      MemoryRegion* region) override {
     errno = 0;
     ibv_mr* made =
-        Calls().ibv_reg_mr(static_cast<ibv_pd*>(pd.handle), const_cast<std::byte*>(memory.data()),
+        verbs::Calls().ibv_reg_mr(static_cast<ibv_pd*>(pd.handle), const_cast<std::byte*>(memory.data()),
                            memory.size(), AccessFlags(access));
     if (made == nullptr) return ErrnoOr(ENOMEM);
     *region = {made, made->lkey};  // mlx5: the rkey is the same
     return 0;
   }
   int DeregisterMemory(MemoryRegion region) override {
-    return ErrorOf(Calls().ibv_dereg_mr(static_cast<ibv_mr*>(region.handle)));
+    return ErrorOf(verbs::Calls().ibv_dereg_mr(static_cast<ibv_mr*>(region.handle)));
   }
 
   int QueryPort(uint8_t port, PortAttributes* attributes) override {
     ibv_port_attr found = {};
-    if (const int error = QueryPortOf(context_, port, &found); error != 0) return ErrorOf(error);
+    if (const int error = verbs::QueryPort(context_, port, &found); error != 0) return ErrorOf(error);
     const bool is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET;
     *attributes = {.is_active = found.state == IBV_PORT_ACTIVE,
                    .is_ethernet = is_ethernet,
@@ -238,7 +226,7 @@ class OpenDevice final : public Verbs {
 
   int QueryGid(uint8_t port, uint32_t index, GidEntry* entry) override {
     ibv_gid_entry found = {};
-    if (const int error = Calls()._ibv_query_gid_ex(context_, port, index, &found, 0, sizeof found);
+    if (const int error = verbs::Calls()._ibv_query_gid_ex(context_, port, index, &found, 0, sizeof found);
         error != 0) {
       return ErrorOf(error);
     }
@@ -257,7 +245,7 @@ class OpenDevice final : public Verbs {
     attributes.is_global = 1;
     attributes.port_num = port;
     errno = 0;
-    ibv_ah* handle = Calls().ibv_create_ah(static_cast<ibv_pd*>(pd.handle), &attributes);
+    ibv_ah* handle = verbs::Calls().ibv_create_ah(static_cast<ibv_pd*>(pd.handle), &attributes);
     if (handle == nullptr) return ErrnoOr(EHOSTUNREACH);
     mlx5dv_ah made = {};
     mlx5dv_obj object = {};
@@ -265,7 +253,7 @@ class OpenDevice final : public Verbs {
     object.ah.out = &made;
     const int error = Calls().mlx5dv_init_obj(&object, MLX5DV_OBJ_AH);
     if (error == 0) std::memcpy(mac->data(), made.av->rmac, mac->size());
-    Calls().ibv_destroy_ah(handle);
+    verbs::Calls().ibv_destroy_ah(handle);
     return ErrorOf(error);
   }
 
@@ -308,14 +296,14 @@ class OpenDevice final : public Verbs {
   int TakeDeviceEvent(EventChannel /*channel*/, DeviceEvent* event) override {
     ibv_async_event found = {};
     errno = 0;
-    if (Calls().ibv_get_async_event(context_, &found) != 0) return ErrnoOr(EIO);
+    if (verbs::Calls().ibv_get_async_event(context_, &found) != 0) return ErrnoOr(EIO);
     *event = {};
     if (found.event_type == IBV_EVENT_DEVICE_FATAL) {
       event->kind = DeviceEvent::Kind::kFatal;
     } else if (found.event_type == IBV_EVENT_PORT_ERR) {
       *event = {DeviceEvent::Kind::kPortDown, static_cast<uint8_t>(found.element.port_num)};
     }
-    Calls().ibv_ack_async_event(&found);
+    verbs::Calls().ibv_ack_async_event(&found);
     return 0;
   }
 
@@ -331,41 +319,15 @@ class OpenDevice final : public Verbs {
   ibv_context* context_;
 };
 
-/// The list that libibverbs gives out.
-class DeviceList {
- public:
-  DeviceList()
-      : devices_(Calls().ibv_get_device_list(&count_)), error_(devices_ == nullptr ? errno : 0) {}
-  ~DeviceList() {
-    if (devices_ != nullptr) Calls().ibv_free_device_list(devices_);
-  }
-  DeviceList(const DeviceList&) = delete;
-  DeviceList& operator=(const DeviceList&) = delete;
-
-  /// Errors: kEnvironment. A machine without any support for such devices has none.
-  Status status() const {
-    if (error_ == 0 || error_ == ENOSYS) return {};
-    return SystemError(StatusCode::kEnvironment, "cannot list RDMA devices", error_);
-  }
-  std::span<ibv_device* const> devices() const {
-    return {devices_, devices_ == nullptr ? 0 : static_cast<size_t>(count_)};
-  }
-
- private:
-  int count_ = 0;
-  ibv_device** devices_;
-  int error_;
-};
-
 class Library final : public VerbsLibrary {
  public:
   Result<std::vector<DeviceEntry>> Devices() override {
     PREPOST_RETURN_IF_ERROR(Loaded().status());
-    const DeviceList list;
+    const verbs::DeviceList list;
     PREPOST_RETURN_IF_ERROR(list.status());
     std::vector<DeviceEntry> entries;
     for (ibv_device* device : list.devices()) {
-      entries.push_back({Calls().ibv_get_device_name(device), Calls().mlx5dv_is_supported(device)});
+      entries.push_back({verbs::Calls().ibv_get_device_name(device), Calls().mlx5dv_is_supported(device)});
     }
     std::ranges::sort(entries, {}, &DeviceEntry::name);
     return entries;
@@ -373,10 +335,10 @@ class Library final : public VerbsLibrary {
 
   Result<std::unique_ptr<Verbs>> Open(const std::string& name) override {
     PREPOST_RETURN_IF_ERROR(Loaded().status());
-    const DeviceList list;
+    const verbs::DeviceList list;
     PREPOST_RETURN_IF_ERROR(list.status());
     for (ibv_device* device : list.devices()) {
-      if (name != Calls().ibv_get_device_name(device)) continue;
+      if (name != verbs::Calls().ibv_get_device_name(device)) continue;
       if (!Calls().mlx5dv_is_supported(device)) {
         return EnvironmentError(fmt::format("device {} is not one of mlx5", name));
       }

@@ -54,7 +54,7 @@ class NicModel {
   virtual Status DestroyQp(uint32_t qpn) = 0;
 
   // A QP's steps. Errors (kRejected): there is none; it is in another state.
-  virtual Status ResetToInit(uint32_t qpn) = 0;
+  virtual Status ResetToInit(uint32_t qpn, bool takes_atomics) = 0;
   /// From here on it receives what QP `remote_qpn` of NIC `remote` sends, which may be itself.
   virtual Status InitToReceive(uint32_t qpn, NodeId remote, uint32_t remote_qpn) = 0;
   /// From here on it sends. `rnr_retry`: see QpConfig.

@@ -35,6 +35,18 @@ Result<const Libibverbs*> TheLibibverbs() {
 
 const Libibverbs& Calls() { return LoadedLibibverbs().value(); }
 
+DeviceList::DeviceList()
+    : devices_(Calls().ibv_get_device_list(&count_)), error_(devices_ == nullptr ? errno : 0) {}
+
+DeviceList::~DeviceList() {
+  if (devices_ != nullptr) Calls().ibv_free_device_list(devices_);
+}
+
+Status DeviceList::status() const {
+  if (error_ == 0 || error_ == ENOSYS) return {};
+  return SystemError(StatusCode::kEnvironment, "cannot list RDMA devices", error_);
+}
+
 int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes) {
   *attributes = {};
   const verbs_context* const of_device = verbs_get_ctx_op(context, query_port);

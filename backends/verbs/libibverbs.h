@@ -2,13 +2,14 @@
 //
 // Libibverbs: the library, loaded when it is first used, and its objects as values that undo
 // themselves. What libibverbs defines as inline functions is called as it is; what it exports goes
-// through here. Internal to backends/verbs.
+// through here. Internal to backends/verbs and backends/mlx5.
 #ifndef PREPOST_BACKENDS_VERBS_LIBIBVERBS_H_
 #define PREPOST_BACKENDS_VERBS_LIBIBVERBS_H_
 
 #include <infiniband/verbs.h>
 
 #include <memory>
+#include <span>
 
 #include "ir/status.h"
 
@@ -18,16 +19,19 @@
 #undef ibv_reg_mr
 
 #define PREPOST_LIBIBVERBS_CALLS(X) \
+  X(_ibv_query_gid_ex)                                                                         \
   X(_ibv_query_gid_table)           \
   X(ibv_ack_async_event)            \
   X(ibv_ack_cq_events)              \
   X(ibv_alloc_pd)                   \
   X(ibv_close_device)               \
+  X(ibv_create_ah)                                                                             \
   X(ibv_create_comp_channel)        \
   X(ibv_create_cq)                  \
   X(ibv_create_qp)                  \
   X(ibv_dealloc_pd)                 \
   X(ibv_dereg_mr)                   \
+  X(ibv_destroy_ah)                                                                            \
   X(ibv_destroy_comp_channel)       \
   X(ibv_destroy_cq)                 \
   X(ibv_destroy_qp)                 \
@@ -74,6 +78,26 @@ using EventChannel =
     std::unique_ptr<ibv_comp_channel, Undoer<&Libibverbs::ibv_destroy_comp_channel>>;
 using CompletionQueue = std::unique_ptr<ibv_cq, Undoer<&Libibverbs::ibv_destroy_cq>>;
 using QueuePair = std::unique_ptr<ibv_qp, Undoer<&Libibverbs::ibv_destroy_qp>>;
+
+/// The list of devices that libibverbs gives out.
+class DeviceList {
+ public:
+  DeviceList();
+  ~DeviceList();
+  DeviceList(const DeviceList&) = delete;
+  DeviceList& operator=(const DeviceList&) = delete;
+
+  /// Errors: kEnvironment. A machine without any support for such devices has none.
+  Status status() const;
+  std::span<ibv_device* const> devices() const {
+    return {devices_, devices_ == nullptr ? 0 : static_cast<size_t>(count_)};
+  }
+
+ private:
+  int count_ = 0;
+  ibv_device** devices_;
+  int error_;
+};
 
 /// What the macro ibv_query_port does: the device's own function, which fills all fields, or else the
 /// library's, which fills the first ones. 0 or an errno value.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A queue pair's name for its peer (queue_names.h), integers little-endian: whether its link is
-// Ethernet (1 byte), MTU (1), LID (2), QPN (4), the number of its first packet (4), GID (16).
+// A queue pair's name for its peer (queue_names.h), integers little-endian: its link (1 byte,
+// PortAddress::Link), MTU (1), LID (2), QPN (4), the number of its first packet (4), GID (16).
 #include "backends/verbs/queue_pairs.h"
 
 #include <arpa/inet.h>
@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <new>
 #include <random>
 #include <utility>
 
@@ -62,7 +63,8 @@ Status QueuePairs::MakeParts(bool is_written) {
                                 ends_.size(), entries_max));
   }
   uint32_t room = std::min(kRequestsMax, static_cast<uint32_t>(device_.limits().max_qp_wr));
-  if (requests > entries_max) room = static_cast<uint32_t>(entries_max / ends_.size());
+  if (requests > entries_max)
+    room = std::min(room, static_cast<uint32_t>(entries_max / ends_.size()));
   PREPOST_RETURN_IF_ERROR(RegisterMessage(is_written));
   errno = 0;
   events_.reset(Calls().ibv_create_comp_channel(device_.context()));
@@ -98,19 +100,28 @@ Status QueuePairs::RegisterMessage(bool is_written) {
     return region_ != nullptr;
   };
   if (!add() && errno == EFAULT && !is_written) {
-    copy_ = std::make_unique_for_overwrite<std::byte[]>(message_.size());
+    copy_.reset(new (std::nothrow) std::byte[message_.size()]);
+    if (copy_ == nullptr) return EnvironmentError("there is no memory for a copy of the message");
     std::ranges::copy(message_, copy_.get());
     message_ = {copy_.get(), message_.size()};
     add();
   }
-  if (region_ == nullptr) return CallFailed("register the message's memory");
+  if (region_ == nullptr) {
+    const bool is_limit = errno == ENOMEM;
+    const Status failed = CallFailed("register the message's memory");
+    return is_limit ? EnvironmentError(failed.message() + " (ulimit -l)") : failed;
+  }
   key_ = region_->lkey;
   return {};
 }
 
-Status QueuePairs::Restart(const NodeMemory& memory) {
+void QueuePairs::Release() {
   region_ = nullptr;
   copy_ = nullptr;
+  message_ = {};
+}
+
+Status QueuePairs::Restart(const NodeMemory& memory) {
   message_ = memory.source;
   for (Part& part : parts_) ++part.epoch;
   return RegisterMessage(/*is_written=*/!memory.target.empty());
@@ -151,7 +162,7 @@ std::vector<std::byte> QueuePairs::NameOf(const Part& part) const {
   const PortAddress& address = device_.address();
   std::vector<std::byte> name(kPairNameBytes);
   ByteWriter out(name);
-  out.Put(static_cast<uint8_t>(address.is_ethernet ? 1 : 0));
+  out.Put(static_cast<uint8_t>(address.link));
   out.Put(address.mtu);
   out.Put(address.lid);
   out.Put(part.pair->qp_num);
@@ -167,14 +178,14 @@ Status QueuePairs::Learn(uint32_t end, std::span<const std::byte> name) {
   if (name.size() != kPairNameBytes) return Rejected("its queue pair's name is none");
   ByteReader in(name);
   PortAddress remote;
-  remote.is_ethernet = in.Get<uint8_t>() != 0;
+  remote.link = static_cast<PortAddress::Link>(in.Get<uint8_t>());
   remote.mtu = in.Get<uint8_t>();
   remote.lid = in.Get<uint16_t>();
   const auto number = in.Get<uint32_t>();
   const auto first_packet = in.Get<uint32_t>();
   std::ranges::copy(in.Take(16), std::as_writable_bytes(std::span(remote.gid.raw)).begin());
-  if (remote.is_ethernet != device_.address().is_ethernet)
-    return Rejected("its device is on another kind of link");
+  if (remote.link != device_.address().link)
+    return Rejected("its device is on another kind of link, or its GID is of another kind of RoCE");
   if (remote.mtu < IBV_MTU_256 || remote.mtu > IBV_MTU_4096)
     return Rejected("its queue pair's name has no MTU");
 
@@ -245,7 +256,7 @@ Result<bool> QueuePairs::Post(OpId op) {
     ibv_recv_wr* bad = nullptr;
     error = ibv_post_recv(part.pair.get(), &request, &bad);
   }
-  if (error != 0) return Failed(op, fmt::format("cannot post it: {}", std::strerror(error)));
+  if (error != 0) return ends_.Failure(op, fmt::format("cannot post it: {}", std::strerror(error)));
   --part.room;
   return true;
 }
@@ -271,6 +282,7 @@ Result<size_t> QueuePairs::Read(std::span<OpId> completed) {
 bool QueuePairs::MayWait() {
   if (is_armed_) return true;
   is_armed_ = ibv_req_notify_cq(queue_.get(), /*solicited_only=*/0) == 0;
+  if (!is_armed_) failure_ = Rejected("the completion queue makes no events");
   return false;
 }
 
@@ -285,17 +297,21 @@ Status QueuePairs::TakeEvents() {
   return failure_;
 }
 
-Status QueuePairs::Failed(OpId op, const std::string& why) {
-  lost_peer_ = ends_[ends_.PlaceOf(op).end].peer;
-  return ends_.Failure(op, why);
+/// The device's own trouble is the cause of all that fails with it.
+Status QueuePairs::Failed(OpId op, ibv_wc_status status) {
+  PREPOST_RETURN_IF_ERROR(device_.TakeEvents());
+  PREPOST_RETURN_IF_ERROR(failure_);
+  const bool is_lost = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
+                       status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_REM_ABORT_ERR;
+  if (is_lost) lost_peer_ = ends_[ends_.PlaceOf(op).end].peer;
+  return ends_.Failure(op, Calls().ibv_wc_status_str(status));
 }
 
 Result<OpId> QueuePairs::Completed(const ibv_wc& completion) {
   if (completion.wr_id >= ends_.ops()) return Rejected("a completion of nothing that was posted");
   const OpId op = OpId::FromIndex(completion.wr_id);
   Part& part = parts_[ends_.PlaceOf(op).end];
-  if (completion.status != IBV_WC_SUCCESS)
-    return Failed(op, Calls().ibv_wc_status_str(completion.status));
+  if (completion.status != IBV_WC_SUCCESS) return Failed(op, completion.status);
   ++part.room;
   const Op& it = ends_.op(op);
   if (it.is_send()) return op;
@@ -303,10 +319,11 @@ Result<OpId> QueuePairs::Completed(const ibv_wc& completion) {
   const uint32_t immediate = has_block ? ntohl(completion.imm_data) : 0;
   if (has_block == it.is_credit() || completion.byte_len != ends_.BytesOf(op) ||
       (has_block && immediate != BlockImmediate(part.epoch, it.block))) {
-    return Failed(op, fmt::format("{} bytes of {} came", completion.byte_len,
-                                  has_block ? fmt::format("block {} of epoch {}",
-                                                          immediate & 0xffffff, immediate >> 24)
-                                            : "a credit"));
+    return ends_.Failure(
+        op, fmt::format("{} bytes of {} came", completion.byte_len,
+                        has_block ? fmt::format("block {} of epoch {}", immediate & 0xffffff,
+                                                immediate >> 24)
+                                  : "a credit"));
   }
   return op;
 }

@@ -44,7 +44,9 @@ class QueuePairs final : public ChannelQueues {
   Status TakeEvents() override;
   int file() const override { return either_.get(); }
   bool is_automatic() const override { return true; }
+  bool has_room_on_completion() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  void Release() override;
   Status Restart(const NodeMemory& memory) override;
   void Stop() override;
 
@@ -64,7 +66,7 @@ class QueuePairs final : public ChannelQueues {
   Status Learn(uint32_t end, std::span<const std::byte> name);
   std::vector<std::byte> NameOf(const Part& part) const;
   Result<OpId> Completed(const ibv_wc& completion);
-  Status Failed(OpId op, const std::string& why);
+  Status Failed(OpId op, ibv_wc_status status);
 
   Device& device_;
   const ChannelEnds ends_;

@@ -26,31 +26,6 @@ constexpr uint32_t kGidsMax = 256;      // ibv_global_route::sgid_index
 constexpr size_t kGidsOfDeviceMax =
     2047;  // more than 64 KiB of them the kernel's interface does not take
 
-/// The list that libibverbs gives out.
-class List {
- public:
-  List() : devices_(Calls().ibv_get_device_list(&count_)), error_(devices_ ? 0 : errno) {}
-  ~List() {
-    if (devices_ != nullptr) Calls().ibv_free_device_list(devices_);
-  }
-  List(const List&) = delete;
-  List& operator=(const List&) = delete;
-
-  /// Errors: kEnvironment. A machine without any support for such devices has none.
-  Status status() const {
-    if (error_ == 0 || error_ == ENOSYS) return {};
-    return SystemError(StatusCode::kEnvironment, "cannot list RDMA devices", error_);
-  }
-  std::span<ibv_device* const> all() const {
-    return {devices_, devices_ == nullptr ? 0 : static_cast<size_t>(count_)};
-  }
-
- private:
-  int count_ = 0;
-  ibv_device** devices_;
-  int error_;
-};
-
 /// A decimal number, or a hexadecimal one behind 0x.
 template <typename Number>
 bool ReadNumber(std::string_view text, Number* number) {
@@ -79,14 +54,14 @@ std::optional<ibv_gid> GidOfHost(const std::string& host) {
 bool IsSame(const ibv_gid& a, const ibv_gid& b) { return std::memcmp(a.raw, b.raw, 16) == 0; }
 bool IsLinkLocal(const ibv_gid& gid) { return gid.raw[0] == 0xfe && gid.raw[1] == 0x80; }
 
-/// Queue pairs of iWARP are not connected by their numbers, but by rdma_cm.
-constexpr char kIsIwarp[] = "it speaks iWARP, which is not supported";
-bool IsIwarp(const ibv_context* context) {
-  return context->device->transport_type == IBV_TRANSPORT_IWARP;
+/// Queue pairs of iWARP are not connected by their numbers, and others have no such at all.
+constexpr char kIsOther[] = "it is neither InfiniBand nor RoCE";
+bool IsOther(const ibv_context* context) {
+  return context->device->transport_type != IBV_TRANSPORT_IB;
 }
 
 std::string PortText(ibv_context* context, const ibv_device_attr& limits) {
-  if (IsIwarp(context)) return kIsIwarp;
+  if (IsOther(context)) return kIsOther;
   ibv_port_attr port = {};
   if (QueryPort(context, 1, &port) != 0) return "its port 1 cannot be queried";
   return fmt::format(
@@ -136,10 +111,10 @@ Result<Selection> ParseSelection(const std::string& text) {
 
 Result<std::vector<SurveyedDevice>> Survey() {
   PREPOST_RETURN_IF_ERROR(TheLibibverbs().status());
-  const List list;
+  const DeviceList list;
   PREPOST_RETURN_IF_ERROR(list.status());
   std::vector<SurveyedDevice> devices;
-  for (ibv_device* const device : list.all()) {
+  for (ibv_device* const device : list.devices()) {
     SurveyedDevice& found = devices.emplace_back();
     found.name = Calls().ibv_get_device_name(device);
     errno = 0;
@@ -159,18 +134,18 @@ Result<std::vector<SurveyedDevice>> Survey() {
 
 Result<std::unique_ptr<Device>> Device::Open(const Selection& selection, const std::string& host) {
   PREPOST_RETURN_IF_ERROR(TheLibibverbs().status());
-  const List list;
+  const DeviceList list;
   PREPOST_RETURN_IF_ERROR(list.status());
-  const auto found = std::ranges::find_if(list.all(), [&](ibv_device* device) {
+  const auto found = std::ranges::find_if(list.devices(), [&](ibv_device* device) {
     return selection.device == Calls().ibv_get_device_name(device);
   });
-  if (found == list.all().end()) return EnvironmentError("libibverbs has no such device here");
+  if (found == list.devices().end()) return EnvironmentError("libibverbs has no such device here");
   std::unique_ptr<Device> device(new Device(selection));
   errno = 0;
   device->context_.reset(Calls().ibv_open_device(*found));
   if (device->context_ == nullptr) return CallFailed("open it");
   ibv_context* const context = device->context_.get();
-  if (IsIwarp(context)) return EnvironmentError(kIsIwarp);
+  if (IsOther(context)) return EnvironmentError(kIsOther);
   if (const int error = Calls().ibv_query_device(context, &device->limits_); error != 0)
     return SystemError(StatusCode::kEnvironment, "cannot query it", error);
   // Events are taken as they come.
@@ -199,12 +174,13 @@ Status Device::FindPort() {
     return EnvironmentError(fmt::format("port {} is not active: {}", selection_.port,
                                         Calls().ibv_port_state_str(port.state)));
   }
-  address_.is_ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  const bool is_ethernet = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+  address_.link = is_ethernet ? PortAddress::Link::kRoceV2 : PortAddress::Link::kInfiniBand;
   address_.mtu = static_cast<uint8_t>(port.active_mtu);
   address_.lid = port.lid;
   message_bytes_max_ = port.max_msg_sz;
-  needs_gid_ = address_.is_ethernet || selection_.gid_index.has_value() ||
-               (port.flags & IBV_QPF_GRH_REQUIRED) != 0;
+  needs_gid_ =
+      is_ethernet || selection_.gid_index.has_value() || (port.flags & IBV_QPF_GRH_REQUIRED) != 0;
   return FindPkey(port.pkey_tbl_len);
 }
 
@@ -231,11 +207,11 @@ Status Device::FindPkey(uint16_t pkeys) {
 }
 
 Status Device::ChooseGid(const std::string& host) {
-  if (!needs_gid_) return {};
   std::vector<ibv_gid_entry> entries(kGidsOfDeviceMax);
   const ssize_t count = Calls()._ibv_query_gid_table(context_.get(), entries.data(), entries.size(),
                                                      0, sizeof(ibv_gid_entry));
   if (count < 0) {
+    if (!needs_gid_) return {};
     return SystemError(StatusCode::kEnvironment, "cannot query its GIDs", static_cast<int>(-count));
   }
   entries.resize(static_cast<size_t>(count));
@@ -243,6 +219,7 @@ Status Device::ChooseGid(const std::string& host) {
     return entry.port_num != selection_.port || entry.gid_index >= kGidsMax ||
            (selection_.gid_index && entry.gid_index != *selection_.gid_index);
   });
+  if (entries.empty() && !needs_gid_) return {};
   if (entries.empty()) {
     return EnvironmentError(
         selection_.gid_index
@@ -258,7 +235,11 @@ Status Device::ChooseGid(const std::string& host) {
   };
   const ibv_gid_entry& best = *std::ranges::min_element(entries, {}, rank);
   gid_index_ = static_cast<uint8_t>(best.gid_index);
-  address_.gid = best.gid;
+  address_.gid = best.gid;  // also where none is needed here: the peer may need it
+  if (address_.link != PortAddress::Link::kInfiniBand) {
+    address_.link = best.gid_type == IBV_GID_TYPE_ROCE_V2 ? PortAddress::Link::kRoceV2
+                                                          : PortAddress::Link::kRoceV1;
+  }
   return {};
 }
 
@@ -310,7 +291,7 @@ void Device::Note(const ibv_async_event& event) {
       break;
     case IBV_EVENT_PORT_ERR:
       if (event.element.port_num == selection_.port)
-        failure_ = Rejected(
+        port_failure_ = Rejected(
             fmt::format("port {} of device {} went down", selection_.port, selection_.device));
       break;
     default:
@@ -324,7 +305,17 @@ Status Device::TakeEvents() {
     Note(event);
     Calls().ibv_ack_async_event(&event);
   }
-  return failure_;
+  return failure_.ok() ? port_failure_ : failure_;
+}
+
+Status Device::TakeEventsBefore() {
+  const Status status = TakeEvents();
+  if (status.ok() || !failure_.ok()) return status;
+  ibv_port_attr port = {};
+  const bool is_back =
+      QueryPort(context_.get(), selection_.port, &port) == 0 && port.state == IBV_PORT_ACTIVE;
+  if (is_back) port_failure_ = Status();
+  return port_failure_;
 }
 
 }  // namespace prepost::verbs

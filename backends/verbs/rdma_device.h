@@ -42,7 +42,8 @@ Result<std::vector<SurveyedDevice>> Survey();
 
 /// How packets find a port.
 struct PortAddress {
-  bool is_ethernet = false;
+  enum class Link : uint8_t { kInfiniBand = 0, kRoceV1 = 1, kRoceV2 = 2 };
+  Link link = Link::kInfiniBand;
   uint8_t mtu = 0;  ///< 1: 256 bytes ... 5: 4096
   uint16_t lid = 0;
   ibv_gid gid = {};
@@ -71,8 +72,10 @@ class Device {
   std::optional<uint32_t> KeyOf(std::span<const std::byte> memory) const;
 
   /// Takes what the device reports. A QP or a CQ that it names has a Status as context, which becomes
-  /// an error. Errors (kRejected), once and for ever: of the device or its port.
+  /// an error. Errors (kRejected), from then on: of the device or its port.
   Status TakeEvents();
+  /// The same before a message begins: a port that has come back is one again.
+  Status TakeEventsBefore();
 
  private:
   explicit Device(Selection selection) : selection_(std::move(selection)) {}
@@ -92,7 +95,8 @@ class Device {
   uint16_t pkey_index_ = 0;
   std::span<std::byte> kept_;
   Region kept_region_;
-  Status failure_;
+  Status failure_;  ///< of the device
+  Status port_failure_;
 };
 
 }  // namespace prepost::verbs

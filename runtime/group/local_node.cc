@@ -42,6 +42,7 @@ void RunLocalNode(LocalNodeTask task) {
         return std::unique_ptr<Player>(
             std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
       },
+      .in_memory = static_cast<bool>(task.make_player),
       .wait = task.wait,
       .trace = task.trace,
       .control = std::move(task.control),

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+//
+// BlockImmediate: the 32 bits that go beside a block over queue pairs.
 #ifndef PREPOST_RUNTIME_TRANSPORT_BLOCK_IMMEDIATE_H_
 #define PREPOST_RUNTIME_TRANSPORT_BLOCK_IMMEDIATE_H_
 
@@ -6,8 +8,8 @@
 
 namespace prepost {
 
-/// What RDMA says of a block in the 32 bits beside its message: its number, and an epoch that tells
-/// apart what came over the same connection or queue before. The receiving host checks both.
+/// The block's number, and an epoch that tells apart what came over the same queue before. The
+/// receiving host checks both.
 constexpr uint32_t BlockImmediate(uint8_t epoch, uint32_t block) {
   return uint32_t{epoch} << 24 | (block & 0xffffff);
 }

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -15,6 +16,8 @@ namespace {
 /// file may not say that a peer wants to connect.
 constexpr std::chrono::milliseconds kAskAgain{1};
 constexpr char kDone = 'd';
+/// A host that polls looks for what is no completion at every so many polls: it takes a system call.
+constexpr uint32_t kPollsPerGlance = 64;
 
 }  // namespace
 
@@ -37,6 +40,7 @@ QueuedEndpoint::QueuedEndpoint(std::shared_ptr<ChannelQueues> queues,
 
 QueuedEndpoint::~QueuedEndpoint() {
   if (open_ops_ != 0 || held_back_ != 0) Stop();
+  if (queues_ != nullptr) queues_->Release();
 }
 
 void QueuedEndpoint::Stop() {
@@ -61,7 +65,7 @@ void QueuedEndpoint::Submit(uint32_t end) {
     const Result<bool> is_taken = queues_->Post(of.ops[posts.taken]);
     if (!is_taken.ok()) {
       failure_ = is_taken.status();
-      lost_peer_ = of.peer;
+      lost_peer_ = queues_->lost_peer();
       return;
     }
     if (!*is_taken) return;
@@ -112,11 +116,22 @@ Result<size_t> QueuedEndpoint::Read(std::span<OpId> completed) {
   return read;
 }
 
+/// What else there may be for a host that does not wait.
+Status QueuedEndpoint::Glance(bool* woken) {
+  if (++polls_ % kPollsPerGlance != 0) return {};
+  std::array<pollfd, 2> files = {pollfd{.fd = queues_->file(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}};
+  if (poll(files.data(), files.size(), 0) <= 0) return {};
+  *woken = (files[1].revents & POLLIN) != 0;
+  return (files[0].revents & POLLIN) != 0 ? queues_->TakeEvents() : Status();
+}
+
 Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
                                          std::chrono::milliseconds timeout) {
   PREPOST_RETURN_IF_ERROR(failure_);
   PollOutcome outcome;
-  const auto look = [&]() -> Status {
+  PREPOST_RETURN_IF_ERROR(Glance(&outcome.woken));
+  const auto read_some = [&]() -> Status {
     const Result<size_t> read = Read(completed);
     if (read.ok()) outcome.completed = *read;
     return read.status();
@@ -124,14 +139,15 @@ Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
   const auto has_something = [&] {
     return outcome.completed != 0 || (open_ops_ == 0 && peers_.empty());
   };
-  PREPOST_RETURN_IF_ERROR(look());
-  if (has_something() || timeout.count() == 0) return outcome;
+  PREPOST_RETURN_IF_ERROR(read_some());
+  if (has_something() || outcome.woken || timeout.count() == 0) return outcome;
   if (!queues_->MayWait()) {
-    PREPOST_RETURN_IF_ERROR(look());
+    PREPOST_RETURN_IF_ERROR(read_some());
     if (has_something()) return outcome;
   }
   const int file = queues_->file();
-  const bool asks_again = held_back_ != 0 || !queues_->is_automatic() || file < 0;
+  const bool is_held_back = held_back_ != 0 && !queues_->has_room_on_completion();
+  const bool asks_again = is_held_back || !queues_->is_automatic() || file < 0;
   if (asks_again && (timeout.count() < 0 || timeout > kAskAgain)) timeout = kAskAgain;
   waits_.assign({pollfd{.fd = file, .events = POLLIN, .revents = 0},
                  pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}});
@@ -145,7 +161,7 @@ Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
   ++counters_.wakeups;
   outcome.woken = (waits_[1].revents & POLLIN) != 0;
   if ((waits_[0].revents & POLLIN) != 0) PREPOST_RETURN_IF_ERROR(queues_->TakeEvents());
-  PREPOST_RETURN_IF_ERROR(look());
+  PREPOST_RETURN_IF_ERROR(read_some());
   return outcome;
 }
 

@@ -33,7 +33,7 @@ class ChannelQueues {
   /// completed something. A send completes when its bytes are in place. Errors: kRejected.
   virtual Result<bool> Post(OpId op) = 0;
   /// Writes ops that have completed to `completed`, and how many. Errors (kRejected): one has failed,
-  /// or a receive is not what the plan has; then lost_peer() may be known.
+  /// or a receive is not what the plan has. lost_peer(): the peer that does not answer, if it is that.
   virtual Result<size_t> Read(std::span<OpId> completed) = 0;
   /// Before file() is waited for: false asks to read once more first.
   virtual bool MayWait() = 0;
@@ -43,9 +43,13 @@ class ChannelQueues {
   virtual int file() const = 0;
   /// Whether messages make progress by themselves, and not only when somebody reads.
   virtual bool is_automatic() const = 0;
+  /// Whether a queue that takes nothing now does so after the next of its completions.
+  virtual bool has_room_on_completion() const = 0;
   virtual std::optional<NodeId> lost_peer() const = 0;
-  /// All ops have completed: the next message, of the same plan, from and to this memory. All nodes do
-  /// so. Errors: kEnvironment.
+  /// All ops have completed: the memory is not needed any more.
+  virtual void Release() = 0;
+  /// After that: the next message, of the same plan, from and to this memory. All nodes do so. Errors:
+  /// kEnvironment.
   virtual Status Restart(const NodeMemory& memory) = 0;
   /// Nothing touches the memory any more. Only to be destroyed afterwards.
   virtual void Stop() = 0;
@@ -62,7 +66,7 @@ class QueuedEndpoint final : public Endpoint {
   /// -1: none. Not owned.
   QueuedEndpoint(std::shared_ptr<ChannelQueues> queues, std::vector<TcpSocket> sockets,
                  int wake_fd);
-  /// Queues that have not completed everything are stopped.
+  /// Queues that have completed everything are released, others stopped.
   ~QueuedEndpoint() override;
   QueuedEndpoint(const QueuedEndpoint&) = delete;
   QueuedEndpoint& operator=(const QueuedEndpoint&) = delete;
@@ -83,6 +87,7 @@ class QueuedEndpoint final : public Endpoint {
     uint32_t taken = 0;
   };
 
+  Status Glance(bool* woken);
   void Post(OpId op);
   void Submit(uint32_t end);
   Status SayGoodbye();
@@ -97,6 +102,7 @@ class QueuedEndpoint final : public Endpoint {
   std::vector<const TcpSocket*> peers_;  // that have not said that they are done; one of each
   uint64_t open_ops_;                    // not completed
   std::vector<pollfd> waits_;
+  uint32_t polls_ = 0;
   bool has_said_ = false;   // that all have
   uint64_t held_back_ = 0;  // posted and not taken, of all ends
   Status failure_;          // of a post

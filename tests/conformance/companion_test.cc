@@ -118,6 +118,14 @@ TEST_P(CrossChannelTest, AtomicsOnAPeer) {
   EXPECT_EQ(read, -3);
 }
 
+TEST_P(CrossChannelTest, AtomicOnAPeerThatTakesNoneBreaksTheQueue) {
+  TestQueue near(tested_->device(0), {.sq_wqebbs = 8});
+  TestQueue far(tested_->device(1), {.sq_wqebbs = 8});
+  Connect(tested_->device(0), near, tested_->device(1), far);
+  near.FetchAdd({far.at(8), far.key()}, 1, near.data(0, 8));
+  ExpectRefused(near);
+}
+
 TEST_P(CrossChannelTest, AtomicAtAnAddressThatIsNoneBreaksTheQueue) {
   MakePlain();
   Companion companion(tested_->device(0), *sender_, *receiver_);

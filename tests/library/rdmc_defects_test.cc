@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What RDMC's implementation is known to do wrong, each as a test that fails where a group does it, too.
+// What RDMC's implementation is known to do wrong, each as a test that fails where a group does it, too;
+// sizes also over a device of libibverbs, where there is one, as RDMC itself goes over such.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -24,6 +25,7 @@
 #include "tests/support/sample.h"
 #include "tests/support/sessions.h"
 #include "tests/support/temp_folder.h"
+#include "tests/support/verbs_device.h"
 
 namespace prepost::rdmc_defects_test {
 namespace {
@@ -69,7 +71,9 @@ class SizesTest : public testing::TestWithParam<uint32_t> {
 
   GroupOptions OptionsFor(const Schedule& schedule, uint32_t nodes, NodeId root) {
     const std::string name(schedule.name());
-    if (!name.starts_with("rack_")) return {.algorithm = name, .block_bytes = kBlockBytes};
+    const std::string device = test::VerbsDeviceOfTests();
+    if (!name.starts_with("rack_"))
+      return {.algorithm = name, .block_bytes = kBlockBytes, .device = device};
     // Only a file says which member is in which rack.
     Spec spec = test::RolledSpec(name, nodes);
     spec.root = root;
@@ -77,7 +81,7 @@ class SizesTest : public testing::TestWithParam<uint32_t> {
     const std::string path = folder_ / name;
     std::ofstream out(path);
     WriteRolledPlan(test::RollOrDie(spec), out);
-    return {.plan = path};
+    return {.plan = path, .device = device};
   }
 
   test::TempFolder folder_;

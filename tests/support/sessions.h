@@ -42,6 +42,12 @@ struct GroupLog {
   std::optional<uint32_t> failed_member;
 };
 
+/// For tests of many threads that nothing fails in: a busy machine may keep one waiting for long.
+inline SessionOptions Patient(SessionOptions options) {
+  options.failure_max = std::chrono::milliseconds(30'000);
+  return options;
+}
+
 /// Callbacks are the sessions' threads': look at logs through Wait().
 class Sessions {
  public:

@@ -170,6 +170,8 @@ Status Run(const DrawFlags& flags) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--engine", engine, {"nic", "deferred", "cpu"}));
   if (!flags.engines.empty() && flags.view != "queues")
     return {StatusCode::kUsage, "--engine is for the queues view"};
+  if (flags.lowering.given() != nullptr && !flags.engines.empty() && !flags.Has("nic"))
+    return {StatusCode::kUsage, fmt::format("{} is for --engine nic", flags.lowering.given())};
   const Result<std::string> format = FormatOf(flags);
   if (!format.ok()) return format.status();
   const Result<VerifiedPlan> plan = LoadPlan(flags.path);

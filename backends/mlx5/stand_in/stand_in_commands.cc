@@ -427,7 +427,7 @@ StandIn::Verdict StandIn::ResetToInit(const QpEntry& qp, Input in) {
       nic::BigEndian(qp.memory.Load(nic::kSendRecord)) != qp.sq_base) {
     return Bad("the QP's doorbell record tells of WQEs that were not posted");
   }
-  return Outcome(nic_.ResetToInit(qp.qpn));
+  return Outcome(nic_.ResetToInit(qp.qpn, takes_atomics));
 }
 
 StandIn::Verdict StandIn::InitToReceive(uint32_t qpn, Input in) {

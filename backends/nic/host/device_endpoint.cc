@@ -242,7 +242,10 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
     return taken.status();
   };
   PREPOST_RETURN_IF_ERROR(look());
-  if (timeout.count() == 0 && errors_.IsDue()) PREPOST_RETURN_IF_ERROR(CheckDevice());
+  if (timeout.count() == 0 && errors_.IsDue()) {
+    PREPOST_RETURN_IF_ERROR(CheckDevice());
+    outcome.woken = IsReadable(config_.wake_fd);
+  }
   if (outcome.completed != 0 || timeout.count() == 0) return outcome;
   PREPOST_CHECK(config_.may_sleep);
   if (!event_requested_) {

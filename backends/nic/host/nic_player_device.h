@@ -21,6 +21,7 @@ class NicPlayerDevice final : public PlayerDevice {
   NicPlayerDevice(std::unique_ptr<Device> device, DeviceProfile limits, LowerOptions lower)
       : device_(std::move(device)), limits_(std::move(limits)), lower_(std::move(lower)) {}
 
+  bool keeps_queues() const override { return true; }
   Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
                                                NodeId node) const override;
   Result<std::unique_ptr<Player>> MakePreposted(const Program& program, Task task) override;

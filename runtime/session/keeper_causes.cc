@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Finding the cause. Of member 2 that dies in a group of 0 (the root), 1, 2 and 3, where 1 and 3 are
+// its peers, three signs come in any order: the root's control connection with 2 ends; 1 and 3 lose
+// their data connections and report just that. The first is a cause, the others are consequences. So
+// a lost connection is only suspected: it becomes the cause if nothing better shows up within
+// grace_. A member that is stopped or cut off closes nothing; it is lost when it has not answered
+// for silence_max_. Both together are less than failure_max.
+//
+//     0    last answer of 2
+//     0.6  silence_max_: the root takes 2 for lost, and reports it to 1 and 3, where it is the end
+//     0.8  and the grace_ that a lost connection waits for such a cause       (of failure_max)
+//
+// A root that is lost is each member's own finding. A member that suspects something waits for the
+// root's word until both times are over, and then goes by its own.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "runtime/session/keeper_group.h"
+#include "runtime/session/member_words.h"
+
+namespace prepost {
+
+void Keeper::CheckSilence(Group& group) {
+  for (Peer& peer : group.peers) {
+    if (!peer.control) continue;
+    const char* const root = group.is_root() ? "" : ", the root,";
+    if (!peer.control->nonsense().empty()) {
+      return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
+    }
+    const std::string who = Who(group, peer.node) + root;
+    if (peer.control->closed()) {
+      return End(
+          group,
+          {.cause = Rejected(fmt::format("{} is gone", who)), .where = peer.node, .is_gone = true});
+    }
+    if (Clock::now() - peer.heard >= silence_max_) {
+      return End(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
+                                                       silence_max_.count())),
+                         .where = peer.node,
+                         .is_gone = true});
+    }
+  }
+}
+
+/// While a group forms, of members that are not in it: one that was there, by what calls to it or
+/// another group have seen, and has not come back soon.
+void Keeper::CheckLosses(Group& group) {
+  std::optional<NodeId> lost = group.bootstrap->Lost(silence_max_);
+  for (const Peer& peer : group.peers) {
+    if (lost || peer.control || peer.node == group.kept.self) continue;
+    const auto loss = losses_.find(group.kept.members[peer.node.index()]);
+    if (loss == losses_.end() || loss->second.at < group.kept.created) continue;
+    const bool is_same = loss->second.address == group.kept.addresses[peer.node.index()];
+    if (is_same && Clock::now() - loss->second.at >= grace_) lost = peer.node;
+  }
+  if (!lost) return;
+  End(group, {.cause = Rejected(fmt::format("{} was there and is gone, while the group was forming",
+                                            Who(group, *lost))),
+              .where = lost});
+}
+
+void Keeper::NoteLoss(const Group& group, NodeId node) {
+  losses_[group.kept.members[node.index()]] = {.address = group.kept.addresses[node.index()],
+                                               .at = Clock::now()};
+}
+
+/// `failure`, a lost connection, may be a consequence of something else.
+void Keeper::Suspect(Group& group, Failure failure) {
+  const bool is_first = group.suspicions.empty();
+  const bool has_said =
+      std::ranges::any_of(group.suspicions, [&](const Failure& it) { return it.by == failure.by; });
+  if (has_said || (!is_first && !group.is_root())) return;
+  if (!group.is_root()) {
+    ControlMessage message = FailureMessage(Kind::kFailed, failure);
+    message.lost_peer = true;
+    Broadcast(group, message);
+  }
+  group.suspicions.push_back(std::move(failure));
+  if (!is_first) return;
+  group.suspicion_due = Clock::now() + (group.is_root() ? grace_ : silence_max_ + grace_);
+}
+
+/// Whoever loses a connection closes its others, so that several members lose theirs, and may say so
+/// first: the cause is what the one has lost that the others have.
+const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
+  const Failure* cause = &suspicions.front();
+  for (size_t i = 0; i < suspicions.size() && cause->where; ++i) {
+    const auto before = std::ranges::find_if(suspicions, [cause](const Failure& it) {
+      return it.by == cause->where && it.where != cause->by;
+    });
+    if (before == suspicions.end()) break;
+    cause = &*before;
+  }
+  return *cause;
+}
+
+/// `failure` is this node's own finding, which the root passes on.
+void Keeper::End(Group& group, const Failure& failure) {
+  Broadcast(group, FailureMessage(group.is_root() ? Kind::kAbort : Kind::kFailed, failure));
+  ReportFailure(group, failure);
+  NoteUnformed(group, failure);
+  Part(group);
+}
+
+void Keeper::ReportFailure(const Group& group, const Failure& failure) {
+  if (failure.is_gone && failure.where) NoteLoss(group, *failure.where);
+  KeeperEvent event = {
+      .kind = KeeperEvent::Kind::kFailed, .group = group.kept.serial, .status = failure.cause};
+  if (failure.where) event.member = group.kept.members[failure.where->index()];
+  Report(std::move(event));
+}
+
+ControlMessage Keeper::FailureMessage(ControlMessage::Kind kind, const Failure& failure) {
+  ControlMessage message = {.kind = kind};
+  if (kind == Kind::kFailed) message.code = failure.cause.code();
+  if (kind == Kind::kAbort) message.lost_peer = failure.is_gone;
+  if (failure.where) message.progress = failure.where->index() + 1;
+  message.SetText(failure.cause.ToString());
+  return message;
+}
+
+/// Of kFailed and kAbort.
+std::optional<NodeId> Keeper::WhereOf(const Group& group, const ControlMessage& message) {
+  if (message.progress == 0 || message.progress > group.kept.members.size()) return std::nullopt;
+  return NodeId::FromIndex(message.progress - 1);
+}
+
+Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node, const std::string& what) const {
+  return {.cause = Rejected(fmt::format("{} sent nonsense over its control connection: {}",
+                                        Who(group, node), what)),
+          .where = node};
+}
+
+}  // namespace prepost

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a keeper knows of a group; for its own files alone.
+#ifndef PREPOST_RUNTIME_SESSION_KEEPER_GROUP_H_
+#define PREPOST_RUNTIME_SESSION_KEEPER_GROUP_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "runtime/session/introduction.h"
+#include "runtime/session/keeper.h"
+#include "runtime/transport/tcp_watch.h"
+
+namespace prepost {
+
+/// The other end of a control connection: at the root any node, elsewhere the root.
+struct Keeper::Peer {
+  NodeId node;
+  std::optional<ControlSocket> control;
+  Clock::time_point heard;
+  uint64_t have = 0;                          ///< messages
+  std::array<uint64_t, kGates> arrived = {};  ///< by gate
+  bool done = false;
+};
+
+struct Keeper::Group {
+  KeptGroup kept;
+  std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
+  uint64_t generation = 0;               ///< at the root
+  // Connected, until the peers know each other.
+  std::vector<TcpSocket> sockets;
+  std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
+  std::vector<TcpWatch> watches;                             ///< by socket
+  bool is_introduced = false;
+  std::vector<Peer> peers;  ///< at the root by node, itself included
+  Clock::time_point next_question;
+  uint64_t delivered = 0;
+  std::array<uint64_t, kGates> passed = {};   ///< by gate
+  std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
+  std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
+  std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
+  Clock::time_point suspicion_due;
+  bool is_over = false;
+
+  bool is_root() const { return kept.self == kept.root; }
+  Peer& own() { return peers[kept.self.index()]; }
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_SESSION_KEEPER_GROUP_H_

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/transport/queued_endpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "compiler/compile.h"
+#include "runtime/event_fd.h"
+
+namespace prepost::queued_endpoint_test {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+/// What the queues of a test do and have been asked.
+struct Script {
+  uint32_t room = UINT32_MAX;  ///< of all together
+  std::vector<OpId> taken;     ///< in their order
+  std::deque<OpId> completed;  ///< to be read
+  Status failure;              ///< of the next read
+  std::optional<NodeId> lost_peer = {};
+  Status event;  ///< of the next event
+  bool is_released = false;
+  bool is_stopped = false;
+};
+
+class FakeQueues final : public ChannelQueues {
+ public:
+  FakeQueues(const Plan& plan, Script& script, const EventFd& file)
+      : ends_(plan, NodeId(0)), script_(script), file_(file) {}
+
+  const ChannelEnds& ends() const override { return ends_; }
+  Result<bool> Post(OpId op) override {
+    if (script_.room == 0) return false;
+    --script_.room;
+    script_.taken.push_back(op);
+    return true;
+  }
+  Result<size_t> Read(std::span<OpId> completed) override {
+    PREPOST_RETURN_IF_ERROR(script_.failure);
+    size_t count = 0;
+    for (; count < completed.size() && !script_.completed.empty(); ++count) {
+      completed[count] = script_.completed.front();
+      script_.completed.pop_front();
+      ++script_.room;
+    }
+    return count;
+  }
+  bool MayWait() override { return true; }
+  Status TakeEvents() override { return script_.event; }
+  int file() const override { return file_.fd(); }
+  bool is_automatic() const override { return true; }
+  bool has_room_on_completion() const override { return true; }
+  std::optional<NodeId> lost_peer() const override { return script_.lost_peer; }
+  void Release() override { script_.is_released = true; }
+  Status Restart(const NodeMemory&) override { return {}; }
+  void Stop() override { script_.is_stopped = true; }
+
+ private:
+  const ChannelEnds ends_;
+  Script& script_;
+  const EventFd& file_;
+};
+
+class QueuedEndpointTest : public testing::Test {
+ protected:
+  /// Node 0 sends six blocks to node 1.
+  QueuedEndpointTest()
+      : plan_(Compile({.nodes = 2,
+                       .message_bytes = 60,
+                       .block_bytes = 10,
+                       .algorithm = "chain",
+                       .ready = {.automatic = false, .ready = {}}})
+                  .value()),
+        file_(EventFd::Make().value()),
+        wake_(EventFd::Make().value()),
+        endpoint_(
+            std::make_unique<QueuedEndpoint>(std::make_shared<FakeQueues>(plan_, script_, file_),
+                                             std::vector<TcpSocket>(), wake_.fd())) {}
+
+  void Send(uint32_t op) { endpoint_->PostSend({.op = OpId(op)}); }
+  Result<PollOutcome> Poll(milliseconds timeout = milliseconds(0)) {
+    return endpoint_->Poll(ops_, timeout);
+  }
+
+  const VerifiedPlan plan_;
+  Script script_;
+  EventFd file_, wake_;
+  std::unique_ptr<QueuedEndpoint> endpoint_;
+  std::array<OpId, 4> ops_;
+};
+
+// Catches a host that polls and hears of nothing but completions: neither of its device's errors nor
+// of whoever asks it.
+TEST_F(QueuedEndpointTest, HostsThatPollHearOfEventsAndAreWoken) {
+  Send(0);
+  bool is_woken = false;
+  wake_.Signal();
+  for (int i = 0; i < 64; ++i) is_woken = is_woken || Poll().value().woken;
+  EXPECT_TRUE(is_woken);
+  script_.event = Rejected("the port went down");
+  file_.Signal();
+  Status status;
+  for (int i = 0; i < 64 && status.ok(); ++i) status = Poll().status();
+  EXPECT_THAT(status.message(), HasSubstr("the port went down"));
+  EXPECT_EQ(endpoint_->lost_peer(), std::nullopt);
+}
+
+TEST_F(QueuedEndpointTest, HostsThatSleepHearOfThemAtOnce) {
+  Send(0);
+  wake_.Signal();
+  EXPECT_TRUE(Poll(milliseconds(10'000)).value().woken);
+  wake_.Take();
+  script_.event = Rejected("the port went down");
+  file_.Signal();
+  EXPECT_THAT(Poll(milliseconds(10'000)).status().message(), HasSubstr("the port went down"));
+}
+
+// Catches ops that are lost or change places where a queue is full.
+TEST_F(QueuedEndpointTest, WhatIsHeldBackComesInOrder) {
+  script_.room = 2;
+  for (uint32_t op = 0; op < 6; ++op) Send(op);
+  EXPECT_THAT(script_.taken, ElementsAre(OpId(0), OpId(1)));
+  EXPECT_FALSE(endpoint_->quiet());
+  for (uint32_t op = 0; op < 6; ++op) {
+    script_.completed.push_back(OpId(op));
+    EXPECT_EQ(Poll().value().completed, 1u);
+  }
+  EXPECT_THAT(script_.taken, ElementsAre(OpId(0), OpId(1), OpId(2), OpId(3), OpId(4), OpId(5)));
+  EXPECT_TRUE(endpoint_->quiet());
+  EXPECT_EQ(endpoint_->counters().bytes_moved, 60u);
+  endpoint_ = nullptr;
+  EXPECT_TRUE(script_.is_released);
+  EXPECT_FALSE(script_.is_stopped);
+}
+
+// Catches memory that is still written to after an end that came early, and a healthy peer that is
+// blamed.
+TEST_F(QueuedEndpointTest, AFailureStopsTheQueuesAndIsAPeersOnlyIfTheySay) {
+  Send(0);
+  script_.failure = Rejected("local protection error");
+  EXPECT_FALSE(Poll().ok());
+  EXPECT_EQ(endpoint_->lost_peer(), std::nullopt);
+  script_.lost_peer = NodeId(1);
+  EXPECT_FALSE(Poll().ok());
+  EXPECT_EQ(endpoint_->lost_peer(), NodeId(1));
+  endpoint_ = nullptr;
+  EXPECT_TRUE(script_.is_stopped);
+}
+
+}  // namespace
+}  // namespace prepost::queued_endpoint_test
