@@ -6,6 +6,7 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/epoll.h>
 
 #include <algorithm>
@@ -31,6 +32,7 @@ constexpr uint8_t kRnrRetriesForEver = 7;
 constexpr uint8_t kRnrTimer = 5;     // 60 us: a receiver that is not ready soon will be
 constexpr uint8_t kAckTimeout = 15;  // 4.096 us << n: 134 ms, so that a peer is lost after a second
 constexpr uint32_t kPacketMask = 0xffffff;
+constexpr int kEventLateMs = 200;
 
 uint32_t RandomPacketNumber() {
   static thread_local std::random_device random;
@@ -297,12 +299,14 @@ Status QueuePairs::TakeEvents() {
   return failure_;
 }
 
-/// The device's own trouble is the cause of all that fails with it.
+/// The device's own trouble is the cause of all that fails with it, and may be reported a moment later.
 Status QueuePairs::Failed(OpId op, ibv_wc_status status) {
-  PREPOST_RETURN_IF_ERROR(device_.TakeEvents());
-  PREPOST_RETURN_IF_ERROR(failure_);
   const bool is_lost = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
                        status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_REM_ABORT_ERR;
+  pollfd events = {.fd = device_.context()->async_fd, .events = POLLIN, .revents = 0};
+  if (!is_lost) poll(&events, 1, kEventLateMs);
+  PREPOST_RETURN_IF_ERROR(device_.TakeEvents());
+  PREPOST_RETURN_IF_ERROR(failure_);
   if (is_lost) lost_peer_ = ends_[ends_.PlaceOf(op).end].peer;
   return ends_.Failure(op, Calls().ibv_wc_status_str(status));
 }

@@ -101,8 +101,8 @@ TEST_P(CrossChannelTest, AtomicsOnAPeer) {
   TestQueue near(tested_->device(0), {.sq_wqebbs = 8});
   TestQueue far(tested_->device(1), {.sq_wqebbs = 8, .takes_atomics = true});
   Connect(tested_->device(0), near, tested_->device(1), far);
-  for (int i = 0; i < 3; ++i)
-    near.FetchAdd({far.at(8), far.key()}, ~uint64_t{0}, near.data(size_t{8} * i, 8));
+  for (size_t i = 0; i < 3; ++i)
+    near.FetchAdd({far.at(8), far.key()}, ~uint64_t{0}, near.data(8 * i, 8));
   // The fence holds it until the atomics are answered.
   near.Rdma(nic::Opcode::kRdmaRead, {far.at(8), far.key()}, {near.data(64, 8)},
             {.fence = nic::kFence});
