@@ -195,6 +195,17 @@ TcpAddress LocalAddress(const FileDescriptor& socket) {
   const int result =
       getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes);
   PREPOST_CHECK(result == 0);
+  auto* const of_both = reinterpret_cast<sockaddr_in6*>(&address.storage);
+  if (address.storage.ss_family != AF_INET6 || !IN6_IS_ADDR_V4MAPPED(&of_both->sin6_addr))
+    return address;
+  // Of a socket that listens for both; the peer is one of IPv4.
+  sockaddr_in own = {};
+  own.sin_family = AF_INET;
+  own.sin_port = of_both->sin6_port;
+  std::memcpy(&own.sin_addr, of_both->sin6_addr.s6_addr + 12, sizeof(own.sin_addr));
+  address = {};
+  address.bytes = sizeof(own);
+  std::memcpy(&address.storage, &own, sizeof(own));
   return address;
 }
 

@@ -52,5 +52,23 @@ TEST(TcpAddressTest, NetworksAreWhatOneMachineChoosesAmong) {
   EXPECT_EQ(NumericAddress("10.0.0.1")->WithPort(1).Network(), network("10.0.0.1"));
 }
 
+// Catches a machine that listens for both and says of a connection over IPv4 that it is one of IPv6: what
+// is opened at such an address its peers do not reach.
+TEST(TcpAddressTest, ConnectionsOverIpv4HaveItsAddressesAtBothEnds) {
+  int error = 0;
+  const FileDescriptor listener = ListenEverywhere(0, &error);
+  ASSERT_TRUE(listener.valid()) << error;
+  const FileDescriptor near =
+      StartConnect(NumericAddress("127.0.0.1")->WithPort(LocalPort(listener)), &error);
+  ASSERT_TRUE(near.valid()) << error;
+  pollfd ready = {.fd = listener.get(), .events = POLLIN, .revents = 0};
+  ASSERT_EQ(poll(&ready, 1, 10'000), 1);
+  const FileDescriptor far(accept(listener.get(), nullptr, nullptr));
+  ASSERT_TRUE(far.valid());
+  EXPECT_EQ(LocalAddress(far).Host(), "127.0.0.1");
+  EXPECT_EQ(LocalAddress(far).port(), LocalPort(listener));
+  EXPECT_EQ(LocalAddress(near).Host(), "127.0.0.1");
+}
+
 }  // namespace
 }  // namespace prepost::tcp_address_test
