@@ -124,7 +124,12 @@ Result<std::string> DeferredText(const VerifiedPlan& plan, NodeId node, bool is_
 
 /// Deferred work of a provider of libfabric, to read.
 Status PrintDeferredWork(const LowerFlags& flags) {
-  if (!IsFabricDevice(flags.device)) {
+  const auto providers = FabricProviders();
+  const bool is_known =
+      !providers.ok() || std::ranges::any_of(*providers, [&](const FabricProvider& provider) {
+        return provider.name == flags.device && provider.is_triggered;
+      });
+  if (!IsFabricDevice(flags.device) || !is_known) {
     return {StatusCode::kUsage,
             fmt::format("--device {}: expected a provider of libfabric that starts deferred work, "
                         "fabric:sockets; without --device it is NICs",

@@ -103,8 +103,11 @@ Status CheckFlags(const RunFlags& flags) {
   } else if (!flags.device.empty()) {
     const Status known = CheckWord("--device", flags.device, SoftwareDeviceNames());
     if (!known.ok()) {
-      return {known.code(),
-              known.message() + "; a card carries one node per machine: prepost node"};
+      return {
+          known.code(),
+          known.message() +
+              ", or fabric:PROVIDER or verbs:NAME (see prepost devices); a card carries one node "
+              "per machine: prepost node"};
     }
   }
   if (flags.play.wait.any() && flags.executor == "offload") {

@@ -444,7 +444,9 @@ TEST_F(BadInputTest, DevicesThatAreNotThere) {
              2, message);
     };
     expect("mlx5_9",
-           "unknown name 'mlx5_9'; known are emulated, mlx5:emulated; a card carries one node per "
+           "unknown name 'mlx5_9'; known are emulated, mlx5:emulated, or fabric:PROVIDER or "
+           "verbs:NAME "
+           "(see prepost devices); a card carries one node per "
            "machine: prepost node");
     expect("emulatd", "unknown name 'emulatd', did you mean 'emulated'?");
   }
