@@ -10,11 +10,9 @@
 
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <filesystem>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,7 +21,6 @@
 #include "tests/support/sanitizers.h"
 #include "tests/support/small_disk.h"
 #include "tests/support/temp_folder.h"
-#include "tests/support/verbs_device.h"
 
 namespace prepost::run_test {
 namespace {
@@ -576,61 +573,6 @@ TEST_F(RunTest, FlagsOfTheOtherExecutorAreUsageErrors) {
   ExpectFailure(
       {"run", "--nodes", "2", "--input", input_, "--executor", "offload", "--transport", "tcp"}, 2,
       "--transport is for CPUs, not for --executor offload");
-}
-
-/// Over a library's device, and who moves the message.
-struct LibraryWay {
-  const char* name;
-  const char* device;
-  const char* executor = "cpu";
-};
-class RunOverLibraryTest : public RunTest, public ::testing::WithParamInterface<LibraryWay> {};
-INSTANTIATE_TEST_SUITE_P(Ways, RunOverLibraryTest,
-                         ::testing::Values(LibraryWay{"triggered", "fabric:sockets", "offload"},
-                                           LibraryWay{"sockets", "fabric:sockets"},
-                                           LibraryWay{"tcp", "fabric:tcp"},
-                                           LibraryWay{"shm", "fabric:shm"},
-                                           LibraryWay{"verbs", ""}),
-                         [](const auto& it) { return it.param.name; });
-
-// Catches names in /dev/shm that stay, and preposted hosts that do more than start and wake up once.
-TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
-  std::string device = GetParam().device;
-  if (device.empty()) device = test::VerbsDeviceOfTests();
-  if (device.empty()) GTEST_SKIP() << test::kNoVerbsDevice;
-  Command devices({"devices"});
-  devices.Wait();
-  if (devices.out().find(device + " ") == std::string::npos) {
-    ASSERT_FALSE(device.starts_with("verbs:")) << devices.out();
-    GTEST_SKIP() << "there is no such device here";
-  }
-  struct stat pids = {};
-  ASSERT_EQ(stat("/proc/self/ns/pid", &pids), 0);
-  const std::string of_the_dead = fmt::format("/dev/shm/plan-{}-{}-0", pids.st_ino, devices.pid());
-  if (device == "fabric:shm") std::ofstream(of_the_dead) << "as a process leaves it that is killed";
-  WriteInput(3'000'001);
-  executor_ = GetParam().executor;
-  Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,
-               "--executor", executor_, "--device", device, "--ready", "window=1", "--json"});
-  ASSERT_EQ(run.Wait(), 0) << run.err();
-  for (uint32_t node = 1; node < kNodes; ++node) {
-    EXPECT_EQ(test::ReadText(fmt::format("{}/node-{}/image", copies_, node)),
-              test::ReadText(input_));
-  }
-  for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
-    int process = 0;
-    if (std::sscanf(entry.path().filename().c_str(), "plan-%*u-%d-", &process) != 1) continue;
-    EXPECT_EQ(kill(process, 0), 0) << entry.path();
-  }
-  EXPECT_FALSE(std::filesystem::exists(of_the_dead));
-  const auto report = nlohmann::json::parse(run.out());
-  EXPECT_EQ(report["executor"], executor_);
-  for (const auto& node : report["nodes"]) {
-    if (executor_ == "cpu") continue;
-    EXPECT_EQ(node["host_posts"], 1);
-    EXPECT_EQ(node["host_posts_during"], 0);
-    EXPECT_LE(node["host_wakeups"], 1);
-  }
 }
 
 }  // namespace
