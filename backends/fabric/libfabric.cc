@@ -5,6 +5,7 @@
 
 #include <array>
 #include <csignal>
+#include <cstdlib>
 
 #include "runtime/shared_library.h"
 
@@ -31,8 +32,15 @@ class SignalKeeper {
   std::array<struct sigaction, kSignals.size()> actions_;
 };
 
+/// Messages over connections are to go to them as they are: the layer that makes datagrams of them
+/// (ofi_rxm, of tcp) otherwise copies each through buffers that it makes and clears for each endpoint,
+/// which takes longer than to send some MB. It can only be told by this variable, which it looks at when the
+/// library is first used; the user's own value stays.
+void PassMessagesThrough() { setenv("FI_OFI_RXM_ENABLE_PASSTHRU", "1", /*overwrite=*/0); }
+
 Result<Libfabric> Load() {
   const SignalKeeper keeper;
+  PassMessagesThrough();
   const Result<SharedLibrary> library = SharedLibrary::Open("libfabric.so.1", "libfabric1");
   if (!library.ok()) return library.status();
   Libfabric calls;
