@@ -293,6 +293,13 @@ prepost_code prepost_destroy_group(prepost_session* session, uint64_t group) {
   });
 }
 
+prepost_code prepost_abort_group(prepost_session* session, uint64_t group, const char* why) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    return session->session->AbortGroup(group, why == nullptr ? "" : why);
+  });
+}
+
 prepost_code prepost_session_resume(prepost_session* session) {
   return Returned([&]() -> Status {
     if (session == nullptr) return UsageError("there is no session");

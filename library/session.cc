@@ -230,6 +230,9 @@ Status Session::Barrier(uint64_t group, std::function<void()> passed) {
 }
 
 Status Session::DestroyGroup(uint64_t group) { return impl_->engine->Destroy(group); }
+Status Session::AbortGroup(uint64_t group, const std::string& why) {
+  return impl_->engine->Abort(group, why);
+}
 
 void Session::Resume() { impl_->engine->Resume(); }
 

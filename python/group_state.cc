@@ -2,6 +2,9 @@
 #include "python/group_state.h"
 
 #include <algorithm>
+#include <exception>
+#include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -23,6 +26,16 @@ constexpr uint64_t kBacklogBytesMin = 4096;
 /// Memory of one byte at least, so that it has a place.
 OwnMemory Allocate(uint64_t bytes) {
   return OwnMemory(static_cast<std::byte*>(std::malloc(std::max<uint64_t>(bytes, 1))));
+}
+
+/// "ValueError: no such file".
+std::string ExceptionText(const py::error_already_set& error) {
+  try {
+    return py::str(error.type().attr("__name__")).cast<std::string>() + ": " +
+           py::str(error.value()).cast<std::string>();
+  } catch (const std::exception&) {
+    return "of a type that has no text";
+  }
 }
 
 }  // namespace
@@ -109,11 +122,13 @@ bool GroupState::HasRoom(uint64_t bytes) const {
          (backlog <= supply_.backlog_bytes && needed <= supply_.backlog_bytes - backlog);
 }
 
-/// Null: Python has no memory for it, for a reason that sys.unraisablehook has got.
+/// Null: Python has none for it. Throws std::runtime_error in place of Python's exception, which
+/// sys.unraisablehook gets.
 std::unique_ptr<BufferView> GroupState::Ask(uint64_t message, uint64_t bytes) {
   const py::gil_scoped_acquire acquire;
   IsAskingHere() = true;
   std::unique_ptr<BufferView> view;
+  std::optional<std::string> thrown;
   try {
     const py::object memory = supply_.incoming(message, bytes);
     if (!memory.is_none()) view = std::make_unique<BufferView>(memory, /*is_written=*/true);
@@ -126,9 +141,11 @@ std::unique_ptr<BufferView> GroupState::Ask(uint64_t message, uint64_t bytes) {
     }
   } catch (py::error_already_set& error) {
     view = nullptr;
+    thrown = ExceptionText(error);
     error.discard_as_unraisable(supply_.incoming);
   }
   IsAskingHere() = false;
+  if (thrown) throw std::runtime_error(*thrown);
   return view;
 }
 

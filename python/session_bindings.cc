@@ -254,6 +254,13 @@ class NativeGroup {
     if (!destroyed.ok()) ThrowFor(destroyed);
   }
 
+  void Abort(const std::string& why) {
+    const Status aborted = Begin().AbortGroup(number_, why);
+    if (!aborted.ok()) ThrowFor(aborted);
+    if (GroupState::IsAsking()) return;
+    Wait(Deadline(std::nullopt), "", [this] { return state_->failure || state_->is_closed; });
+  }
+
   template <typename T>
   T Read(T GroupState::*field) {
     const std::lock_guard lock(state_->mutex);
@@ -499,6 +506,7 @@ void AddSessions(py::module_& module) {
              return std::tuple(paths.memory, paths.network, paths.forbidden);
            })
       .def("destroy", &NativeGroup::Destroy)
+      .def("abort", &NativeGroup::Abort, py::arg("why"))
       .def("check", &NativeGroup::Check)
       .def_property_readonly("number", &NativeGroup::number)
       .def_property_readonly("available", &NativeGroup::Available)

@@ -207,6 +207,11 @@ class Session {
   /// Once all members have called it and every message is at every member, `closed` is called at all
   /// of them. Errors: as Barrier().
   Status DestroyGroup(uint64_t group);
+  /// Ends the group at once, at all members, also while it is being destroyed: `failed` is called
+  /// everywhere, here as well, with a cause that names this member and says `why`; empty: nothing more.
+  /// Of those that do not have it yet nobody hears that it is over before they create it. Errors: as
+  /// Barrier().
+  Status AbortGroup(uint64_t group, const std::string& why);
 
   /// Has `incoming` be called again for the messages for which it returned kNotYet, in all groups.
   void Resume();

@@ -196,6 +196,11 @@ prepost_code prepost_barrier(prepost_session* session, uint64_t group,
 /** Once all members have called it and every message is at every member, `closed` is called at all
  * of them. Errors: as prepost_barrier(). */
 prepost_code prepost_destroy_group(prepost_session* session, uint64_t group);
+/** Ends the group at once, at all members, also while it is being destroyed: `failed` is called
+ * everywhere, here as well, with a cause that names this member and says `why`; null or "": nothing
+ * more. Of those that do not have it yet nobody hears that it is over before they create it. Errors: as
+ * prepost_barrier(). */
+prepost_code prepost_abort_group(prepost_session* session, uint64_t group, const char* why);
 
 /** Has `incoming` be called again for the messages for which it returned PREPOST_NOT_YET, in all
  * groups. */

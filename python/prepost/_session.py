@@ -208,7 +208,7 @@ class Session:
         incoming: in place of a pool: incoming(message, bytes) returns the memory for a message that begins: contiguous, writable,
             of `bytes` bytes or more. Not called for messages of 0 bytes. A thread of the session calls it and waits for it, or the
             call that waits without own_thread; so it may not wait for the session itself. None ends the group, as does an
-            exception, which sys.unraisablehook gets.
+            exception, which sys.unraisablehook gets and all members' TransferError names.
 
         backlog_bytes: without both, messages that come before receive() does are kept in new memory, up to so many bytes together;
             one always is, whatever its size, and each counts for 4096 bytes at least. The next message waits, as for a pool, and its
@@ -278,8 +278,8 @@ class Group:
 
     The root sends messages of any size, and every other member receives them, in order. Calls that wait let other threads run, are
     interrupted by Ctrl-C and other signals whose handlers raise, and end with Timeout after `timeout` seconds (None: never). All
-    raise TransferError once something failed anywhere in the group. In a `with` block, destroy() is called in the end unless an
-    exception leaves it.
+    raise TransferError once something failed anywhere in the group. In a `with` block, destroy() is called in the end or, where an
+    exception leaves it, abort(), with the exception's name and text.
     """
 
     def __init__(self, native: "_native.Group", session: Session, is_root: bool) -> None:
@@ -366,6 +366,18 @@ class Group:
         self.start_destroy()
         self._native.wait_closed(timeout)
 
+    def abort(self, why: str = "") -> None:
+        """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`.
+
+        Returns when it is over at this member; does nothing where the group is closed or has failed.
+        """
+        if self.closed or self.failure is not None:
+            return
+        try:
+            self._native.abort(why)
+        except TransferError:  # just now
+            pass
+
     @property
     def number(self) -> int:
         """The number with which it was created."""
@@ -415,5 +427,7 @@ class Group:
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        if kind is None and not self.closed:
+        if kind is not None:
+            self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+        elif not self.closed:
             self.destroy()

@@ -188,6 +188,20 @@ Status Engine::Destroy(uint64_t number) {
   return {};
 }
 
+Status Engine::Abort(uint64_t number, const std::string& why) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = by_number_.find(number);
+    const bool is_ending = found != by_number_.end() && found->second->is_destroyed;
+    if (!is_ending || !found->second->failure.ok())
+      PREPOST_RETURN_IF_ERROR(Find(number, "abort").status());
+    commands_.push_back({.kind = Command::Kind::kAbort, .group = found->second, .why = why});
+    has_work_.store(true);
+  }
+  wake_.Signal();
+  return {};
+}
+
 void Engine::Resume() {
   has_work_.store(true);
   wake_.Signal();
@@ -280,6 +294,13 @@ void Engine::Obey(Command command) {
     case Command::Kind::kDestroy:
       group.is_closing = true;
       return Advance(group);
+    case Command::Kind::kAbort:
+      if (group.state == Group::State::kBroken || group.state == Group::State::kGone) return;
+      return Fail(group,
+                  Rejected(fmt::format("member {} has aborted the group{}{}",
+                                       group.options.members[group.options.self.index()],
+                                       command.why.empty() ? "" : ": ", command.why)),
+                  std::nullopt);
   }
 }
 
@@ -439,19 +460,24 @@ void Engine::CloseIfDone(Group& group) {
   keeper_->Close(group.serial, group.message);
 }
 
+/// `status` speaks of nodes.
 void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
-  if (group.state == Group::State::kRunning) CountRunning(-1);
-  group.state = Group::State::kBroken;
-  group.executor.reset();
-  if (group.mover != nullptr) group.mover->Stop();
-  group.endpoint.reset();  // closes its connections, so that peers notice at once
-  ReturnBuffers(group);
   Status cause = InMemberWords(status, group.options.members);
   if (lost_peer) {
     cause = Rejected(fmt::format("member {} lost its connection to member {}",
                                  group.options.members[group.options.self.index()],
                                  group.options.members[lost_peer->index()]));
   }
+  Fail(group, std::move(cause), lost_peer);
+}
+
+void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
+  if (group.state == Group::State::kRunning) CountRunning(-1);
+  group.state = Group::State::kBroken;
+  group.executor.reset();
+  if (group.mover != nullptr) group.mover->Stop();
+  group.endpoint.reset();  // closes its connections, so that peers notice at once
+  ReturnBuffers(group);
   keeper_->Fail(group.serial, std::move(cause), lost_peer);
 }
 

@@ -46,7 +46,7 @@ struct EngineGroupOptions {
   std::string terms;  ///< what else members must agree on
 };
 
-/// Create(), Send(), Barrier(), Destroy() and Resume() may be called by any thread; Turn() by one.
+/// Create(), Send(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn() by one.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
@@ -63,6 +63,7 @@ class Engine {
   Result<uint64_t> Send(uint64_t number, const void* data, uint64_t bytes);
   Status Barrier(uint64_t number, std::function<void()> passed);
   Status Destroy(uint64_t number);
+  Status Abort(uint64_t number, const std::string& why);
   void Resume();
   Result<PeerPaths> Paths(uint64_t number);
 
@@ -111,6 +112,7 @@ class Engine {
   void ReturnBuffers(Group& group);
   void CloseIfDone(Group& group);
   void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
+  void Fail(Group& group, Status cause, std::optional<NodeId> lost_peer);
   void Retire(Group& group);
   void Unlist(const Group& group);
   void CountRunning(int change);

@@ -20,12 +20,13 @@
 namespace prepost {
 
 struct Engine::Command {
-  enum class Kind : uint8_t { kCreate, kSend, kBarrier, kDestroy };
+  enum class Kind : uint8_t { kCreate, kSend, kBarrier, kDestroy, kAbort };
   Kind kind = Kind::kCreate;
   std::shared_ptr<Group> group;
   const void* data = nullptr;
   uint64_t bytes = 0;
   std::function<void()> passed = {};
+  std::string why = {};
 };
 
 struct Engine::Group {

@@ -286,7 +286,11 @@ void Keeper::Obey(Command command) {
         return Suspect(group, {.cause = std::move(command.status),
                                .where = command.lost_peer,
                                .by = group.kept.self});
-      return End(group, {.cause = std::move(command.status), .where = group.kept.self});
+      Failure failure = {.cause = std::move(command.status), .where = group.kept.self};
+      if (group.is_root() || group.peers.front().control) return End(group, failure);
+      ReportFailure(group, failure);
+      group.last_word = std::move(failure);
+      return;
     }
   }
   if (group.is_root()) return HearMember(group, group.own(), message);
@@ -373,6 +377,10 @@ void Keeper::ServeUnformed() {
 void Keeper::AddGroup(KeptGroup kept) {
   std::erase_if(unformed_,
                 [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
+  for (const auto& [serial, group] : groups_) {
+    const bool is_before = group->last_word && SameGroup(group->kept.terms, kept.terms);
+    if (is_before && !group->is_over) Part(*group);
+  }
   auto made = std::make_unique<Group>();
   Group& group = *made;
   group.kept = std::move(kept);
@@ -414,6 +422,7 @@ void Keeper::AddGroup(KeptGroup kept) {
 
 void Keeper::Serve(Group& group) {
   if (group.is_over) return;
+  if (group.last_word) return SayLastWord(group);
   if (group.of_other_terms && group.bootstrap != nullptr) {
     const NodeId node = *group.of_other_terms;
     return End(group, {.cause = Rejected(fmt::format(
@@ -437,6 +446,16 @@ void Keeper::Serve(Group& group) {
   if (!group.is_over && !group.suspicions.empty() && Clock::now() >= group.suspicion_due) {
     End(group, CauseOf(group.suspicions));
   }
+}
+
+/// To the root, once it is there.
+void Keeper::SayLastWord(Group& group) {
+  Bootstrap& bootstrap = *group.bootstrap;
+  if (!bootstrap.Step().ok()) return Part(group);
+  if (!bootstrap.connected()) return;
+  group.peers.front().control.emplace(bootstrap.TakeControl());
+  Broadcast(group, FailureMessage(Kind::kFailed, *group.last_word));
+  Part(group);
 }
 
 void Keeper::Connect(Group& group) {

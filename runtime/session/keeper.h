@@ -195,6 +195,7 @@ class Keeper final : private Lobby::Owner {
 
   void AddGroup(KeptGroup kept);
   void Serve(Group& group);
+  void SayLastWord(Group& group);
   void Connect(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);

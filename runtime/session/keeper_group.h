@@ -43,6 +43,8 @@ struct Keeper::Group {
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
+  /// It is over here, and the root, to which there is no connection yet, is still to hear why.
+  std::optional<Failure> last_word;
   bool is_over = false;
 
   bool is_root() const { return kept.self == kept.root; }

@@ -302,18 +302,23 @@ int main(void) {
   wait_until(all_closed);
   CHECK(prepost_destroy_group(members[0].session, 7) == PREPOST_USAGE);
 
-  /* The root leaves: the others hear why. */
+  CHECK(prepost_abort_group(members[0].session, 7, "late") == PREPOST_USAGE);
+  CHECK(prepost_abort_group(NULL, 7, "") == PREPOST_USAGE);
+
+  /* The root aborts: the others hear why. */
   for (int i = 0; i < MEMBERS; ++i) members[i].opened = 0;
   create_groups(8);
   wait_until(all_opened);
-  prepost_session_close(members[0].session);
+  CHECK(prepost_abort_group(members[0].session, 8, "enough") == PREPOST_OK);
   wait_until(others_failed);
   for (int i = 1; i < MEMBERS; ++i) {
     CHECK(members[i].code == PREPOST_REJECTED || members[i].code == PREPOST_ENVIRONMENT);
-    CHECK(strstr(members[i].cause, "member 0") != NULL && members[i].failed_member == 0);
+    CHECK(strstr(members[i].cause, "member 0 has aborted the group: enough") != NULL);
+    CHECK(members[i].failed_member == 0);
     prepost_session_close(members[i].session);
     free(members[i].memory);
   }
+  prepost_session_close(members[0].session);
   free(message);
   prepost_memory_pool_close(pool);
   return 0;

@@ -527,5 +527,25 @@ TEST(SessionTest, RefusesWrongArguments) {
             "bind: 'nowhere' is no address of a machine");
 }
 
+// Of a group that another member has not created yet: it hears of it then.
+TEST(SessionTest, AGroupMayBeAbortedWhileItForms) {
+  const std::vector<uint32_t> members = Members(3);
+  for (const uint32_t member : {0u, 1u}) {
+    SCOPED_TRACE(member);
+    Sessions sessions(3);
+    for (const uint32_t early : {0u, 1u})
+      ASSERT_TRUE(
+          sessions[early].CreateGroup(1, members, 0, {}, sessions.Callbacks(early, 1)).ok());
+    ASSERT_TRUE(sessions[member].AbortGroup(1, "no").ok());
+    const auto has_failed = [](const GroupLog& log) { return log.failures.size() == 1; };
+    ASSERT_TRUE(sessions.Wait(1, {member}, has_failed));
+    ASSERT_TRUE(sessions[2].CreateGroup(1, members, 0, {}, sessions.Callbacks(2, 1)).ok());
+    ASSERT_TRUE(sessions.Wait(1, members, has_failed));
+    for (const uint32_t other : members)
+      EXPECT_THAT(sessions.LogOf(other, 1).failures.front(),
+                  HasSubstr("has aborted the group: no"));
+  }
+}
+
 }  // namespace
 }  // namespace prepost::session_test

@@ -276,6 +276,33 @@ TEST_P(SessionEventsTest, MemberWithoutMemoryEndsTheGroup) {
   }
 }
 
+// In the middle of a message, and of a group that others wait to see closed. Catches words of the caller
+// that are changed, and an end that comes late or twice.
+TEST_P(SessionEventsTest, AnyMemberMayAbortTheGroup) {
+  const std::vector<uint32_t> members = Members(3);
+  Sessions sessions(3, Options());
+  for (const uint32_t member : members) {
+    SCOPED_TRACE(member);
+    sessions.Create(member, members, 1, Group());
+    ExpectDelivery(sessions, member, members, 1, {Bytes(100, 1)});
+    const std::vector<std::byte> large = Bytes(1u << 20, 1);
+    ASSERT_TRUE(sessions[1].Send(member, large.data(), large.size()).ok());
+    for (const uint32_t other : {0u, 2u}) {
+      EXPECT_TRUE(sessions[other].DestroyGroup(member).ok());
+    }
+    ASSERT_TRUE(sessions[member].AbortGroup(member, "node 7 is no use").ok());
+    ASSERT_TRUE(sessions.Wait(member, members,
+                              [](const GroupLog& log) { return log.failures.size() == 1; }));
+    for (const uint32_t other : members) {
+      EXPECT_THAT(sessions.LogOf(other, member).failures.front(),
+                  HasSubstr("member " + std::to_string(member) +
+                            " has aborted the group: node 7 is no use"));
+      EXPECT_EQ(sessions.LogOf(other, member).failed_member, member);
+    }
+    EXPECT_FALSE(sessions[member].AbortGroup(member, "").ok());
+  }
+}
+
 // Catches a message that is lost or taken twice, other groups that wait with it, a group that is taken
 // for dead meanwhile, and a wait that does not end.
 TEST_P(SessionEventsTest, MessagesWaitForIncoming) {

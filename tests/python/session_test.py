@@ -407,15 +407,36 @@ class Memory(unittest.TestCase):
         unraisable, reported = sys.unraisablehook, []
         self.addCleanup(setattr, sys, "unraisablehook", unraisable)
         sys.unraisablehook = lambda it: reported.append(it.exc_type)
-        for incoming in (lambda message, bytes: None, wrong, lambda message, bytes: b"not to be written",
-                         lambda message, bytes: bytearray(bytes - 1)):
+        for incoming, why in ((lambda message, bytes: None, "$"), (wrong, ".*KeyError: 'mine'"),
+                              (lambda message, bytes: b"not to be written", ".*BufferError: "),
+                              (lambda message, bytes: bytearray(bytes - 1), ".*ValueError: the memory for message 0 has 6 bytes")):
             with Members(2) as members:
                 root, other = members.sessions[0].group(1), members.sessions[1].group(1, incoming=incoming)
                 root.send(b"message")
                 for group in (root, other):
-                    with self.assertRaisesRegex(prepost.TransferError, "member 1 has no memory for message 0 of 7 bytes"):
+                    with self.assertRaisesRegex(prepost.TransferError, "member 1 has no memory for message 0 of 7 bytes" + why):
                         group.barrier(TIMEOUT)
         self.assertEqual(reported, [KeyError, BufferError, ValueError])
+
+    # Catches members that wait for one whose program has failed, as long as that has its session open.
+    def test_an_exception_in_with_ends_the_group(self):
+        for own_thread in (True, False):
+            with self.subTest(own_thread=own_thread), Members(3, own_thread=own_thread) as members:
+                def play(i, session):
+                    with session.group(1) as group:
+                        group.broadcast(b"first" if i == 0 else None, TIMEOUT)
+                        if i == 1:
+                            raise LookupError("mine")
+
+                def end(i, session):
+                    with self.assertRaises(LookupError if i == 1 else prepost.TransferError) as raised:
+                        play(i, session)
+                    return str(raised.exception)
+
+                texts = members.run(end, members.sessions)
+                self.assertEqual(texts[1], "mine")
+                for text in (texts[0], texts[2]):
+                    self.assertRegex(text, "member 1 has aborted the group: LookupError: mine")
 
     # Catches a thread of a session that asks an interpreter which is gone, and one that nobody ends.
     def test_a_session_that_nobody_closes(self):
