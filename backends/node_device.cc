@@ -37,7 +37,7 @@ Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const Veri
   if (is_auto) {
     chosen.note_ = chosen.is_offloaded()
                        ? fmt::format("offload: the plan fits device {}", choice.device)
-                       : fmt::format("cpu: the plan does not fit device {}: {}", choice.device,
+                       : fmt::format("cpu: not preposted to device {}: {}", choice.device,
                                      program->why_none);
   }
   return chosen;

@@ -72,7 +72,7 @@ DeviceList ListDevices() {
   const auto devices = VerbsDevices();
   if (devices.ok()) {
     for (const VerbsDeviceLine& device : *devices)
-      list.devices.push_back({device.name, true, false, device.what});
+      list.devices.push_back({device.name, device.is_hardware, false, device.what});
   }
   const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
   list.no_hardware = found.why_none;
@@ -81,7 +81,11 @@ DeviceList ListDevices() {
     list.devices.push_back({device.name, true, device.can_offload, device.why});
   }
   // What stands there is some, whatever else is not.
-  if (std::ranges::any_of(list.devices, &ListedDevice::is_hardware)) list.no_hardware.clear();
+  if (std::ranges::any_of(list.devices, &ListedDevice::is_hardware)) {
+    list.no_hardware.clear();
+  } else if (list.no_hardware.empty()) {
+    list.no_hardware = "what libibverbs finds is made by drivers in software";
+  }
   return list;
 }
 

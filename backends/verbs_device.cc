@@ -70,16 +70,16 @@ Result<std::vector<VerbsDeviceLine>> VerbsDevices() {
   if (!found.ok()) return found.status();
   std::vector<VerbsDeviceLine> devices;
   for (const verbs::SurveyedDevice& device : *found)
-    devices.push_back({kVerbsPrefix + device.name, device.what});
+    devices.push_back({kVerbsPrefix + device.name, device.is_hardware, device.what});
   return devices;
 }
 
 Result<std::unique_ptr<PlayerDevice>> OpenVerbs(const std::string& name, bool needs_offload) {
   const auto failed = [&](StatusCode code, const std::string& why) {
-    return Status(code, fmt::format("device {}: {} (see prepost devices)", name, why));
+    return Status(code, fmt::format("device {}: {}", name, why));
   };
   auto selection = verbs::ParseSelection(name.substr(sizeof(kVerbsPrefix) - 1));
-  if (!selection.ok()) return failed(StatusCode::kRejected, selection.status().message());
+  if (!selection.ok()) return failed(selection.status().code(), selection.status().message());
   if (needs_offload) return failed(StatusCode::kEnvironment, "it starts nothing by itself");
   // What is wrong with it is known before anything is connected. A process that is forked meanwhile
   // would share what is opened here.

@@ -21,13 +21,14 @@ bool IsVerbsDevice(const std::string& name);
 
 struct VerbsDeviceLine {
   std::string name;  ///< of the device: "verbs:rxe0"
+  bool is_hardware = true;
   std::string what;
 };
 /// Of this machine. Errors (kEnvironment): there is no libibverbs, or this prepost was built without.
 Result<std::vector<VerbsDeviceLine>> VerbsDevices();
 
 /// `name`: "verbs:NAME[,port=N][,gid=N][,pkey=N]". The device is opened with the first player.
-/// Errors: kRejected, an option is none; kEnvironment, there is no such device, or it is to be
+/// Errors: kUsage, an option is none; kEnvironment, there is no such device, or it is to be
 /// preposted to, which none of these can be.
 Result<std::unique_ptr<PlayerDevice>> OpenVerbs(const std::string& name, bool needs_offload);
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -60,6 +62,13 @@ bool IsOther(const ibv_context* context) {
   return context->device->transport_type != IBV_TRANSPORT_IB;
 }
 
+/// Whether a driver makes it in software, as that of SoftRoCE does: no bus has it.
+bool IsVirtual(const char* sysfs_folder) {
+  std::error_code error;
+  const std::string folder = std::filesystem::canonical(sysfs_folder, error).string();
+  return !error && folder.find("/devices/virtual/") != std::string::npos;
+}
+
 std::string PortText(ibv_context* context, const ibv_device_attr& limits) {
   if (IsOther(context)) return kIsOther;
   ibv_port_attr port = {};
@@ -85,11 +94,14 @@ Result<Selection> ParseSelection(const std::string& text) {
     return part;
   };
   selection.device = next();
-  if (selection.device.empty()) return Rejected("it names no device of libibverbs");
+  if (selection.device.empty()) return UsageError("it names no device of libibverbs");
+  if (text.ends_with(',')) return UsageError("an option is missing behind the last comma");
+  std::set<std::string_view> seen;
   while (!rest.empty()) {
     const std::string_view part = next();
     const size_t equals = part.find('=');
     const std::string_view key = part.substr(0, equals);
+    if (!seen.insert(key).second) return UsageError(fmt::format("it has two of \"{}\"", key));
     const std::string_view value =
         equals == std::string_view::npos ? std::string_view() : part.substr(equals + 1);
     bool is_right = false;
@@ -102,7 +114,7 @@ Result<Selection> ParseSelection(const std::string& text) {
       is_right = ReadNumber(value, &selection.pkey.emplace()) && (*selection.pkey & kPkeyMask) != 0;
     }
     if (!is_right) {
-      return Rejected(
+      return UsageError(
           fmt::format("\"{}\" is none of port=1..255, gid=0..255, pkey=0x1..0xffff", part));
     }
   }
@@ -117,6 +129,7 @@ Result<std::vector<SurveyedDevice>> Survey() {
   for (ibv_device* const device : list.devices()) {
     SurveyedDevice& found = devices.emplace_back();
     found.name = Calls().ibv_get_device_name(device);
+    found.is_hardware = !IsVirtual(device->ibdev_path);
     errno = 0;
     const Context context(Calls().ibv_open_device(device));
     ibv_device_attr limits = {};
@@ -139,7 +152,8 @@ Result<std::unique_ptr<Device>> Device::Open(const Selection& selection, const s
   const auto found = std::ranges::find_if(list.devices(), [&](ibv_device* device) {
     return selection.device == Calls().ibv_get_device_name(device);
   });
-  if (found == list.devices().end()) return EnvironmentError("libibverbs has no such device here");
+  if (found == list.devices().end())
+    return EnvironmentError("libibverbs has no such device here (see prepost devices)");
   std::unique_ptr<Device> device(new Device(selection));
   errno = 0;
   device->context_.reset(Calls().ibv_open_device(*found));

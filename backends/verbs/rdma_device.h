@@ -35,6 +35,7 @@ Result<Selection> ParseSelection(const std::string& text);
 
 struct SurveyedDevice {
   std::string name;
+  bool is_hardware = true;
   std::string what;  ///< its first port and its limits, or what is in the way
 };
 /// Devices of this machine, in the order of names. Errors (kEnvironment): there is no libibverbs.

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/little_endian.h"
@@ -18,6 +19,8 @@ namespace prepost {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
+/// For the word of whoever knows why a peer is gone, which a checkpoint brings.
+constexpr std::chrono::milliseconds kWordMax{500};
 
 /// One peer: what is sent to it, and what has come from it so far.
 struct Conversation {
@@ -58,7 +61,10 @@ class Exchange {
       }
       PREPOST_RETURN_IF_ERROR(WaitForSockets());
       PREPOST_RETURN_IF_ERROR(Check(exchange_.checkpoint));
-      for (Conversation& talk : talks_) PREPOST_RETURN_IF_ERROR(Talk(talk));
+      for (Conversation& talk : talks_) {
+        const Status status = Talk(talk);
+        if (!status.ok()) return CauseOf(status);
+      }
     }
     for (Conversation& talk : talks_) talk.record->received = std::move(talk.in);
     return {};
@@ -67,6 +73,16 @@ class Exchange {
  private:
   Status Lost(const Conversation& talk, const std::string& why) const {
     return NotLearned(exchange_, talk.record->peer, why);
+  }
+
+  /// A connection that is lost is most often a consequence.
+  Status CauseOf(const Status& lost) const {
+    const auto due = std::chrono::steady_clock::now() + kWordMax;
+    while (exchange_.checkpoint && std::chrono::steady_clock::now() < due) {
+      PREPOST_RETURN_IF_ERROR(exchange_.checkpoint());
+      poll(nullptr, 0, /*timeout=*/10);
+    }
+    return lost;
   }
 
   Status WaitForSockets() const {

@@ -93,7 +93,7 @@ TEST_F(NodeDeviceTest, WhatDoesNotFitTheCardIsPlayedByTheCpuOnItOrRefused) {
   ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
   EXPECT_EQ(chosen->executor(), std::string("cpu"));
   EXPECT_EQ(chosen->name(), "mlx5_0");
-  EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: the plan does not fit device mlx5_0: "),
+  EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: not preposted to device mlx5_0: "),
                                     HasSubstr("100"), HasSubstr("32")));
   const Status refused =
       Choose({.executor = "offload", .device = "mlx5_0"}, small, "barrier").status();

@@ -16,6 +16,7 @@
 
 #include "backends/fabric_device.h"
 #include "backends/local/comparison.h"
+#include "backends/verbs_device.h"
 #include "ir/count.h"
 #include "runtime/interrupt.h"
 #include "tools/commands/commands.h"
@@ -153,6 +154,11 @@ Status CheckFlags(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.wait.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   if (!IsFabricDevice(flags.device)) {
+    if (IsVerbsDevice(flags.device)) {
+      return {StatusCode::kUsage,
+              fmt::format("cannot compare over device {}, which starts nothing by itself",
+                          flags.device)};
+    }
     const Status known = CheckWord("--device", flags.device, {"emulated"});
     if (!known.ok())
       return {known.code(), known.message() + ", or a provider of libfabric: fabric:sockets"};

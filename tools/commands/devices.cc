@@ -34,8 +34,9 @@ void PrintDevicesJson(const DeviceList& list) {
 void PrintDevices(const DeviceList& list) {
   size_t width = 0;
   for (const ListedDevice& line : list.devices) width = std::max(width, line.name.size());
+  std::cout << fmt::format("{:<{}}  kind      offload  what it has, or lacks\n", "device", width);
   for (const ListedDevice& line : list.devices) {
-    std::cout << fmt::format("{:<{}}  {}  {:<3}  {}\n", line.name, width,
+    std::cout << fmt::format("{:<{}}  {}  {:<7}  {}\n", line.name, width,
                              line.is_hardware ? "hardware" : "software",
                              line.can_offload ? "yes" : "no", line.why);
   }
@@ -49,8 +50,8 @@ void AddDevices(CLI::App& app, Action* action) {
   CLI::App* command =
       app.add_subcommand("devices", "List what could execute queue programs, and why not");
   command->footer(
-      "One line per device: its name, whether it is hardware, whether preposted queues can be made "
-      "on it, and what it has\n"
+      "One line per device: its name, whether it is hardware, whether it can be preposted to "
+      "(offload), and what it has\n"
       "or what is missing: a capability of the NIC, a permission, an active port. The first port "
       "counts. Nothing is left\n"
       "on a device. `run` carries a plan on the software devices, `node` on hardware, which has "

@@ -154,7 +154,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
   } else if (!flags.transport.empty()) {
     reason = "--transport is named";
   } else if (Result<nic::QueueProgram> lowered = nic::Lower(*plan, lower); !lowered.ok()) {
-    reason = "the plan does not fit the device: " + lowered.status().message();
+    reason = "not preposted to the device: " + lowered.status().message();
   } else {
     program = std::move(*lowered);
     reason = fmt::format("the plan fits device {}", flags.device);

@@ -46,7 +46,7 @@ Result<std::vector<std::shared_ptr<const PlayerDevice::Program>>> ProgramsFor(
     auto choice = ChooseProgram(device, job.executor, *job.plan.flat(), NodeId(node));
     if (!choice.ok()) return choice.status();
     if (choice->program == nullptr) {
-      *note = fmt::format("cpu: the plan does not fit device {}: {}", job.player_device,
+      *note = fmt::format("cpu: not preposted to device {}: {}", job.player_device,
                           choice->why_none);
       return std::vector<std::shared_ptr<const PlayerDevice::Program>>();
     }

@@ -18,10 +18,10 @@ TEST(VerbsSelectionTest, RefusesWhatIsNone) {
   for (const char* const text :
        {"", ",port=1", "rxe0,port=0", "rxe0,port=256", "rxe0,gid=256", "rxe0,gid=-1", "rxe0,pkey=0",
         "rxe0,pkey=0x8000", "rxe0,pkey=70000", "rxe0,port", "rxe0,port=", "rxe0,mtu=1",
-        "rxe0,,gid=1", "rxe0,gid=1x"}) {
+        "rxe0,,gid=1", "rxe0,gid=1x", "rxe0,", "rxe0,gid=1,gid=1"}) {
     const Result<Selection> selection = ParseSelection(text);
     ASSERT_FALSE(selection.ok()) << text;
-    EXPECT_EQ(selection.status().code(), StatusCode::kRejected);
+    EXPECT_EQ(selection.status().code(), StatusCode::kUsage);
   }
 }
 

@@ -225,7 +225,7 @@ TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
               AllOf(HasSubstr("executor offload: the plan fits device emulated"),
                     HasSubstr("executor offload on emulated")));
   EXPECT_THAT(run("1", "barrier"),
-              AllOf(HasSubstr("executor cpu: the plan does not fit the device: "),
+              AllOf(HasSubstr("executor cpu: not preposted to the device: "),
                     HasSubstr("the limit is")));
 }
 

@@ -104,7 +104,7 @@ TEST_F(VerbsCommandTest, DevicesSaysWhatItIs) {
   const auto list = nlohmann::json::parse(devices.out());
   for (const auto& device : list["devices"]) {
     if (device["name"] != device_) continue;
-    EXPECT_EQ(device["kind"], "hardware");
+    EXPECT_EQ(device["kind"], "software");  // SoftRoCE
     EXPECT_EQ(device["can_offload"], false);
     EXPECT_THAT(device["why"].get<std::string>(), HasSubstr("port 1 of 1 active"));
     return;
