@@ -42,8 +42,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{100};       ///< between checkpoints, and polls of host look-ups
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
-/// Nodes other than the root wait so much longer, for the root to say who is missing.
-constexpr milliseconds kRootFirst{2000};
 constexpr size_t kOwnFiles = 32;   ///< that a node has open beside its connections
 constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
 
@@ -215,7 +213,7 @@ Status Bootstrap::Step() {
   std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
   if (!refused_.ok()) return refused_;
   if (connected()) return {};
-  const Clock::time_point due = to_root_only_ || is_root() ? due_ : due_ + kRootFirst;
+  const Clock::time_point due = to_root_only_ || is_root() ? due_ : due_ + options_.root_first;
   if (Clock::now() >= due) return NotThere();
   StartCalls();
   return {};
@@ -361,7 +359,7 @@ bool Bootstrap::ServeCall(Call& call) {
     if (call.hello.state() != HelloState::kTalking) break;
     if (!is_sent) return EndCall(call, "the connection broke");
     if (call.hello.has_proved()) {
-      call.due = due_ + kRootFirst;
+      call.due = due_ + options_.root_first;
       call.link.lost_at.reset();
       call.link.is_lost = false;
     }

@@ -57,6 +57,8 @@ struct BootstrapOptions {
   /// Called about once a second, from the second second on, with the nodes that are missing and
   /// why: "node 3 (no answer); ...". May be empty.
   std::function<void(const std::string& missing)> waiting = {};
+  /// Nodes other than the root wait so much longer, for the root to say who is missing.
+  std::chrono::milliseconds root_first{2000};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
 };

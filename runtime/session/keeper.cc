@@ -390,7 +390,8 @@ void Keeper::AddGroup(KeptGroup kept) {
                               .key = options_.key,
                               .bind = {},
                               .ports = {},
-                              .connect_max = options_.connect_max};
+                              .connect_max = options_.connect_max,
+                              .root_first = silence_max_};
   for (const uint32_t member : group.kept.members)
     options.names.push_back(fmt::format("member {}", member));
   Membership membership = {.nodes = nodes,
