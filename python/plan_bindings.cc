@@ -37,9 +37,9 @@
 #include "tools/flags/spec_flags.h"
 #include "tools/report/simulation_report.h"
 #include "viz/graph.h"
+#include "viz/page.h"
 #include "viz/queues.h"
 #include "viz/spacetime.h"
-#include "viz/svg.h"
 #include "viz/trace_picture.h"
 #include "viz/tree.h"
 
@@ -216,15 +216,15 @@ struct DrawOptions {
   std::vector<std::string> traces;
 };
 
-/// The trace files together; none when there are none.
-Result<std::optional<RunTrace>> LoadTraces(const Plan& plan,
-                                           const std::vector<std::string>& paths) {
+/// The trace files together; none when there are none. `info` gets what they say of the run.
+Result<std::optional<RunTrace>> LoadTraces(const Plan& plan, const std::vector<std::string>& paths,
+                                           TraceInfo* info) {
   if (paths.empty()) return std::optional<RunTrace>();
   Result<RunTrace> trace = RunTrace::Make(plan);
   if (!trace.ok()) return trace.status();
   for (const std::string& path : paths) {
     PREPOST_RETURN_IF_ERROR(tools::WithInput(path, [&](std::istream& in, const std::string& name) {
-      return ReadTrace(in, name, plan, &*trace);
+      return ReadTrace(in, name, plan, &*trace, info);
     }));
   }
   return std::optional<RunTrace>(*std::move(trace));
@@ -246,8 +246,14 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
     network = *std::move(made);
   }
   const Network* const on = network ? &*network : nullptr;
-  const Result<std::optional<RunTrace>> trace = LoadTraces(plan, options.traces);
+  TraceInfo info;
+  const Result<std::optional<RunTrace>> trace = LoadTraces(plan, options.traces, &info);
   if (!trace.ok()) return trace.status();
+  if (options.format == "html") {
+    viz::PageSide side = {.label = "plan", .plan = &plan, .network = on};
+    if (*trace) side.run = {.label = "run", .trace = &**trace, .info = info};
+    return viz::Page({side}, {.selection = *selection, .view = options.view});
+  }
   if (options.view == "spacetime") {
     return *trace ? viz::DrawTrace(plan, **trace, *selection, on)
                   : viz::DrawSpacetime(plan, *selection, on);
@@ -265,10 +271,7 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
 std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   const VerifiedPlan& valid = plan.valid()->plan;
   const py::gil_scoped_release release;
-  Result<std::string> picture = Picture(valid, options);
-  if (picture.ok() && options.format == "html")
-    return viz::HtmlPage(viz::Headline(valid.header()), *picture);
-  return ValueOf(std::move(picture));
+  return ValueOf(Picture(valid, options));
 }
 
 /// The flags of prepost simulate; what its --json prints.

@@ -37,7 +37,7 @@ namespace {
 
 constexpr const char* kTraceFormat = "prepost.trace";
 constexpr uint32_t kTraceMajor = 1;
-constexpr uint32_t kTraceMinor = 0;
+constexpr uint32_t kTraceMinor = 1;
 /// Times of a file: what a double of another reader holds exactly; 104 days.
 constexpr uint64_t kTimeMax = (uint64_t{1} << 53) - 1;
 
@@ -156,10 +156,16 @@ void TraceWriter::WriteHeader() {
            std::max<uint64_t>(1, Since(trace_.start_ns)));
   out_.Put(
       "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
-      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}}},\n",
+      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}",
       QuoteJson(header.algorithm), header.nodes, header.root.value, header.message.bytes,
       header.message.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
-  out_.Put("\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[");
+  for (size_t i = 0; i < info_.hosts.size(); ++i) {
+    const TraceHost& host = info_.hosts[i];
+    out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}}}",
+             i == 0 ? ",\n\"hosts\":[" : ",", host.node.value, host.posts, host.posts_during,
+             host.wakeups, host.cpu_ns);
+  }
+  out_.Put("{}}},\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[", info_.hosts.empty() ? "" : "]");
 }
 
 void TraceWriter::WriteNames(const Program& program) {
@@ -269,25 +275,28 @@ JsonForm::ReadScalar ExpectNumber(uint64_t expected) {
 
 class TraceReader {
  public:
-  TraceReader(const Plan& plan, RunTrace* trace) : plan_(plan), trace_(trace) {
+  TraceReader(const Plan& plan, RunTrace* trace, TraceInfo* info)
+      : plan_(plan), trace_(trace), info_(*info) {
     by_node_.resize(plan.header().nodes);
     for (const Program& program : plan.programs()) by_node_[program.node.index()] = &program;
     trace->start_ns = kTraceOriginNs;
     AddPlanForm();
+    AddHostForm();
     AddEventForm();
     other_.Scalar("format", ExpectString(kTraceFormat))
         .Scalar("version", ExpectVersion(kTraceMajor, kTraceMinor, nullptr))
         .Scalar("generator", ReadString(&text_))
-        .Scalar("executor", ReadString(&text_))
+        .Scalar("executor", ReadString(&info_.executor))
         .Scalar("detail",
                 [this](const JsonScalar& scalar) -> Status {
-                  PREPOST_RETURN_IF_ERROR(ReadString(&text_, kTraceDetailMax)(scalar));
-                  if (text_.starts_with(kModelled)) trace_->modelled = text_;
+                  PREPOST_RETURN_IF_ERROR(ReadString(&info_.detail, kTraceDetailMax)(scalar));
+                  if (info_.detail.starts_with(kModelled)) trace_->modelled = info_.detail;
                   return {};
                 })
-        .Scalar("outcome", ReadString(&text_, 1 << 20))
+        .Scalar("outcome", ReadString(&info_.outcome, 1 << 20))
         .Scalar("start_ns", ReadUint64(&start_ns_, kTimeMax))
         .Object("plan", &plan_form_)
+        .Objects("hosts", &host_form_, JsonForm::Need::kOptional)
         .OnEnd([this] { return CheckStart(); });
     const auto other_file = [](const JsonScalar& scalar) {
       return Rejected("expected a trace (prepost run --trace), found " + scalar.Describe());
@@ -302,6 +311,7 @@ class TraceReader {
 
  private:
   void AddPlanForm();
+  void AddHostForm();
   void AddEventForm();
   Status CheckStart();
   Status EndEvent();
@@ -310,12 +320,14 @@ class TraceReader {
 
   const Plan& plan_;
   RunTrace* const trace_;
+  TraceInfo& info_;
   std::vector<const Program*> by_node_;
-  JsonForm file_, other_, plan_form_, event_form_, args_;
+  JsonForm file_, other_, plan_form_, host_form_, event_form_, args_;
   std::string text_;  ///< of keys that are for people
   uint32_t number_ = 0;
   uint64_t start_ns_ = 0;  ///< 0: not read yet
   ReadEvent event_;
+  TraceHost host_;
 };
 
 void TraceReader::AddPlanForm() {
@@ -336,6 +348,28 @@ void TraceReader::AddPlanForm() {
       .Scalar("channels", ExpectNumber(plan_.channels().size()))
       .Scalar("ops", ExpectNumber(plan_.ops().size()))
       .Scalar("rounds", ExpectNumber(header.rounds));
+}
+
+void TraceReader::AddHostForm() {
+  host_form_.OnBegin([this] { host_ = {}; })
+      .Scalar("node", ReadUint32(&host_.node.value))
+      .Scalar("posts", ReadUint64(&host_.posts, kTimeMax))
+      .Scalar("posts_during", ReadUint64(&host_.posts_during, kTimeMax))
+      .Scalar("wakeups", ReadUint64(&host_.wakeups, kTimeMax))
+      .Scalar("cpu_ns", ReadUint64(&host_.cpu_ns, kTimeMax))
+      .OnEnd([this]() -> Status {
+        if (host_.node.value >= plan_.header().nodes)
+          return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", host_.node.value,
+                                      plan_.header().nodes - 1));
+        for (const TraceHost& known : info_.hosts) {
+          if (known.node != host_.node) continue;
+          if (known == host_) return {};
+          return Rejected(
+              fmt::format("the host of node {} did something else already", host_.node.value));
+        }
+        info_.hosts.push_back(host_);
+        return {};
+      });
 }
 
 void TraceReader::AddEventForm() {
@@ -426,12 +460,26 @@ Status TraceReader::SetTime(uint64_t file_ns, uint64_t* time_ns) const {
 
 }  // namespace
 
+std::vector<TraceHost> HostsOf(const RunReport& report) {
+  std::vector<TraceHost> hosts;
+  for (const NodeReport& node : report.nodes) {
+    hosts.push_back({.node = node.node,
+                     .posts = node.host_posts,
+                     .posts_during = node.host_posts_during,
+                     .wakeups = node.host_wakeups,
+                     .cpu_ns = node.cpu_ns});
+  }
+  return hosts;
+}
+
 void WriteTrace(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out) {
   TraceWriter(plan, trace, info, out).Run();
 }
 
-Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace) {
-  return TraceReader(plan, trace).Read(in, name);
+Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace,
+                 TraceInfo* info) {
+  TraceInfo unwanted;
+  return TraceReader(plan, trace, info == nullptr ? &unwanted : info).Read(in, name);
 }
 
 }  // namespace prepost

@@ -9,10 +9,12 @@
 
 #include <iosfwd>
 #include <string>
+#include <vector>
 
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "runtime/op_times.h"
+#include "runtime/report.h"
 
 namespace prepost {
 
@@ -20,11 +22,24 @@ namespace prepost {
 inline constexpr const char* kModelled = "modelled";
 inline constexpr size_t kTraceDetailMax = 2048;  ///< bytes
 
+/// What the host of a node did for a run; see NodeReport.
+struct TraceHost {
+  NodeId node;
+  uint64_t posts = 0;
+  uint64_t posts_during = 0;  ///< after the start
+  uint64_t wakeups = 0;
+  uint64_t cpu_ns = 0;
+
+  friend bool operator==(const TraceHost&, const TraceHost&) = default;
+};
+std::vector<TraceHost> HostsOf(const RunReport& report);
+
 /// What a trace file says about its run beyond the times.
 struct TraceInfo {
   std::string executor;               ///< "cpu" or "offload"
   std::string detail;                 ///< transport or device; modelled: kModelled and with what
   std::string outcome = "completed";  ///< or why the run failed
+  std::vector<TraceHost> hosts = {};  ///< those that are known
 };
 
 /// Writes what `trace` holds; nodes and ops of which nothing is known are left out, so that the
@@ -40,7 +55,9 @@ inline constexpr uint64_t kTraceOriginNs = uint64_t{1} << 62;
 /// kTraceOriginNs. So files of several nodes, whose clocks may differ, can be read into one trace:
 /// they are aligned by their starts. Errors (kRejected): not JSON or not of the form, with place; a
 /// trace of another plan; times that cannot be; an op that `trace` has other times of.
-Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace);
+/// `info`, if not null, gets what the file says of its run.
+Status ReadTrace(std::istream& in, const std::string& name, const Plan& plan, RunTrace* trace,
+                 TraceInfo* info = nullptr);
 
 }  // namespace prepost
 

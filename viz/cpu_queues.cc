@@ -42,7 +42,8 @@ std::vector<DrawnQueue> QueuesOfCpu(const Plan& plan, const Selection& selection
         queue.entries.push_back({.css_class = is_send ? "send" : "recv",
                                  .what = fmt::format("{} (op {})", shown.Name(op), op.value),
                                  .detail = "its completion wakes the CPU",
-                                 .shown = shown.Has(op)});
+                                 .shown = shown.Has(op),
+                                 .op = op});
       }
     }
   };
@@ -63,6 +64,7 @@ std::vector<DrawnQueue> QueuesOfCpu(const Plan& plan, const Selection& selection
                      .what = fmt::format("post {}", shown.Name(id)),
                      .detail = "at the start",
                      .shown = shown.Has(id),
+                     .op = id,
                      .enables = place_of(id)};
     if (!after.empty()) {
       const OpId last = *std::ranges::max_element(after, {}, &OpId::value);

@@ -61,7 +61,8 @@ class DeferredQueues {
             {.css_class = "recv",
              .what = fmt::format("{} (op {})", shown_ops_.Name(end.ops[at]), end.ops[at].value),
              .detail = fmt::format("its counter becomes {}", at + 1),
-             .shown = shown_ops_.Has(end.ops[at])});
+             .shown = shown_ops_.Has(end.ops[at]),
+             .op = end.ops[at]});
       }
     }
   }
@@ -115,6 +116,7 @@ class DeferredQueues {
       entry.css_class = "send";
       entry.what = fmt::format("{} (op {})", shown_ops_.Name(work.op), work.op.value);
       entry.shown = shown_ops_.Has(work.op);
+      entry.op = work.op;
     } else {
       sums_[counter].push_back((sums_[counter].empty() ? 0 : sums_[counter].back()) + work.value);
       if (counter == program_.done()) entry.css_class = "nop";

@@ -160,6 +160,7 @@ OpId NicQueues::OpAt(const SendEntry& wait) const {
 DrawnEntry NicQueues::MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) const {
   DrawnEntry entry;
   entry.shown = IsShown(send.op);
+  if (send.op != nic::kNoOp) entry.op = send.op;
   const std::string gives =
       fmt::format("gives CQE {} of CQ {}", cqe, program_.qps[qp].send_cq.value);
   const std::string also = send.signaled ? ", " + gives : "";
@@ -197,6 +198,7 @@ void NicQueues::FillQueues(size_t index) {
     const OpId op = qp.receives[i].op;
     DrawnEntry entry;
     entry.css_class = "recv";
+    entry.op = op;
     entry.what = fmt::format("{} (op {})", NameOf(op), op.value);
     entry.detail = fmt::format("gives CQE {} of CQ {}", i, qp.recv_cq.value);
     entry.shown = IsShown(op);

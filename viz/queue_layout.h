@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/ids.h"
 #include "viz/routes.h"
 
 namespace prepost::viz {
@@ -34,6 +35,7 @@ struct DrawnEntry {
   std::string what;    ///< "WAIT CQ 1 until CQE 0"
   std::string detail;  ///< "for recv b0 from 0"
   bool shown = true;
+  std::optional<OpId> op = {};  ///< that it is of, or that it was made for
   std::optional<QueuePlace> waits_for;
   std::optional<QueuePlace> enables;  ///< up to there
   size_t rearm = 0;                   ///< the one that writes it, noted above; 0: noted nowhere

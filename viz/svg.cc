@@ -98,14 +98,4 @@ std::string Svg::Finish() && {
       width_, height_, EscapeXml(title_), EscapeXml(style_), out_);
 }
 
-std::string HtmlPage(std::string_view title, std::string_view svg) {
-  const size_t element = svg.find("<svg");
-  PREPOST_CHECK(element != std::string_view::npos);
-  return fmt::format(
-      "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta "
-      "charset=\"utf-8\"><title>{}</title></head>\n"
-      "<body>\n{}</body>\n</html>\n",
-      EscapeXml(title), svg.substr(element));
-}
-
 }  // namespace prepost::viz

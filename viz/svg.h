@@ -75,9 +75,6 @@ class Svg {
   int open_groups_ = 0;
 };
 
-/// A page that shows `svg` (a whole SVG file, or only its element) under `title`.
-std::string HtmlPage(std::string_view title, std::string_view svg);
-
 }  // namespace prepost::viz
 
 #endif  // PREPOST_VIZ_SVG_H_

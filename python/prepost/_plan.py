@@ -220,7 +220,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         """A picture, as `prepost draw` makes it (docs/inspect.md).
 
         view: "spacetime", "tree", "queues" (of one node), or "graph", which needs Graphviz on this machine.
-        format: "svg", "html" or, of a graph, "dot".
+        format: "svg"; "html", a page for a browser with all views, of which `view` is shown first; or, of a graph, "dot".
         nodes, blocks, rounds: only these; rounds are (first, last).
         topology: a topology file: node i of the plan is its host i, and racks are shown.
         trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
@@ -232,7 +232,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         if format == "dot" and view != "graph":
             raise UsageError(f"the {view} view has no dot form, only the graph view has")
         traces = [] if trace is None else [trace] if isinstance(trace, (str, os.PathLike)) else trace
-        if traces and view not in ("spacetime", "tree"):
+        if traces and format != "html" and view not in ("spacetime", "tree"):
             raise UsageError(f"the {view} view shows no times, a trace is for spacetime and tree")
         return self._native.draw(view, format, list(nodes), list(blocks), None if rounds is None else tuple(rounds),
                                  None if topology is None else os.fspath(topology), [os.fspath(path) for path in traces])

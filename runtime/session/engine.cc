@@ -26,6 +26,7 @@
 
 #include "ir/count.h"
 #include "runtime/session/engine_group.h"
+#include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
 #include "runtime/transport/tcp_endpoint.h"

@@ -7,17 +7,14 @@
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <span>
 #include <system_error>
 #include <utility>
 
-#include "runtime/little_endian.h"
-#include "runtime/session/introduction.h"
+#include "runtime/session/group_terms.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
 
@@ -29,21 +26,6 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
 constexpr milliseconds kPartingMax{1000};
 constexpr milliseconds kPartingTick{100};
-constexpr size_t kFilesPerGroup = 8;  ///< beside its connections
-
-/// BLAKE2b of `fields`, 64 bits each, and `text`: half of a PlanHash.
-void HashInto(std::span<std::byte> half, const std::vector<uint64_t>& fields,
-              std::span<const std::byte> text) {
-  std::vector<std::byte> bytes(fields.size() * sizeof(uint64_t) + text.size());
-  ByteWriter writer(bytes);
-  for (const uint64_t field : fields) writer.Put(field);
-  writer.PutBytes(text);
-  crypto_generichash(reinterpret_cast<unsigned char*>(half.data()), half.size(),
-                     reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size(), nullptr,
-                     0);
-}
-
-constexpr size_t kTermsHalf = sizeof(PlanHash) / 2;
 
 /// By gate: what a member says when it has come there, and what the root says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
@@ -65,31 +47,7 @@ pollfd PollOf(const ControlSocket& control) {
   return {.fd = control.fd(), .events = static_cast<short>(events), .revents = 0};
 }
 
-bool SameGroup(const PlanHash& a, const PlanHash& b) {
-  return std::equal(a.begin(), a.begin() + kTermsHalf, b.begin());
-}
-
 }  // namespace
-
-PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
-                      const PlanHash& plans, const std::string& options) {
-  PlanHash terms;
-  std::vector<uint64_t> group = {number};
-  group.insert(group.end(), members.begin(), members.end());
-  HashInto(std::span(terms).first(kTermsHalf), group, {});
-  std::vector<std::byte> rest(plans.begin(), plans.end());
-  const auto text = std::as_bytes(std::span(options));
-  rest.insert(rest.end(), text.begin(), text.end());
-  HashInto(std::span(terms).subspan(kTermsHalf), {root.value}, rest);
-  return terms;
-}
-
-PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation) {
-  PlanHash data = terms;
-  HashInto(std::span(data).subspan(kTermsHalf), {generation},
-           std::span<const std::byte>(terms).subspan(kTermsHalf));
-  return data;
-}
 
 Keeper::Keeper(KeeperOptions options)
     : options_(std::move(options)),
@@ -303,124 +261,6 @@ std::string Keeper::Who(const Group& group, NodeId node) const {
                      ToString(group.kept.addresses[node.index()]));
 }
 
-Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
-  for (const auto& [serial, group] : groups_) {
-    if (!group->is_over && SameGroup(group->kept.terms, terms)) return group.get();
-  }
-  return nullptr;
-}
-
-/// A connection of a group that is not here yet waits for it, as does one that the group has
-/// already: it is for the next group of that number.
-std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms) {
-  Group* const group = FindByTerms(terms.plan);
-  if (group == nullptr && FindUnformed(name, terms.plan) != nullptr) return Refusal::kNone;
-  if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
-  const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
-  // Of another generation: it ends as soon as its member hears that this is over, or it is early.
-  if (name.purpose == LinkPurpose::kData && refusal == Refusal::kOtherPlan) return std::nullopt;
-  // It has the secret, so it is a member, and it will not come with other terms later.
-  if (refusal == Refusal::kOtherPlan) group->of_other_terms = name.from;
-  return refusal == Refusal::kDuplicate ? std::nullopt : refusal;
-}
-
-void Keeper::NoteRefused(const LinkName& name, const std::string& address, const std::string& why) {
-  for (const auto& [serial, group] : groups_) {
-    if (group->bootstrap != nullptr) group->bootstrap->NoteRefused(name, address, why);
-  }
-}
-
-void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) {
-  Group* const group = FindByTerms(terms.plan);
-  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd));
-  Unformed* const unformed = FindUnformed(name, terms.plan);
-  unformed->told.insert(name.from);
-  ControlSocket control(std::move(fd));
-  control.Send(unformed->last_word);
-  Part(std::move(control));
-}
-
-/// Of which the member at the other end has not heard, though it is time.
-Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& terms) {
-  if (name.purpose != LinkPurpose::kControl) return nullptr;
-  for (Unformed& group : unformed_) {
-    const bool is_it = SameGroup(group.terms, terms) && group.root == name.to;
-    if (is_it && Clock::now() >= group.from && !group.told.contains(name.from)) return &group;
-  }
-  return nullptr;
-}
-
-void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
-  if (!group.is_root() || group.bootstrap == nullptr) return;
-  const Clock::time_point now = Clock::now();
-  Unformed unformed = {.terms = group.kept.terms,
-                       .root = group.kept.root,
-                       .told = {group.kept.self},
-                       .last_word = FailureMessage(Kind::kAbort, failure),
-                       .from = now + silence_max_,
-                       .until = now + 2 * options_.failure_max};
-  // Who came with other terms was refused.
-  if (group.of_other_terms) unformed.told.insert(*group.of_other_terms);
-  for (const Peer& peer : group.peers) {
-    if (peer.control) unformed.told.insert(peer.node);
-  }
-  unformed_.push_back(std::move(unformed));
-}
-
-void Keeper::ServeUnformed() {
-  if (unformed_.empty()) return;
-  const Clock::time_point now = Clock::now();
-  std::erase_if(unformed_, [now](const Unformed& group) { return now >= group.until; });
-  lobby_->Reconsider();
-}
-
-void Keeper::AddGroup(KeptGroup kept) {
-  std::erase_if(unformed_,
-                [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
-  for (const auto& [serial, group] : groups_) {
-    const bool is_before = group->last_word && SameGroup(group->kept.terms, kept.terms);
-    if (is_before && !group->is_over) Part(*group);
-  }
-  auto made = std::make_unique<Group>();
-  Group& group = *made;
-  group.kept = std::move(kept);
-  const auto nodes = static_cast<uint32_t>(group.kept.members.size());
-  BootstrapOptions options = {.node = group.kept.self,
-                              .peers = group.kept.addresses,
-                              .key = options_.key,
-                              .bind = {},
-                              .ports = {},
-                              .connect_max = options_.connect_max,
-                              .root_first = silence_max_};
-  for (const uint32_t member : group.kept.members)
-    options.names.push_back(fmt::format("member {}", member));
-  Membership membership = {.nodes = nodes,
-                           .root = group.kept.root,
-                           .connections = group.kept.connections,
-                           .terms = {.plan = group.kept.terms},
-                           .data_terms = {}};
-  if (group.is_root()) {
-    while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
-    membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
-  }
-  group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
-  for (uint32_t node = 0; node < (group.is_root() ? nodes : 1); ++node)
-    group.peers.push_back(
-        {.node = group.is_root() ? NodeId(node) : group.kept.root, .control = {}});
-  group.bootstrap->set_arrival([this, &group](NodeId node, FileDescriptor control) {
-    Peer& peer = group.peers[node.index()];
-    peer.control.emplace(std::move(control));
-    peer.heard = Clock::now();
-    peer.control->Queue(Question(group));
-  });
-  // What one group may fail for: its own number of files.
-  const Status files =
-      RaiseFileLimit(group.kept.connections.size() + nodes + kFilesPerGroup + Lobby::kGuestsMax);
-  groups_.emplace(group.kept.serial, std::move(made));
-  if (!files.ok()) return End(group, {.cause = files, .where = group.kept.self});
-  lobby_->Reconsider();
-}
-
 void Keeper::Serve(Group& group) {
   if (group.is_over) return;
   if (group.last_word) return SayLastWord(group);
@@ -447,74 +287,6 @@ void Keeper::Serve(Group& group) {
   if (!group.is_over && !group.suspicions.empty() && Clock::now() >= group.suspicion_due) {
     End(group, CauseOf(group.suspicions));
   }
-}
-
-/// To the root, once it is there.
-void Keeper::SayLastWord(Group& group) {
-  Bootstrap& bootstrap = *group.bootstrap;
-  if (!bootstrap.Step().ok()) return Part(group);
-  if (!bootstrap.connected()) return;
-  group.peers.front().control.emplace(bootstrap.TakeControl());
-  Broadcast(group, FailureMessage(Kind::kFailed, *group.last_word));
-  Part(group);
-}
-
-void Keeper::Connect(Group& group) {
-  Bootstrap& bootstrap = *group.bootstrap;
-  const Status status = bootstrap.Step();
-  if (!status.ok()) {
-    return End(group, {.cause = InMemberWords(status, group.kept.members),
-                       .where = bootstrap.OnlyMissing()});
-  }
-  if (!bootstrap.connected()) return;
-  if (!group.is_root() && !group.peers.front().control) {
-    group.peers.front().control.emplace(bootstrap.TakeControl());
-    group.peers.front().heard = Clock::now();
-    Hear(group, group.peers.front());
-    return group.is_over ? void() : Connect(group);
-  }
-  group.sockets = bootstrap.TakeSockets();
-  group.bootstrap.reset();
-  for (const TcpSocket& socket : group.sockets) {
-    group.introductions.push_back(
-        socket.lane == kCreditLane ? nullptr
-                                   : std::make_unique<Introduction>(socket, options_.reads_memory));
-  }
-  group.watches.resize(group.sockets.size());
-  Introduce(group);
-}
-
-/// On connections that carry blocks. A peer may take its time, as it waits for other members; but where
-/// the connection is cut, one of its two ends has said something that is not acknowledged.
-void Keeper::Introduce(Group& group) {
-  bool is_talking = false;
-  for (size_t i = 0; i < group.sockets.size(); ++i) {
-    std::unique_ptr<Introduction>& introduction = group.introductions[i];
-    if (introduction == nullptr) continue;
-    TcpSocket& socket = group.sockets[i];
-    switch (introduction->Step()) {
-      case Introduction::State::kTalking:
-        is_talking = true;
-        if (!group.watches[i].IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
-          break;
-        [[fallthrough]];
-      case Introduction::State::kGone:
-        return Suspect(group, {.cause = Rejected(fmt::format("{} lost its connection to {}",
-                                                             Who(group, group.kept.self),
-                                                             Who(group, socket.peer))),
-                               .where = socket.peer,
-                               .by = group.kept.self});
-      case Introduction::State::kDone:
-        socket.local = introduction->local();
-        socket.sign = introduction->TakeSign();
-        introduction.reset();
-    }
-  }
-  if (is_talking) return;
-  group.is_introduced = true;
-  KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
-  event.sockets = std::move(group.sockets);
-  Report(std::move(event));
 }
 
 void Keeper::Hear(Group& group, Peer& peer) {

@@ -51,15 +51,6 @@ struct KeptGroup {
   std::chrono::steady_clock::time_point created;  ///< by the caller
 };
 
-/// The first half names the group: `number` and `members`. The second is over all else.
-PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
-                      const PlanHash& plans, const std::string& options);
-
-/// A session may have several groups with the same first half, one after the other, and a member may
-/// not have heard yet that one is over when others form the next. So the root gives each a random
-/// `generation`, which it tells members first of all, and connections for data have these terms.
-PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
-
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and
 /// then a moment later; with that, and the time for a better cause, it is within `failure_max`.
 constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds failure_max) {

@@ -188,7 +188,7 @@ class DamagedTraceTest : public testing::Test {
 
 TEST_F(DamagedTraceTest, IsRefusedWithPlaceAndReason) {
   ExpectRefused("prepost.trace", "prepost.plan", "expected \"prepost.trace\"");
-  ExpectRefused("\"1.0\"", "\"2.0\"", "version 2.0 is not supported");
+  ExpectRefused("\"1.1\"", "\"2.0\"", "version 2.0 is not supported");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":0", "start_ns is 0");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":9007199254740992", "is too large");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":1e300", "expected an integer");
@@ -232,6 +232,37 @@ TEST_F(DamagedTraceTest, EventsBeforeTheirHeaderAreRefused) {
   RunTrace read = MakeTrace(plan_);
   const Status status = Read(text + "," + header + "}", plan_, &read);
   EXPECT_THAT(status.ToString(), HasSubstr("events stand before otherData"));
+}
+
+TEST(TraceFileTest, SaysWhatHostsDid) {
+  const VerifiedPlan plan = MakePlan(3, 2);
+  const TraceInfo info = {
+      .executor = "offload",
+      .detail = "emulated",
+      .hosts = {{.node = NodeId(0), .posts = 9, .wakeups = 1, .cpu_ns = 12345},
+                {.node = NodeId(2), .posts = 4, .posts_during = 3, .wakeups = 2, .cpu_ns = 6}}};
+  RunTrace trace = MakeTrace(plan);
+  trace.start_ns = 1000;
+  const std::string text = Write(plan, trace, info);
+  const auto read = [&](const std::string& of, TraceInfo* into) {
+    RunTrace other = MakeTrace(plan);
+    std::istringstream in(of);
+    return ReadTrace(in, "t.json", plan, &other, into);
+  };
+  TraceInfo found;
+  ASSERT_TRUE(read(text, &found).ok());
+  EXPECT_EQ(found.executor, "offload");
+  EXPECT_EQ(found.detail, "emulated");
+  EXPECT_EQ(found.hosts, info.hosts);
+  ASSERT_TRUE(read(text, &found).ok());  // as of files of several nodes, one of them twice
+  EXPECT_EQ(found.hosts, info.hosts);
+  found.hosts[1].posts = 5;
+  EXPECT_THAT(read(text, &found).ToString(),
+              testing::HasSubstr("the host of node 2 did something else already"));
+  std::string stranger = text;
+  stranger.replace(stranger.find("\"node\":2"), 8, "\"node\":3");
+  TraceInfo unknown;
+  EXPECT_THAT(read(stranger, &unknown).ToString(), testing::HasSubstr("no node 3"));
 }
 
 }  // namespace

@@ -22,13 +22,5 @@ TEST(SvgTest, ElementsStandInTheOrderOfTheCalls) {
             "<text class=\"t\" x=\"5\" y=\"6\">&lt;7&gt;</text></g>\n</svg>\n");
 }
 
-TEST(HtmlPageTest, TakesTheElementOutOfAnSvgFile) {
-  const std::string page =
-      HtmlPage("a&b", "<?xml version=\"1.0\"?>\n<!DOCTYPE svg>\n<svg>x</svg>\n");
-  EXPECT_NE(page.find("<title>a&amp;b</title>"), std::string::npos);
-  EXPECT_NE(page.find("<body>\n<svg>x</svg>\n</body>"), std::string::npos);
-  EXPECT_EQ(page.find("<?xml"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace prepost::viz::svg_test

@@ -262,7 +262,10 @@ Status Run(NodeFlags& flags) {
   const Result<LocalRun> run = RunNode(plan->playable(), input ? &*input : nullptr,
                                        output ? &*output : nullptr, std::move(options));
   ClearProgress(shows_progress);
-  const TraceInfo info = {.executor = device->executor(), .detail = device->name()};
+  TraceInfo info = {.executor = device->executor(), .detail = device->name()};
+  if (run.ok()) info.hosts = HostsOf(run->report);
+  // The others have files of their own.
+  std::erase_if(info.hosts, [&](const TraceHost& host) { return host.node.value != flags.node; });
   const Status written =
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();

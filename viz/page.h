@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Page(): the page that a browser opens: plans, queues and runs in one file that needs no network. What
+// it shows and how is viz/page/ (TypeScript, built into viz/page/dist/page.html); here its data is
+// written.
+//
+// The data is base64 of a zlib stream: the bytes of a head, 4, little-endian; the head, JSON; columns of
+// integers. A column has `count` differences, each to the value before, as zigzag LEB128; its name
+// begins with the side it is of.
+#ifndef PREPOST_VIZ_PAGE_H_
+#define PREPOST_VIZ_PAGE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/analysis/network.h"
+#include "ir/verify/verify.h"
+#include "runtime/op_times.h"
+#include "runtime/trace_file.h"
+#include "viz/queues.h"
+#include "viz/selection.h"
+
+namespace prepost::viz {
+
+/// Entries of queues that a page holds at most, of all engines and nodes together.
+inline constexpr size_t kPageEntriesMax = 30000;
+
+struct PageRun {
+  std::string label;  ///< the file's name
+  const RunTrace* trace = nullptr;
+  TraceInfo info;
+};
+
+/// A plan, and a run of it if there is one. What it points at outlives the call.
+struct PageSide {
+  std::string label;  ///< the file's name
+  const VerifiedPlan* plan = nullptr;
+  const Network* network = nullptr;  ///< as for DrawSpacetime()
+  std::optional<PageRun> run;
+  std::string stats;  ///< what `prepost stats --json` prints; "": none
+};
+
+struct PageOptions {
+  /// Whose queues a page holds.
+  QueueEngines engines = {.deferred = true, .cpu = true};
+  /// What it shows first. With nodes, it holds the queues of these; otherwise of all, as far as
+  /// kPageEntriesMax goes.
+  Selection selection;
+  std::string view = "spacetime";
+};
+
+/// One side, or two that are shown beside each other. Engines that the plan does not fit are left out,
+/// and the page says why. The same arguments give the same bytes.
+std::string Page(const std::vector<PageSide>& sides, const PageOptions& options);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_PAGE_H_

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What has happened at the clock: the state of a message, the blocks that a node holds, and the
+// line that says what happens now. A side without a run has no time: on that clock all is over.
+import { indicesOf } from "./indices";
+import { NONE, Side } from "./model";
+import { Clock } from "./store";
+import { count, messageText } from "./targets";
+
+export enum Phase {
+  Waiting,
+  OnWire,
+  Done,
+}
+
+export const isOver = (side: Side, clock: Clock) =>
+  clock.kind === "rounds"
+    ? clock.value >= side.header.rounds
+    : !side.run || clock.value >= side.run.duration;
+
+export function phaseOf(side: Side, message: number, clock: Clock): Phase {
+  if (clock.kind === "rounds") {
+    const round = side.roundOf(message);
+    return round < clock.value ? Phase.Done : round === clock.value ? Phase.OnWire : Phase.Waiting;
+  }
+  const { run } = side;
+  if (!run) return Phase.Done;
+  const recv = side.recv[message]!;
+  if (run.completed[recv]! <= clock.value) return Phase.Done;
+  const send = run.started[side.send[message]!]!;
+  const start = Number.isNaN(send) ? run.started[recv]! : send;
+  return start <= clock.value ? Phase.OnWire : Phase.Waiting;
+}
+
+/** Whether an op has completed: of a send, that it was delivered. */
+export function isCompleted(side: Side, op: number, clock: Clock): boolean {
+  if (clock.kind === "rounds") return side.round[op]! < clock.value;
+  return !side.run || side.run.completed[op]! <= clock.value;
+}
+
+/** How many of `times`[begin..end), sorted, are at most `value`. */
+function upTo(times: Float64Array, begin: number, end: number, value: number): number {
+  let low = begin;
+  let high = end;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (times[middle]! > value) high = middle;
+    else low = middle + 1;
+  }
+  return low - begin;
+}
+
+/** How many blocks `node` holds. */
+export function heldBy(side: Side, node: number, clock: Clock): number {
+  if (node === side.header.root) return side.header.blocks;
+  const indices = indicesOf(side);
+  if (clock.kind === "rounds") {
+    const { received } = indices;
+    return indices.from(received, node, clock.value) - received.begin[node]!;
+  }
+  if (!side.run) return side.header.blocks;
+  const { begin, times } = indices.arrivalTimes;
+  return upTo(times, begin[node]!, begin[node + 1]!, clock.value);
+}
+
+/** Whether `node` holds `block`. */
+export function holds(side: Side, node: number, block: number, clock: Clock): boolean {
+  if (node === side.header.root) return true;
+  const message = indicesOf(side).arrival(node, block);
+  return message !== NONE && phaseOf(side, message, clock) === Phase.Done;
+}
+
+/** Block messages on the wire, at most `max`, and how many there are. */
+export function onWire(side: Side, clock: Clock, max: number): { list: number[]; total: number } {
+  const list: number[] = [];
+  let total = 0;
+  const add = (message: number) => {
+    if (side.block[side.send[message]!] === NONE) return;
+    ++total;
+    if (list.length < max) list.push(message);
+  };
+  if (clock.kind === "rounds") {
+    if (isOver(side, clock)) return { list, total };
+    const { begin, list: all } = indicesOf(side).byRound;
+    for (let i = begin[clock.value]!; i < begin[clock.value + 1]!; ++i) add(all[i]!);
+    return { list, total };
+  }
+  if (!side.run) return { list, total };
+  const { messages, times, longest } = indicesOf(side).arrived;
+  // What arrives more than the longest time later has not started.
+  const end = clock.value + longest;
+  for (let i = upTo(times, 0, times.length, clock.value); i < messages.length; ++i) {
+    if (times[i]! > end) break;
+    if (phaseOf(side, messages[i]!, clock) === Phase.OnWire) add(messages[i]!);
+  }
+  return { list, total };
+}
+
+/** "1.234 ms". */
+export function timeText(ns: number): string {
+  const size = Math.abs(ns);
+  if (size < 1e3) return `${Math.round(ns)} ns`;
+  if (size < 1e6) return `${(ns / 1e3).toFixed(size < 1e5 ? 2 : 1)} us`;
+  if (size < 1e9) return `${(ns / 1e6).toFixed(3)} ms`;
+  return `${(ns / 1e9).toFixed(3)} s`;
+}
+
+/** The same of a tick: without zeros at the end. */
+export const tickText = (ns: number) =>
+  timeText(ns)
+    .replace(/\.0+ /, " ")
+    .replace(/(\.\d*[1-9])0+ /, "$1 ");
+
+/** One line: what happens now. */
+export function nowLine(side: Side, clock: Clock): string {
+  const { header } = side;
+  if (header.nodes === 1 || header.rounds === 0) {
+    return "one node: it has the whole message and nothing is sent";
+  }
+  const copies = (header.nodes - 1) * header.blocks;
+  let held = 0;
+  let complete = 0;
+  for (let node = 0; node < header.nodes; ++node) {
+    if (node === header.root) continue;
+    const has = heldBy(side, node, clock);
+    held += has;
+    if (has >= header.blocks) ++complete;
+  }
+  const share =
+    `${((100 * held) / copies).toFixed(1)} % of all copies are in place; ` +
+    `${complete + 1} of ${count(header.nodes, "node")} have the whole message`;
+  const when =
+    clock.kind === "rounds"
+      ? isOver(side, clock)
+        ? `after ${count(header.rounds, "round")}`
+        : `round ${clock.value} of ${header.rounds}`
+      : side.run
+        ? `${timeText(clock.value)} of ${timeText(side.run.duration)}`
+        : "no run";
+  const { list, total } = onWire(side, clock, 6);
+  if (total === 0)
+    return `${when}: ${isOver(side, clock) ? "all is over" : "no block moves"}; ${share}`;
+  const some = list.map((message) => messageText(side, message)).join(", ");
+  return (
+    `${when}: ${count(total, "block")} on the wire: ${some}` +
+    `${total > list.length ? ", ..." : ""}; ${share}`
+  );
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The details panel: all that is known of what is selected, or else of what is pointed at, in the
+// words of `prepost explain`. Whatever a line names can be clicked.
+import { Phase, holds, phaseOf, timeText } from "./clock";
+import { indicesOf } from "./indices";
+import { messageOf, messagesOf } from "./marks";
+import { NONE, Side } from "./model";
+import { planFacts } from "./plan_facts";
+import { Change, Store } from "./store";
+import { Line, Target, count, linkText, targetText } from "./targets";
+import { make } from "./view";
+import { Words } from "./words";
+
+const LIST_MAX = 60;
+const NODES_MAX = 24;
+
+/** Two parts with an empty line between them. */
+const above = (first: Line[], second: Line[]): Line[] =>
+  first.length === 0 ? second : [...first, [], ...second];
+
+/** What a run says of a node's host. */
+function hostLines(side: Side, node: number): Line[] {
+  const host = side.head.run?.hosts?.find((it) => it.node === node);
+  if (!host) return [];
+  return [
+    [
+      `in the run its host posted ${host.posts} times, ${host.posts_during} of them during ` +
+        `the transfer; ${count(host.wakeups, "wake-up")}, ${timeText(host.cpu_ns)} of a processor`,
+    ],
+  ];
+}
+
+/** What a run says of an op. */
+function runLines(side: Side, op: number, what: string): Line[] {
+  const { run } = side;
+  if (!run) return [];
+  const at = (times: Float64Array) => (Number.isNaN(times[op]!) ? "unknown" : timeText(times[op]!));
+  return [
+    [
+      `${what}: posted ${at(run.posted)}, started ${at(run.started)}, ` +
+        `completed ${at(run.completed)}`,
+    ],
+  ];
+}
+
+function messageLine(side: Side, words: Words, message: number): Line {
+  return [
+    "  ",
+    words.message(message),
+    `, round ${side.roundOf(message)}, arrives at ${side.delivery[message]}` +
+      (side.slack[message] === 0 ? "" : `, slack ${side.slack[message]}`),
+  ];
+}
+
+function listLines(side: Side, words: Words, messages: number[]): Line[] {
+  const lines = messages.slice(0, LIST_MAX).map((message) => messageLine(side, words, message));
+  if (messages.length > LIST_MAX) lines.push([`  ... and ${messages.length - LIST_MAX} more`]);
+  return lines;
+}
+
+function blockLines(store: Store, side: Side, words: Words, target: Target): Line[] {
+  if (target.kind !== "block") return [];
+  const { block } = target;
+  const { clock } = store.state;
+  const messages = messagesOf(side, target);
+  messages.sort((a, b) => side.roundOf(a) - side.roundOf(b) || side.toOf(a) - side.toOf(b));
+  const lines: Line[] = [[`block ${block}, ${count(side.blockBytes(block), "byte")}`]];
+  if (messages.length === 0) return lines;
+  const first = messages.reduce((a, b) => (side.delivery[b]! < side.delivery[a]! ? b : a));
+  const last = messages.reduce((a, b) => (side.delivery[b]! >= side.delivery[a]! ? b : a));
+  lines.push([
+    "first arrives at ",
+    `${side.delivery[first]}: `,
+    words.message(first),
+    ", last at ",
+    `${side.delivery[last]}: `,
+    words.message(last),
+  ]);
+  const owners: number[] = [];
+  for (let node = 0; node < side.header.nodes; ++node) {
+    if (holds(side, node, block, clock)) owners.push(node);
+  }
+  const moving = messages.filter((message) => phaseOf(side, message, clock) === Phase.OnWire);
+  const where: Line = [
+    `at the clock ${owners.length} of ${count(side.header.nodes, "node")} ` +
+      `${owners.length === 1 ? "has" : "have"} it`,
+  ];
+  if (owners.length < side.header.nodes) {
+    owners.slice(0, NODES_MAX).forEach((node, i) =>
+      where.push(i === 0 ? ": " : ", ", {
+        text: String(node),
+        target: { side: target.side, kind: "node", node },
+      }),
+    );
+    if (owners.length > NODES_MAX) where.push(", ...");
+  }
+  if (moving.length > 0) {
+    where.push("; on the wire: ");
+    moving.slice(0, 8).forEach((m, i) => where.push(i === 0 ? "" : ", ", words.message(m)));
+    if (moving.length > 8) where.push(", ...");
+  }
+  lines.push(
+    where,
+    [],
+    [`its way: ${count(messages.length, "message")}`],
+    ...listLines(side, words, messages),
+  );
+  return lines;
+}
+
+function roundLines(side: Side, words: Words, round: number): Line[] {
+  const { begin, list } = indicesOf(side).byRound;
+  const all = Array.from(list.subarray(begin[round]!, begin[round + 1]!));
+  const blocks = all.filter((message) => !side.isCredit(message));
+  return [
+    [
+      `round ${round}: ${count(blocks.length, "block")}, ` +
+        `${count(all.length - blocks.length, "credit")}`,
+    ],
+    ...listLines(side, words, blocks),
+  ];
+}
+
+function entryLines(store: Store, side: Side, words: Words, target: Target): Line[] {
+  if (target.kind !== "entry") return [];
+  const all = side.head.queues.find(
+    (it) => it.engine === target.engine && it.node === target.node,
+  )?.queues;
+  const queue = all?.[target.queue];
+  const entry = queue?.entries[target.index];
+  if (!all || !queue || !entry) return [];
+  const lines: Line[] = [
+    [`${entry.what}${entry.detail ? `: ${entry.detail}` : ""}`],
+    [`entry ${target.index} of ${queue.title}, node ${target.node} (${target.engine})`],
+  ];
+  const refer = (text: string, at: [number, number]) => {
+    const other = all[at[0]]?.entries[at[1]];
+    if (!other) return;
+    lines.push([
+      `${text}: `,
+      {
+        text: `${other.what} (entry ${at[1]} of ${all[at[0]]!.title})`,
+        target: { ...target, queue: at[0], index: at[1] },
+      },
+    ]);
+  };
+  if (entry.waits_for) refer("waits for", entry.waits_for);
+  if (entry.enables) refer("enables up to", entry.enables);
+  if (entry.rearm) lines.push([`the ring is written again here: part ${entry.rearm}`]);
+  const message = messageOf(store.sideOf(target), target);
+  if (message !== NONE) {
+    const op = side.opBegin[target.node]! + entry.op!;
+    lines.push(
+      ...runLines(side, op, "its op in the run"),
+      [],
+      ...words.explain({ side: target.side, kind: "op", op }),
+    );
+  }
+  return lines;
+}
+
+/** All lines on a target. */
+export function linesOn(store: Store, target: Target): Line[] {
+  const side = store.sideOf(target);
+  const words = new Words(side, target.side);
+  switch (target.kind) {
+    case "block":
+      return blockLines(store, side, words, target);
+    case "round":
+      return roundLines(side, words, target.round);
+    case "entry":
+      return entryLines(store, side, words, target);
+    case "link": {
+      const messages = messagesOf(side, target);
+      return [
+        [`channel ${linkText(side, target.channel)}: ${count(messages.length, "message")}`],
+        ...listLines(side, words, messages),
+      ];
+    }
+    case "op":
+      return above(runLines(side, target.op, "in the run"), words.explain(target));
+    case "message":
+      return above(
+        [
+          ...runLines(side, side.send[target.message]!, "its send in the run"),
+          ...runLines(side, side.recv[target.message]!, "its receive in the run"),
+        ],
+        words.explain(target),
+      );
+    case "node":
+      return above(hostLines(side, target.node), words.explain(target));
+  }
+}
+
+export class Details {
+  readonly element = make("aside", { class: "details", "aria-label": "Details" });
+  private shown = "";
+
+  constructor(private readonly store: Store) {
+    this.render();
+  }
+
+  changed(change: Change): void {
+    const keys = ["selected", "hovered", "clock", "side"] as const;
+    if (keys.some((key) => change.has(key))) this.render();
+  }
+
+  private render(): void {
+    const { selected, hovered, clock } = this.store.state;
+    const target = selected ?? hovered;
+    // Only a block's lines change with the clock.
+    const key = JSON.stringify([
+      target,
+      target?.kind === "block" ? clock : 0,
+      this.store.state.side,
+    ]);
+    if (key === this.shown) return;
+    this.shown = key;
+    this.element.replaceChildren();
+    if (!target) {
+      this.renderPlan();
+      return;
+    }
+    const side = this.store.sideOf(target);
+    const kind = target.kind === "op" || target.kind === "message" ? `${target.kind} ` : "";
+    const heading = make("h2", {}, `${kind}${targetText(side, target)}`);
+    const top = make("div", { class: "details-top" }, heading);
+    if (this.store.sides.length > 1)
+      top.append(make("span", { class: "note" }, this.store.sideName(target.side)));
+    if (selected) {
+      const close = make(
+        "button",
+        { type: "button", "aria-label": "Clear the selection" },
+        "\u00d7",
+      );
+      close.onclick = () => this.store.select(null);
+      top.append(close);
+    }
+    this.element.append(top, this.renderLines(linesOn(this.store, target)));
+  }
+
+  private renderLines(lines: Line[]): HTMLElement {
+    const body = make("div", { class: "lines" });
+    for (const line of lines) {
+      const row = make("div", { class: "line" });
+      if (line.length === 0) row.append("\u00a0");
+      for (const piece of line) {
+        if (typeof piece === "string") {
+          row.append(piece);
+          continue;
+        }
+        const link = make("button", { type: "button", class: "link" }, piece.text);
+        link.onclick = () => {
+          // the link goes away and will not say that it is left
+          this.store.hover(null);
+          this.store.select(piece.target);
+        };
+        link.onpointerenter = () => this.store.hover(piece.target);
+        link.onpointerleave = () => this.store.hover(null);
+        link.onfocus = () => this.store.hover(piece.target);
+        link.onblur = () => this.store.hover(null);
+        row.append(link);
+      }
+      body.append(row);
+    }
+    return body;
+  }
+
+  /** Nothing is selected: the plan as a whole, and what can be done. */
+  private renderPlan(): void {
+    const { side } = this.store;
+    const list = make("dl", { class: "facts" });
+    for (const [name, value] of planFacts(side))
+      list.append(make("dt", {}, name), make("dd", {}, value));
+    this.element.append(
+      make("div", { class: "details-top" }, make("h2", {}, side.head.label)),
+      list,
+      make(
+        "p",
+        { class: "note" },
+        "Point at anything, or click it to keep it here. Wheel or pinch " +
+          "zooms, a drag moves, a double click shows all again. Keys: space plays, left and " +
+          "right step, home and end go to the ends, + - 0 zoom, / searches, Esc clears.",
+      ),
+    );
+  }
+}

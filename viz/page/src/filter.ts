@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Filter: rounds, nodes and blocks that the views show in full; the rest is dimmed.
+
+export interface Filter {
+  rounds: [number, number] | null;
+  nodes: ReadonlySet<number> | null;
+  blocks: ReadonlySet<number> | null;
+  /** As they were typed. */
+  text: { rounds: string; nodes: string; blocks: string };
+}
+
+export const noFilter: Filter = {
+  rounds: null,
+  nodes: null,
+  blocks: null,
+  text: { rounds: "", nodes: "", blocks: "" },
+};
+
+const RANGE = /^(\d{1,9})(?:[-:](\d{1,9}))?$/;
+
+function parseRounds(text: string): [number, number] | null {
+  const clean = text.replace(/\s+/g, "");
+  if (clean === "") return null;
+  const found = RANGE.exec(clean);
+  if (!found) throw new Error(`rounds are written 3:7 or 5, not '${text}'`);
+  const first = Number(found[1]);
+  const last = found[2] === undefined ? first : Number(found[2]);
+  if (last < first) throw new Error(`rounds ${first} to ${last} are none`);
+  return [first, last];
+}
+
+function parseList(what: string, text: string, size: number): ReadonlySet<number> | null {
+  const clean = text.replace(/\s+/g, "");
+  if (clean === "") return null;
+  const out = new Set<number>();
+  for (const part of clean.split(",")) {
+    if (part === "") continue;
+    const found = RANGE.exec(part);
+    if (!found) throw new Error(`${what}s are written 1,3,5-7, not '${text}'`);
+    const first = Number(found[1]);
+    const last = found[2] === undefined ? first : Number(found[2]);
+    if (last >= size) {
+      throw new Error(`there is no ${what} ${last}, the ${what}s are 0 to ${size - 1}`);
+    }
+    for (let i = first; i <= last; ++i) out.add(i);
+  }
+  return out;
+}
+
+/** Throws an Error that says what is wrong. */
+export function parseFilter(text: Filter["text"], nodes: number, blocks: number): Filter {
+  return {
+    rounds: parseRounds(text.rounds),
+    nodes: parseList("node", text.nodes, nodes),
+    blocks: parseList("block", text.blocks, blocks),
+    text,
+  };
+}
+
+export const isOpen = (filter: Filter) => !filter.rounds && !filter.nodes && !filter.blocks;
+
+export function passes(
+  filter: Filter,
+  from: number,
+  to: number,
+  block: number,
+  round: number,
+): boolean {
+  if (filter.rounds && (round < filter.rounds[0] || round > filter.rounds[1])) return false;
+  if (filter.nodes && !filter.nodes.has(from) && !filter.nodes.has(to)) return false;
+  return !filter.blocks || block < 0 || filter.blocks.has(block); // credits have none
+}

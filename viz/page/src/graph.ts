@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The op graph view: what led to the selection and what follows from it. A box is an op, an edge is
+// a reason, in the reason's colour and dashes; the chain back to the root is drawn thick.
+import { Camera, attachGestures } from "./camera";
+import { isCompleted } from "./clock";
+import { passes } from "./filter";
+import { Graph, GraphEdge, GraphOp, layOutGraph } from "./graph_layout";
+import { indicesOf } from "./indices";
+import { messageOf, messagesOf, shortText } from "./marks";
+import { NONE } from "./model";
+import { BlockColors, REASONS, currentTheme } from "./palette";
+import { WaitKind } from "./reasons";
+import { Change, Store } from "./store";
+import { summarise } from "./summary";
+import { Target, count, targetText } from "./targets";
+import { Stage, View, make } from "./view";
+
+const LEFT = 74;
+const TOP = 24;
+const BOX = 0.105; // half of a box's width, in units
+const SCALE_MIN = 84; // pixels per unit at first: else boxes say nothing
+
+export class GraphView implements View {
+  readonly name = "graph";
+  readonly label = "Op graph";
+  readonly element = make("div", { class: "view" });
+  private readonly stage: Stage;
+  private readonly camera = new Camera();
+  private readonly about = make("span", { class: "about" });
+  private readonly legend = make("div", { class: "bar legend" });
+  private readonly scale = make("select", { "aria-label": "Across" });
+  private readonly keep = make("input", { type: "checkbox" });
+  private graph: Graph | null = null;
+  private madeFor = "";
+
+  constructor(private readonly store: Store) {
+    this.stage = new Stage("Op graph: causes and consequences of the selection", () => this.draw());
+    this.scale.append(
+      make("option", { value: "time" }, "model time"),
+      make("option", { value: "round" }, "rounds"),
+    );
+    this.scale.onchange = () => {
+      this.keep.checked = false;
+      this.changed(new Set());
+    };
+    this.keep.onchange = () => this.changed(new Set());
+    this.keep.title = "Keep this graph while other things are selected";
+    this.element.append(
+      make(
+        "div",
+        { class: "bar" },
+        make("label", {}, "across", this.scale),
+        make("label", {}, this.keep, "keep"),
+        this.about,
+      ),
+      make("div", { class: "stage" }, this.stage.canvas),
+      this.legend,
+    );
+    attachGestures(
+      this.stage.canvas,
+      () => this.camera,
+      () => ({ x: LEFT, y: TOP }),
+      () => {
+        store.set({ zoom: { ...store.state.zoom, graph: this.zoomText() } });
+        this.stage.redraw();
+      },
+    );
+    this.stage.pointing(
+      store,
+      (x, y) => this.find(x, y),
+      (target) => shortText(store.sideOf(target), target),
+    );
+  }
+
+  /** The messages in the middle of the graph. */
+  private seeds(): { seeds: number[]; text: string } {
+    const { store } = this;
+    const { side } = store;
+    const { selected } = store.state;
+    const it = selected && selected.side === store.state.side ? selected : null;
+    if (it) {
+      const message = messageOf(side, it);
+      if (message !== NONE) return { seeds: [message], text: targetText(side, it) };
+      if (it.kind === "node") {
+        const { last } = summarise(side, it.node);
+        if (last !== NONE) return { seeds: [last], text: `the last block of node ${it.node}` };
+        const { sent } = indicesOf(side);
+        const first = sent.list[sent.begin[it.node]!];
+        if (sent.begin[it.node] !== sent.begin[it.node + 1]) {
+          return { seeds: [first!], text: `the first block that node ${it.node} sends` };
+        }
+      }
+      if (it.kind === "block" || it.kind === "link") {
+        const all = messagesOf(side, it);
+        all.sort((a, b) => side.delivery[b]! - side.delivery[a]!);
+        return { seeds: all.slice(0, 100), text: targetText(side, it) };
+      }
+      if (it.kind === "round") {
+        const { begin, list } = indicesOf(side).byRound;
+        const all = Array.from(list.subarray(begin[it.round]!, begin[it.round + 1]!));
+        return {
+          seeds: all.filter((m) => !side.isCredit(m)).slice(0, 60),
+          text: targetText(side, it),
+        };
+      }
+    }
+    let last = NONE;
+    for (let m = 0; m < side.messages; ++m) {
+      if (last === NONE || side.delivery[m]! > side.delivery[last]!) last = m;
+    }
+    return { seeds: last === NONE ? [] : [last], text: "the message that arrives last" };
+  }
+
+  private layOut(): Graph {
+    const { store } = this;
+    if (this.graph && this.keep.checked && this.madeFor.startsWith(`[${store.state.side},`)) {
+      return this.graph;
+    }
+    const byRound = this.scale.value === "round";
+    const selected = store.state.selected;
+    const key = JSON.stringify([store.state.side, selected, byRound]);
+    if (this.graph && key === this.madeFor) return this.graph;
+    this.madeFor = key;
+    const { seeds, text } = this.seeds();
+    const graph = (this.graph = layOutGraph(store.side, seeds, byRound));
+    const { x, y } = this.camera;
+    x.length = graph.last - graph.first;
+    y.length = graph.height;
+    x.fitMax = 200;
+    x.scaleMax = 420;
+    y.fitMax = 30;
+    y.scaleMax = 40;
+    this.home();
+    const rest = graph.leftOut ? "; farther causes and consequences are left out" : "";
+    this.about.textContent =
+      seeds.length === 0
+        ? "nothing is sent"
+        : `around ${text}: ${count(graph.messages, "message")}${rest}`;
+    this.drawLegend(graph);
+    return graph;
+  }
+
+  private drawLegend(graph: Graph): void {
+    const kinds = [...new Set(graph.edges.map((edge) => edge.kind))].sort((a, b) => a - b);
+    this.legend.replaceChildren(
+      ...kinds.map((kind) => {
+        const { name, color, dash } = REASONS[kind];
+        const key = make("span", { class: "key" });
+        key.innerHTML =
+          `<svg width="26" height="8" aria-hidden="true"><path d="M0 4h26" ` +
+          `stroke="${color}" stroke-width="2" stroke-dasharray="${dash.join(" ")}"/></svg>`;
+        key.append(name);
+        return key;
+      }),
+    );
+  }
+
+  resize(): void {
+    if (!this.stage.resize()) return;
+    this.layOut();
+    this.camera.resize(this.stage.width - LEFT - 6, this.stage.height - TOP - 6);
+    if (!this.camera.moved) this.home();
+    this.stage.redraw();
+  }
+
+  /** As large as one can read, around the selection. */
+  private home(): void {
+    const graph = this.graph!;
+    const { x, y } = this.camera;
+    this.camera.fit();
+    x.scale = Math.max(x.scale, SCALE_MIN);
+    y.scale = Math.max(y.scale, 14);
+    x.clamp();
+    y.clamp();
+    const middle = graph.at.get(graph.middle);
+    if (!middle) return;
+    x.offset = x.size * 0.6 - (middle.x - graph.first) * x.scale;
+    y.offset = y.size / 2 - graph.rowTop[middle.row]! * y.scale;
+    x.clamp();
+    y.clamp();
+  }
+
+  changed(change: Change): void {
+    const before = this.madeFor;
+    this.layOut();
+    if (before !== this.madeFor && !change.has("zoom")) {
+      this.store.set({ zoom: { ...this.store.state.zoom, graph: "" } });
+    }
+    this.stage.redraw();
+  }
+  zoomText(): string {
+    return this.camera.text;
+  }
+  setZoom(text: string): void {
+    this.layOut();
+    this.camera.text = text;
+    this.stage.redraw();
+  }
+
+  private box(it: GraphOp) {
+    const graph = this.graph!;
+    const { x, y } = this.camera;
+    const width = Math.max(3, Math.min(54, 2 * BOX * x.scale));
+    const height = Math.max(2.5, Math.min(24, y.scale * 0.8));
+    const middle = TOP + y.px(graph.rowTop[it.row]! + it.lane + 0.6);
+    const center = LEFT + x.px(it.x - graph.first);
+    return { left: center - width / 2, top: middle - height / 2, width, height };
+  }
+
+  private draw(): void {
+    const graph = this.layOut();
+    const { context } = this.stage;
+    const { width, height } = this.stage;
+    this.drawAxes(graph);
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, TOP, width - LEFT, height - TOP);
+    context.clip();
+    const { side } = this.store;
+    const mark = this.store.marked;
+    const marked = mark && mark.side === this.store.state.side ? messageOf(side, mark) : NONE;
+    const inChain = (op: number) => graph.chain.has(side.messageOf[op]!);
+    for (const edge of graph.edges) {
+      const touches =
+        marked !== NONE &&
+        (side.messageOf[edge.from] === marked || side.messageOf[edge.to] === marked);
+      this.drawEdge(
+        graph,
+        edge,
+        inChain(edge.from) && inChain(edge.to) && edge.isCause,
+        touches,
+        marked !== NONE,
+      );
+    }
+    for (const it of graph.ops) this.drawOp(it, side.messageOf[it.op] === marked);
+    context.restore();
+  }
+
+  private drawAxes(graph: Graph): void {
+    const { context } = this.stage;
+    const { width, height } = this.stage;
+    const theme = currentTheme();
+    const { x, y } = this.camera;
+    const { side } = this.store;
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    graph.nodes.forEach((node, row) => {
+      const top = TOP + y.px(graph.rowTop[row]!);
+      const size = y.scale * (graph.lanes[row]! + 0.35);
+      if (top + size < TOP || top > height) return;
+      if (row % 2 === 0) {
+        context.fillStyle = theme.panel;
+        context.fillRect(LEFT, Math.max(TOP, top), width - LEFT, top + size - Math.max(TOP, top));
+      }
+      if (top + size / 2 < TOP) return;
+      context.fillStyle = node === side.header.root ? theme.ink : theme.faint;
+      context.textAlign = "right";
+      if (size >= 9) {
+        context.fillText(
+          `${node === side.header.root ? "root" : "node"} ${node}`,
+          LEFT - 8,
+          top + size / 2,
+        );
+      }
+    });
+    context.textAlign = "center";
+    const step = Math.max(1, Math.ceil(34 / x.scale));
+    const first = Math.max(0, Math.ceil(graph.first + x.unit(0)));
+    const last = Math.min(graph.last, graph.first + x.unit(x.size));
+    for (let time = Math.ceil(first / step) * step; time <= last; time += step) {
+      const at = LEFT + x.px(time - graph.first);
+      context.fillStyle = theme.line;
+      context.fillRect(Math.round(at), TOP, 1, height - TOP);
+      context.fillStyle = theme.faint;
+      context.fillText(String(time), at, TOP / 2);
+    }
+    context.textAlign = "right";
+    context.fillStyle = theme.faint;
+    context.fillText(this.scale.value, LEFT - 8, TOP / 2);
+  }
+
+  private drawEdge(
+    graph: Graph,
+    edge: GraphEdge,
+    isChain: boolean,
+    touches: boolean,
+    someMarked: boolean,
+  ): void {
+    const { context } = this.stage;
+    const from = this.box(graph.at.get(edge.from)!);
+    const to = this.box(graph.at.get(edge.to)!);
+    const { color, dash } = REASONS[edge.kind];
+    const [x0, y0] = [from.left + from.width, from.top + from.height / 2];
+    const [x1, y1] = [to.left, to.top + to.height / 2];
+    if (Math.max(x0, x1) < LEFT || Math.min(x0, x1) > this.stage.width) return;
+    context.strokeStyle = context.fillStyle = color;
+    context.lineWidth = isChain ? 2.6 : 1.3;
+    context.globalAlpha = touches || isChain ? 1 : someMarked ? 0.35 : edge.isImplied ? 0.5 : 0.8;
+    context.setLineDash(dash);
+    context.beginPath();
+    context.moveTo(x0, y0);
+    const reach = Math.max(8, Math.abs(x1 - x0) * 0.45);
+    const sag = edge.kind !== WaitKind.Transfer && Math.abs(y1 - y0) < 2 && x1 - x0 > 30 ? 14 : 0;
+    context.bezierCurveTo(x0 + reach, y0 - sag, x1 - reach, y1 - sag, x1, y1);
+    context.stroke();
+    context.setLineDash([]);
+    if (from.height >= 6) {
+      context.beginPath();
+      context.moveTo(x1, y1);
+      context.lineTo(x1 - 6, y1 - 3.2);
+      context.lineTo(x1 - 6, y1 + 3.2);
+      context.fill();
+    }
+    context.globalAlpha = 1;
+  }
+
+  private drawOp(it: GraphOp, isMarked: boolean): void {
+    const { context } = this.stage;
+    const { side } = this.store;
+    const theme = currentTheme();
+    const box = this.box(it);
+    if (box.left > this.stage.width || box.left + box.width < LEFT) return;
+    const block = side.block[it.op]!;
+    const isSend = side.isSend[it.op] === 1;
+    const colors = BlockColors.of(side.header.blocks);
+    const { clock, filter } = this.store.state;
+    const isDone = isCompleted(side, it.op, clock);
+    const isIn = passes(
+      filter,
+      side.from[side.channel[it.op]!]!,
+      side.to[side.channel[it.op]!]!,
+      block,
+      side.round[it.op]!,
+    );
+    context.fillStyle = block === NONE ? theme.cell : colors.fill(block);
+    context.globalAlpha = !isIn ? 0.12 : isDone ? 1 : 0.4;
+    context.beginPath();
+    context.roundRect(
+      box.left,
+      box.top,
+      box.width,
+      box.height,
+      block === NONE ? box.height / 2 : 2,
+    );
+    context.fill();
+    context.globalAlpha = 1;
+    const isSelected = isMarked;
+    context.strokeStyle = isSelected ? theme.mark : theme.faint;
+    context.lineWidth = isSelected ? 2.5 : 0.8;
+    context.stroke();
+    const peer = side.peerOf(it.op);
+    const sign = isSend ? "\u2192" : "\u2190";
+    const long = block === NONE ? `c${sign}${peer}` : `b${block}${sign}${peer}`;
+    const size = Math.min(11, box.height - 2);
+    if (size < 7) return;
+    context.font = `${size}px system-ui, sans-serif`;
+    const short = block === NONE ? "c" : String(block);
+    const fits = (text: string) => context.measureText(text).width + 4 <= box.width;
+    const text = fits(long) ? long : fits(short) ? short : "";
+    context.fillStyle = block === NONE || !isDone || !isIn ? theme.ink : colors.ink(block);
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(text, box.left + box.width / 2, box.top + box.height / 2 + 0.5);
+  }
+
+  private find(px: number, py: number): Target | null {
+    const graph = this.layOut();
+    const { side } = this.store.state;
+    for (const it of graph.ops) {
+      const box = this.box(it);
+      if (px < box.left - 2 || px > box.left + box.width + 2) continue;
+      if (py < box.top - 2 || py > box.top + box.height + 2) continue;
+      return { side, kind: "op", op: it.op };
+    }
+    if (px >= LEFT) return null;
+    const unit = this.camera.y.unit(py - TOP);
+    const row = graph.rowTop.findIndex(
+      (top, i) => unit >= top && unit < top + graph.lanes[i]! + 0.35,
+    );
+    return row < 0 ? null : { side, kind: "node", node: graph.nodes[row]! };
+  }
+}

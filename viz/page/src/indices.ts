@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Indices of a side, each made when first asked for: what arrives where, what happens in which
+// round, what waits for an op. All are flat arrays; making one is linear in the plan.
+import { NONE, Side } from "./model";
+
+/** Lists in one array: those of i are list[begin[i]] .. list[begin[i + 1]]. */
+export interface Lists {
+  begin: Int32Array;
+  list: Int32Array;
+}
+
+function group(
+  count: number,
+  items: Iterable<number> | Int32Array,
+  keyOf: (item: number) => number,
+  total: number,
+): Lists {
+  const begin = new Int32Array(count + 1);
+  for (const item of items) ++begin[keyOf(item) + 1]!;
+  for (let i = 0; i < count; ++i) begin[i + 1]! += begin[i]!;
+  const next = begin.slice();
+  const list = new Int32Array(total);
+  for (const item of items) list[next[keyOf(item)]!++] = item;
+  return { begin, list };
+}
+
+export class Indices {
+  private cache = new Map<string, unknown>();
+
+  constructor(private readonly side: Side) {}
+
+  private once<T>(name: string, make: () => T): T {
+    if (!this.cache.has(name)) this.cache.set(name, make());
+    return this.cache.get(name) as T;
+  }
+
+  /** By node * blocks + block: the message by which the node gets the block, or NONE. */
+  get arrivals(): Int32Array {
+    return this.once("arrivals", () => {
+      const { side } = this;
+      const blocks = side.header.blocks;
+      const out = new Int32Array(side.header.nodes * blocks).fill(NONE);
+      for (let op = 0; op < side.ops; ++op) {
+        if (side.isSend[op] || side.block[op] === NONE) continue;
+        out[side.to[side.channel[op]!]! * blocks + side.block[op]!] = side.messageOf[op]!;
+      }
+      return out;
+    });
+  }
+  arrival(node: number, block: number): number {
+    return this.arrivals[node * this.side.header.blocks + block]!;
+  }
+
+  /** All messages by round, credits too. */
+  get byRound(): Lists {
+    return this.once("byRound", () => {
+      const { side } = this;
+      const all = new Int32Array(side.messages);
+      for (let m = 0; m < all.length; ++m) all[m] = m;
+      return group(side.header.rounds, all, (m) => side.round[side.send[m]!]!, all.length);
+    });
+  }
+  /** Block messages by round: those of byRound without credits. */
+  get blocksByRound(): Int32Array {
+    return this.once("blocksByRound", () =>
+      this.byRound.list.filter((m) => this.side.block[this.side.send[m]!] !== NONE),
+    );
+  }
+  /** By node: the blocks that it receives, by round. */
+  get received(): Lists {
+    return this.once("received", () => {
+      const { side } = this;
+      const list = this.blocksByRound;
+      return group(side.header.nodes, list, (m) => side.to[side.channelOf[m]!]!, list.length);
+    });
+  }
+  /** By node: the blocks that it sends, by round. */
+  get sent(): Lists {
+    return this.once("sent", () => {
+      const { side } = this;
+      const list = this.blocksByRound;
+      return group(side.header.nodes, list, (m) => side.from[side.channelOf[m]!]!, list.length);
+    });
+  }
+  /** Where the messages of `node` in `lists` from `round` on begin. */
+  from(lists: Lists, node: number, round: number): number {
+    let low = lists.begin[node]!;
+    let high = lists.begin[node + 1]!;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.side.roundOf(lists.list[middle]!) >= round) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** By op: the ops of its node whose `after` names it. */
+  get dependents(): Lists {
+    return this.once("dependents", () => {
+      const { side } = this;
+      const begin = new Int32Array(side.ops + 1);
+      for (let op = 0; op < side.ops; ++op) {
+        for (let i = side.afterBegin[op]!; i < side.afterBegin[op + 1]!; ++i) {
+          ++begin[op - side.after[i]! + 1]!;
+        }
+      }
+      for (let op = 0; op < side.ops; ++op) begin[op + 1]! += begin[op]!;
+      const next = begin.slice();
+      const list = new Int32Array(side.after.length);
+      for (let op = 0; op < side.ops; ++op) {
+        for (let i = side.afterBegin[op]!; i < side.afterBegin[op + 1]!; ++i) {
+          list[next[op - side.after[i]!]!++] = op;
+        }
+      }
+      return { begin, list };
+    });
+  }
+
+  /** The channels between two nodes, by from * nodes + to. */
+  get channels(): Map<number, number[]> {
+    return this.once("channels", () => {
+      const out = new Map<number, number[]>();
+      this.side.from.forEach((from, channel) => {
+        const key = from * this.side.header.nodes + this.side.to[channel]!;
+        const list = out.get(key);
+        if (list) list.push(channel);
+        else out.set(key, [channel]);
+      });
+      return out;
+    });
+  }
+
+  // ---- Of a run -----------------------------------------------------------------------------
+
+  /** Block messages whose arrival is known, by when they arrive; the longest time on the wire. */
+  get arrived(): { messages: Int32Array; times: Float64Array; longest: number } {
+    return this.once("arrived", () => {
+      const { side } = this;
+      const { completed: done, started } = side.run!;
+      const messages = this.blocksByRound.filter((m) => !Number.isNaN(done[side.recv[m]!]!));
+      const keys = Float64Array.from(messages, (m) => done[side.recv[m]!]!);
+      const order = Uint32Array.from(messages, (_, i) => i).sort((a, b) => keys[a]! - keys[b]!);
+      let longest = 0;
+      messages.forEach((message, i) => {
+        const start = started[side.send[message]!]!;
+        if (keys[i]! - start > longest) longest = keys[i]! - start;
+      });
+      return {
+        messages: Int32Array.from(order, (i) => messages[i]!),
+        times: Float64Array.from(order, (i) => keys[i]!),
+        longest,
+      };
+    });
+  }
+  /** By node: when its blocks arrived, sorted. */
+  get arrivalTimes(): { begin: Int32Array; times: Float64Array } {
+    return this.once("arrivalTimes", () => {
+      const { side } = this;
+      const { messages } = this.arrived;
+      const lists = group(
+        side.header.nodes,
+        messages,
+        (m) => side.to[side.channelOf[m]!]!,
+        messages.length,
+      );
+      const done = side.run!.completed;
+      return {
+        begin: lists.begin,
+        times: Float64Array.from(lists.list, (m) => done[side.recv[m]!]!),
+      };
+    });
+  }
+}
+
+const made = new WeakMap<Side, Indices>();
+
+export function indicesOf(side: Side): Indices {
+  let indices = made.get(side);
+  if (!indices) made.set(side, (indices = new Indices(side)));
+  return indices;
+}

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Side: one plan (and its run) as flat arrays: ops, channels, messages and credits. A message is
+// the i-th send of a channel with its i-th receive; messages are numbered channel by channel. Ops
+// are global indices; an op's id is its position in its node's program.
+import { Columns } from "./decode";
+
+export interface Header {
+  algorithm: string;
+  nodes: number;
+  root: number;
+  bytes: number;
+  block_bytes: number;
+  blocks: number;
+  rounds: number;
+  ports: number;
+  send_window: number | null;
+  ready: { mode: "barrier" | "channel" | "window" | "retry"; window: number };
+}
+
+export interface QueueEntry {
+  class: string;
+  what: string;
+  detail?: string;
+  op?: number | null;
+  waits_for?: [number, number] | null;
+  enables?: [number, number] | null;
+  rearm?: number;
+}
+
+export interface NodeQueues {
+  engine: string;
+  node: number;
+  queues: { title: string; detail?: string; entries: QueueEntry[] }[];
+}
+
+export interface SideHead {
+  label: string;
+  headline: string;
+  subline: string;
+  header: Header;
+  length: number;
+  stats: Record<string, unknown> | null;
+  racks: { names: string[]; of: number[] } | null;
+  run: {
+    label: string;
+    executor: string;
+    detail: string;
+    modelled: boolean;
+    duration_ns: number;
+    hosts?: {
+      node: number;
+      posts: number;
+      posts_during: number;
+      wakeups: number;
+      cpu_ns: number;
+    }[];
+  } | null;
+  queues: NodeQueues[];
+  queues_note: string;
+}
+
+/** Times of a run by op, in ns since the start of the transfer; NaN: unknown. */
+export interface Run {
+  posted: Float64Array;
+  started: Float64Array;
+  completed: Float64Array;
+  duration: number;
+}
+
+export const CREDIT_LANE = 1;
+export const NONE = -1;
+
+/** Prefix sums: `counts` become begins; the last entry is the total. */
+function begins(counts: Int32Array): Int32Array {
+  const begin = new Int32Array(counts.length + 1);
+  for (let i = 0; i < counts.length; ++i) begin[i + 1] = begin[i]! + counts[i]!;
+  return begin;
+}
+
+export class Side {
+  readonly header: Header;
+  readonly from: Int32Array;
+  readonly to: Int32Array;
+  readonly lane: Int32Array;
+  /** By node: its ops are opBegin[node] .. opBegin[node] + opCount[node]. */
+  readonly opBegin: Int32Array;
+  readonly opCount: Int32Array;
+  readonly channel: Int32Array;
+  readonly block: Int32Array; // -1: a credit
+  readonly round: Int32Array;
+  readonly afterBegin: Int32Array;
+  readonly after: Int32Array;
+  readonly grants: Int32Array;
+  readonly ops: number;
+  readonly isSend: Uint8Array;
+  readonly messages: number;
+  readonly channelBegin: Int32Array;
+  readonly send: Int32Array;
+  readonly recv: Int32Array;
+  readonly messageOf: Int32Array;
+  readonly channelOf: Int32Array; // by message
+  readonly start: Int32Array; // by message, as the next two: model time
+  readonly delivery: Int32Array;
+  readonly slack: Int32Array;
+  readonly run: Run | null = null;
+  /** Rows of pictures: nodes of a rack are together. */
+  readonly nodeAt: Int32Array;
+  readonly rowOf: Int32Array;
+  private readonly nodes: Int32Array; // by program, with programBegin
+  private readonly programBegin: Int32Array;
+  private credits: { partner: Int32Array; granted: Float64Array } | null = null;
+
+  constructor(
+    readonly head: SideHead,
+    columns: Columns,
+    index: number,
+  ) {
+    const ints = (name: string) => columns.ints(`${index}.${name}`);
+    this.header = head.header;
+    this.from = ints("channel.from");
+    this.to = ints("channel.to");
+    this.lane = ints("channel.lane");
+    this.nodes = ints("program.node");
+    const counts = ints("program.ops");
+    this.programBegin = begins(counts);
+    this.opBegin = new Int32Array(head.header.nodes);
+    this.opCount = new Int32Array(head.header.nodes);
+    this.nodes.forEach((node, program) => {
+      this.opBegin[node] = this.programBegin[program]!;
+      this.opCount[node] = counts[program]!;
+    });
+    this.channel = ints("op.channel");
+    this.block = ints("op.block");
+    this.round = ints("op.round");
+    this.afterBegin = begins(ints("op.afters"));
+    this.after = ints("after");
+    this.grants = ints("op.grants");
+    this.ops = this.channel.length;
+    this.isSend = new Uint8Array(this.ops);
+
+    const channels = this.from.length;
+    const perChannel = new Int32Array(channels);
+    this.nodes.forEach((node, program) => {
+      const end = this.programBegin[program + 1]!;
+      for (let op = this.programBegin[program]!; op < end; ++op) {
+        const channel = this.channel[op]!;
+        if (this.from[channel] !== node) continue;
+        this.isSend[op] = 1;
+        ++perChannel[channel]!;
+      }
+    });
+    this.channelBegin = begins(perChannel);
+    this.messages = this.channelBegin[channels]!;
+    this.send = new Int32Array(this.messages).fill(NONE);
+    this.recv = new Int32Array(this.messages).fill(NONE);
+    this.messageOf = new Int32Array(this.ops);
+    this.channelOf = new Int32Array(this.messages);
+    this.start = new Int32Array(this.messages);
+    this.delivery = new Int32Array(this.messages);
+    this.slack = new Int32Array(this.messages);
+    const start = ints("send.start");
+    const delivery = ints("send.delivery");
+    const slack = ints("send.slack");
+    const nextSend = this.channelBegin.slice();
+    const nextRecv = this.channelBegin.slice();
+    let sends = 0;
+    for (let op = 0; op < this.ops; ++op) {
+      const channel = this.channel[op]!;
+      if (this.isSend[op] === 0) {
+        const message = nextRecv[channel]!++;
+        this.recv[message] = op;
+        this.messageOf[op] = message;
+        continue;
+      }
+      const message = nextSend[channel]!++;
+      this.send[message] = op;
+      this.messageOf[op] = message;
+      this.channelOf[message] = channel;
+      this.start[message] = start[sends]!;
+      this.delivery[message] = delivery[sends]!;
+      this.slack[message] = slack[sends]!;
+      ++sends;
+    }
+    if (head.run && columns.has(`${index}.run.completed`)) {
+      const times = (name: string) => {
+        const raw = columns.wide(`${index}.run.${name}`);
+        for (let i = 0; i < raw.length; ++i) raw[i] = raw[i] === 0 ? NaN : raw[i]! - 1;
+        return raw;
+      };
+      this.run = {
+        posted: times("posted"),
+        started: times("started"),
+        completed: times("completed"),
+        duration: Math.max(1, head.run.duration_ns),
+      };
+    }
+    const order = Array.from({ length: head.header.nodes }, (_, node) => node);
+    const racks = head.racks;
+    if (racks) order.sort((a, b) => racks.of[a]! - racks.of[b]! || a - b);
+    this.nodeAt = Int32Array.from(order);
+    this.rowOf = new Int32Array(order.length);
+    order.forEach((node, row) => (this.rowOf[node] = row));
+  }
+
+  /** The node of an op. */
+  nodeOf(op: number): number {
+    const channel = this.channel[op]!;
+    return this.isSend[op] ? this.from[channel]! : this.to[channel]!;
+  }
+  /** The other end of an op. */
+  peerOf(op: number): number {
+    const channel = this.channel[op]!;
+    return this.isSend[op] ? this.to[channel]! : this.from[channel]!;
+  }
+  idOf(op: number): number {
+    return op - this.opBegin[this.nodeOf(op)]!;
+  }
+  /** The op of `message` at `node`, one of its two ends. */
+  opAt(message: number, node: number): number {
+    return this.from[this.channelOf[message]!] === node ? this.send[message]! : this.recv[message]!;
+  }
+  isCredit(message: number): boolean {
+    return this.block[this.send[message]!] === NONE;
+  }
+  blockOf(message: number): number {
+    return this.block[this.send[message]!]!;
+  }
+  roundOf(message: number): number {
+    return this.round[this.send[message]!]!;
+  }
+  fromOf(message: number): number {
+    return this.from[this.channelOf[message]!]!;
+  }
+  toOf(message: number): number {
+    return this.to[this.channelOf[message]!]!;
+  }
+  blockBytes(block: number): number {
+    const begin = block * this.header.block_bytes;
+    return Math.max(0, Math.min(this.header.block_bytes, this.header.bytes - begin));
+  }
+  rackOf(node: number): number {
+    return this.head.racks ? this.head.racks.of[node]! : 0;
+  }
+  crosses(message: number): boolean {
+    return this.rackOf(this.fromOf(message)) !== this.rackOf(this.toOf(message));
+  }
+
+  /** The credit channel of a block channel, or the other way round; NONE where there is none. */
+  partner(channel: number): number {
+    return this.creditTable().partner[channel]!;
+  }
+  /** Receives that a credit and those before it on its channel grant. */
+  grantedUpTo(message: number): number {
+    return this.creditTable().granted[message]!;
+  }
+  /** The credit that grants the `position`-th receive of the partner of `channel`, or NONE. */
+  creditFor(channel: number, position: number): number {
+    const granted = this.creditTable().granted;
+    let low = this.channelBegin[channel]!;
+    const end = this.channelBegin[channel + 1]!;
+    let high = end;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (granted[middle]! > position) high = middle;
+      else low = middle + 1;
+    }
+    return low === end ? NONE : low;
+  }
+
+  private creditTable() {
+    if (this.credits) return this.credits;
+    const partner = new Int32Array(this.from.length).fill(NONE);
+    const granted = new Float64Array(this.messages);
+    const byEnds = new Map<number, number>();
+    const key = (from: number, to: number) => from * this.header.nodes + to;
+    this.lane.forEach((lane, channel) => {
+      if (lane !== CREDIT_LANE) return;
+      byEnds.set(key(this.from[channel]!, this.to[channel]!), channel);
+      let total = 0;
+      for (let m = this.channelBegin[channel]!; m < this.channelBegin[channel + 1]!; ++m) {
+        total += this.grants[this.send[m]!] ?? 0;
+        granted[m] = total;
+      }
+    });
+    this.lane.forEach((lane, channel) => {
+      if (lane !== 0) return;
+      const credit = byEnds.get(key(this.to[channel]!, this.from[channel]!));
+      if (credit === undefined) return;
+      partner[channel] = credit;
+      partner[credit] = channel;
+    });
+    this.credits = { partner, granted };
+    return this.credits;
+  }
+}

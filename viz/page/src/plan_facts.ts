@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan as a whole, as names and values: what its header says, and the figures of `prepost stats`.
+import { timeText } from "./clock";
+import { Side } from "./model";
+import { count } from "./targets";
+
+type Json = Record<string, unknown>;
+
+/** The part of `stats` at `path`, or null; the figures of another version may lack it. */
+function at(stats: Json | null, ...path: string[]): unknown {
+  let value: unknown = stats;
+  for (const key of path) {
+    if (value === null || typeof value !== "object") return null;
+    value = (value as Json)[key] ?? null;
+  }
+  return value;
+}
+
+const RESOURCES: Record<string, string> = {
+  node_out: "the port out of node",
+  node_in: "the port into node",
+  rack_up: "the uplinks of rack",
+  rack_down: "the downlinks of rack",
+  core: "the core",
+  latency: "latency",
+};
+
+function busiest(side: Side, stats: Json): string | null {
+  const list = at(stats, "busiest");
+  const first = Array.isArray(list) ? (list[0] as Json | undefined) : undefined;
+  if (!first) return null;
+  const resource = String(first["resource"]);
+  const index = Number(first["index"] ?? 0);
+  const isRack = resource.startsWith("rack");
+  const which = isRack ? (side.head.racks?.names[index] ?? String(index)) : String(index);
+  const name = RESOURCES[resource] ?? resource;
+  const share = (100 * Number(first["busy_share"] ?? 0)).toFixed(1);
+  const needsIndex = resource.startsWith("node") || isRack;
+  return `${name}${needsIndex ? ` ${which}` : ""}, ${share} % of the time`;
+}
+
+export function planFacts(side: Side): [string, string][] {
+  const { header, head } = side;
+  const { stats } = head;
+  const facts: [string, string][] = [
+    ["nodes", `${header.nodes}, root ${header.root}`],
+    ["message", `${count(header.bytes, "byte")} in ${count(header.blocks, "block")}`],
+  ];
+  const add = (name: string, value: string | null) => {
+    if (value !== null) facts.push([name, value]);
+  };
+  const bound = at(stats, "rounds_bound", "rounds");
+  const formula = at(stats, "rounds_bound", "formula");
+  add(
+    "rounds",
+    `${header.rounds}` +
+      (bound === null
+        ? ""
+        : bound === header.rounds
+          ? `, as few as possible: ${formula}`
+          : `; bound ${formula}`),
+  );
+  add("model time", `the last message arrives at ${head.length}`);
+  const depth = [at(stats, "depth", "blocks"), at(stats, "depth", "credits")];
+  if (depth[0] !== null) {
+    add("depth", `${count(Number(depth[0]), "block")} and ${count(Number(depth[1]), "credit")}`);
+  }
+  add(
+    "ops",
+    `${side.ops} in ${count(side.messages, "message")}, ${count(side.from.length, "channel")}`,
+  );
+  let critical = 0;
+  let blocks = 0;
+  for (let message = 0; message < side.messages; ++message) {
+    if (side.isCredit(message)) continue;
+    ++blocks;
+    if (side.slack[message] === 0) ++critical;
+  }
+  add("critical", `${critical} of ${count(blocks, "block transfer")} have no slack`);
+  const last = (key: string) => at(stats, "last_block", key);
+  if (last("skew") !== null) {
+    const first = `from round ${last("first_round")} (node ${last("first_node")})`;
+    add("last block", `${first} to round ${last("last_round")} (node ${last("last_node")})`);
+  }
+  const pairs = ["min", "median", "max"].map((it) => at(stats, "queue_pairs", it));
+  if (pairs[0] !== null) add("queue pairs", `${pairs.join(", ")} (min, median, max of a node)`);
+  if (stats) add("bottleneck", busiest(side, stats));
+  const crossings = ["min", "mean", "max", "needed"].map((it) =>
+    at(stats, "topology", "crossings", it),
+  );
+  if (head.racks) add("racks", String(head.racks.names.length));
+  if (crossings[0] !== null) {
+    add(
+      "crossings",
+      `of racks per block: ${crossings
+        .slice(0, 3)
+        .map((it) => Number(Number(it).toFixed(1)))
+        .join(", ")} (min, mean, max); ${crossings[3]} needed`,
+    );
+  }
+  const { run } = head;
+  if (run)
+    add("run", `${run.label}: ${runText(side)}; complete after ${timeText(run.duration_ns)}`);
+  return facts;
+}
+
+/** "cpu, tcp", "offload, modelled, ...". */
+export function runText(side: Side): string {
+  const { run } = side.head;
+  if (!run) return "no run";
+  const isSaid = run.detail.includes("modelled");
+  return `${run.executor}, ${run.detail}${run.modelled && !isSaid ? ", modelled" : ""}`;
+}

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The queues view: what is in the queues of one node, per engine, a column per queue. Pointing at
+// an entry shows what it waits for and what it enables; marks show where each queue stands.
+import { isCompleted, isOver } from "./clock";
+import { passes } from "./filter";
+import { messageOf, nodeOf } from "./marks";
+import { NONE, NodeQueues, QueueEntry } from "./model";
+import { BlockColors } from "./palette";
+import { Change, Store } from "./store";
+import { Target } from "./targets";
+import { View, make } from "./view";
+
+const ENTRIES_MAX = 1500; // of a queue, drawn
+const WRAP_MAX = 20; // entries; queues that are no longer stand in several rows
+const ENGINES: Record<string, string> = {
+  nic: "NIC (preposted)",
+  deferred: "deferred work queues",
+  cpu: "CPU",
+};
+
+export class QueuesView implements View {
+  readonly name = "queues";
+  readonly label = "Queues";
+  readonly element = make("div", { class: "view" });
+  private readonly engine = make("select", { "aria-label": "Engine" });
+  private readonly nodeInput = make("input", { type: "number", min: "0", "aria-label": "Node" });
+  private readonly note = make("span", { class: "about" });
+  private readonly body = make("div", { class: "queues", tabindex: "0" });
+  private readonly arrows = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  private node = 0;
+  private shown: NodeQueues | null = null;
+  private rows: HTMLElement[][] = [];
+  private madeFor = "";
+
+  constructor(private readonly store: Store) {
+    this.engine.onchange = () => store.set({ engine: this.engine.value });
+    this.nodeInput.onchange = () => {
+      const node = Math.min(
+        store.side.header.nodes - 1,
+        Math.max(0, Number(this.nodeInput.value) | 0),
+      );
+      store.select({ side: store.state.side, kind: "node", node });
+    };
+    this.arrows.setAttribute("class", "arrows");
+    this.arrows.setAttribute("aria-hidden", "true");
+    this.element.append(
+      make(
+        "div",
+        { class: "bar" },
+        make("label", {}, "node", this.nodeInput),
+        make("label", {}, "engine", this.engine),
+        this.note,
+      ),
+      this.body,
+    );
+  }
+
+  resize(): void {
+    this.build();
+  }
+  zoomText(): string {
+    return "";
+  }
+  setZoom(): void {}
+
+  changed(change: Change): void {
+    this.build();
+    if (change.has("clock")) this.markClock();
+    if (change.has("filter")) this.markFilter();
+    if (change.has("selected") || change.has("hovered")) this.markTargets();
+    if (change.has("selected")) this.reveal();
+  }
+
+  /** Makes the columns, if another node or engine is shown than before. */
+  private build(): void {
+    const { store } = this;
+    const { selected } = store.state;
+    if (selected && selected.side === store.state.side) {
+      const node = this.nodeOfSelection(selected);
+      if (node !== NONE) this.node = node;
+    }
+    this.node = Math.min(this.node, store.side.header.nodes - 1);
+    const all = store.side.head.queues.filter((it) => it.node === this.node);
+    const wished = selected?.kind === "entry" ? selected.engine : store.state.engine;
+    const shown = all.find((it) => it.engine === wished) ?? all[0] ?? null;
+    const key = JSON.stringify([store.state.side, this.node, shown?.engine ?? ""]);
+    if (key === this.madeFor) return;
+    this.madeFor = key;
+    this.shown = shown;
+    this.nodeInput.max = String(store.side.header.nodes - 1);
+    this.nodeInput.value = String(this.node);
+    const engines = [...new Set(store.side.head.queues.map((it) => it.engine))];
+    this.engine.replaceChildren(
+      ...engines.map((engine) => make("option", { value: engine }, ENGINES[engine] ?? engine)),
+    );
+    if (shown) this.engine.value = shown.engine;
+    this.engine.disabled = engines.length < 2;
+    this.rows = [];
+    this.body.replaceChildren();
+    this.arrows.replaceChildren();
+    if (!shown) {
+      this.note.textContent =
+        store.side.head.queues_note || `there are no queues of node ${this.node}`;
+      return;
+    }
+    const entries = shown.queues.reduce((sum, queue) => sum + queue.entries.length, 0);
+    this.note.textContent = `${shown.queues.length} queues, ${entries} entries`;
+    const most = Math.max(0, ...shown.queues.map((queue) => queue.entries.length));
+    const columns = make("div", { class: most <= WRAP_MAX ? "columns wrap" : "columns" });
+    shown.queues.forEach((queue, index) => columns.append(this.column(shown, index, queue)));
+    columns.append(this.arrows);
+    this.body.append(columns);
+    this.markClock();
+    this.markFilter();
+    this.markTargets();
+    this.reveal();
+  }
+
+  private markFilter(): void {
+    const { shown, store } = this;
+    if (!shown) return;
+    const { side } = store;
+    const { filter } = store.state;
+    shown.queues.forEach((queue, q) =>
+      this.rows[q]!.forEach((row, i) => {
+        const id = queue.entries[i]!.op;
+        const op = typeof id === "number" ? side.opBegin[shown.node]! + id : NONE;
+        const isOut =
+          op !== NONE &&
+          !passes(
+            filter,
+            side.from[side.channel[op]!]!,
+            side.to[side.channel[op]!]!,
+            side.block[op]!,
+            side.round[op]!,
+          );
+        row.classList.toggle("out", isOut);
+      }),
+    );
+  }
+
+  /** Of a message that the shown node takes part in, the node stays. */
+  private nodeOfSelection(selected: Target): number {
+    const { side } = this.store;
+    if (selected.kind === "message" && side.fromOf(selected.message) === this.node)
+      return this.node;
+    return nodeOf(side, selected);
+  }
+
+  private column(shown: NodeQueues, index: number, queue: NodeQueues["queues"][0]): HTMLElement {
+    const list = make("ol", { class: "entries" });
+    const rows: HTMLElement[] = [];
+    queue.entries.slice(0, ENTRIES_MAX).forEach((entry, at) => {
+      const row = this.entry(shown, index, at, entry);
+      rows.push(row);
+      list.append(row);
+    });
+    this.rows.push(rows);
+    const column = make(
+      "section",
+      { class: "queue" },
+      make("h3", {}, queue.title),
+      make("p", { class: "note" }, queue.detail ?? ""),
+      list,
+    );
+    if (queue.entries.length > ENTRIES_MAX) {
+      column.append(make("p", { class: "note" }, `and ${queue.entries.length - ENTRIES_MAX} more`));
+    }
+    return column;
+  }
+
+  private entry(shown: NodeQueues, queue: number, index: number, entry: QueueEntry): HTMLElement {
+    const { store } = this;
+    const { side } = store;
+    const target: Target = {
+      side: store.state.side,
+      kind: "entry",
+      engine: shown.engine,
+      node: shown.node,
+      queue,
+      index,
+    };
+    const button = make(
+      "button",
+      { type: "button", class: "entry" },
+      make("span", { class: "what" }, entry.what),
+    );
+    if (entry.detail) button.append(make("span", { class: "detail" }, entry.detail));
+    const row = make("li", { "data-class": entry.class }, button);
+    if (entry.rearm) row.dataset["rearm"] = String(entry.rearm);
+    if (typeof entry.op === "number" && entry.class !== "wait") {
+      const block = side.block[side.opBegin[shown.node]! + entry.op]!;
+      if (block !== NONE && block !== undefined) {
+        button.style.borderLeftColor = BlockColors.of(side.header.blocks).fill(block);
+      }
+    }
+    button.onclick = () => store.select(target);
+    button.onpointerenter = button.onfocus = () => {
+      store.hover(target);
+      this.point(queue, index);
+    };
+    button.onpointerleave = button.onblur = () => {
+      store.hover(null);
+      this.point(NONE, NONE);
+    };
+    return row;
+  }
+
+  /** Arrows from what the entry waits for, and to what it enables. */
+  private point(queue: number, index: number): void {
+    this.arrows.replaceChildren();
+    for (const row of this.body.querySelectorAll(".linked")) row.classList.remove("linked");
+    const entry = this.shown?.queues[queue]?.entries[index];
+    const row = this.rows[queue]?.[index];
+    if (!entry || !row) return;
+    if (entry.waits_for) this.arrow(entry.waits_for, [queue, index], "wait");
+    if (entry.enables) this.arrow([queue, index], entry.enables, "enable");
+    this.shown!.queues.forEach((other, q) =>
+      other.entries.forEach((it, i) => {
+        if (it.waits_for?.[0] === queue && it.waits_for[1] === index) {
+          this.arrow([queue, index], [q, i], "wait");
+        }
+      }),
+    );
+  }
+
+  private arrow(from: [number, number], to: [number, number], kind: string): void {
+    const start = this.rows[from[0]]?.[from[1]];
+    const end = this.rows[to[0]]?.[to[1]];
+    if (!start || !end) return;
+    start.classList.add("linked");
+    end.classList.add("linked");
+    const origin = this.arrows.parentElement!.getBoundingClientRect();
+    const a = start.getBoundingClientRect();
+    const b = end.getBoundingClientRect();
+    const toRight = b.left >= a.right - 1;
+    const same = from[0] === to[0];
+    const x0 = (same || !toRight ? a.left : a.right) - origin.left;
+    const x1 = (same || toRight ? b.left : b.right) - origin.left;
+    const y0 = (a.top + a.bottom) / 2 - origin.top;
+    const y1 = (b.top + b.bottom) / 2 - origin.top;
+    const reach = same ? -18 : toRight ? 30 : -30;
+    const back = same ? -18 : toRight ? -30 : 30;
+    const tip = x1 > x1 + back ? -6 : 6;
+    const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    path.setAttribute("class", kind);
+    path.setAttribute(
+      "d",
+      `M${x0} ${y0}C${x0 + reach} ${y0} ${x1 + back} ${y1} ${x1} ${y1}` +
+        `m${tip} -4L${x1} ${y1}l${tip} 4`,
+    );
+    this.arrows.append(path);
+  }
+
+  /** Where each queue stands: the first entry whose op has not completed at the clock. */
+  private markClock(): void {
+    const { shown, store } = this;
+    if (!shown) return;
+    const { side } = store;
+    const { clock } = store.state;
+    const begin = side.opBegin[shown.node]!;
+    shown.queues.forEach((queue, q) => {
+      // Where no entry has an op, nothing says where the queue stands.
+      const isKnown = queue.entries.some((entry) => typeof entry.op === "number");
+      let at = queue.entries.length;
+      if (isKnown && !isOver(side, clock)) {
+        const first = queue.entries.findIndex(
+          (entry) => typeof entry.op === "number" && !isCompleted(side, begin + entry.op, clock),
+        );
+        if (first >= 0) at = first;
+        // What stands before it for its sake is not over either.
+        while (first > 0 && at > 0 && typeof queue.entries[at - 1]!.op !== "number") --at;
+      }
+      this.rows[q]!.forEach((row, i) => {
+        row.classList.toggle("done", isKnown && i < at && !isOver(side, clock));
+        row.classList.toggle("now", i === at);
+      });
+      const row = this.rows[q]![at];
+      if (row && store.state.playing) row.scrollIntoView({ block: "nearest" });
+    });
+  }
+
+  private markTargets(): void {
+    const { store, shown } = this;
+    if (!shown) return;
+    const { side } = store;
+    const mark = (name: string, target: Target | null) => {
+      const message = target && target.side === store.state.side ? messageOf(side, target) : NONE;
+      const block = target?.kind === "block" ? target.block : NONE;
+      const isEntry = target?.kind === "entry" && target.engine === shown.engine;
+      const entryOf = isEntry && target.node === shown.node ? target : null;
+      shown.queues.forEach((queue, q) =>
+        this.rows[q]!.forEach((row, i) => {
+          const entry = queue.entries[i]!;
+          const op = typeof entry.op === "number" ? side.opBegin[shown.node]! + entry.op : NONE;
+          const isIt = entryOf
+            ? entryOf.queue === q && entryOf.index === i
+            : op !== NONE &&
+              ((message !== NONE && side.messageOf[op] === message) ||
+                (block !== NONE && side.block[op] === block));
+          row.classList.toggle(name, isIt);
+        }),
+      );
+    };
+    mark("hovered", store.state.hovered);
+    mark("selected", store.state.selected);
+  }
+
+  private reveal(): void {
+    this.body.querySelector("li.selected")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+}

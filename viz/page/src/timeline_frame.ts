@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where the bars of a timeline are on its canvas, and what is at a point of it.
+import { Camera } from "./camera";
+import { messageOf, nodeOf } from "./marks";
+import { NONE, Side } from "./model";
+import { Bars, barsOfLinks, barsOfNodes, lowerBound } from "./run_bars";
+import { Store } from "./store";
+import { Target } from "./targets";
+import { Stage } from "./view";
+
+export type Rows = "nodes" | "links";
+
+export const STRIP = 30; // posts over time
+export const AXIS = 20;
+
+export interface Layer {
+  bars: Bars;
+  top: number; // within the row, in shares of it
+  height: number;
+}
+
+export class TimelineFrame {
+  left = 90;
+  readonly top = STRIP + AXIS;
+  rows: Rows = "nodes";
+  protected channels: number[] = []; // by row, where rows are links
+  private layersMade = new Map<Rows, Layer[]>();
+
+  constructor(
+    protected readonly store: Store,
+    readonly sideIndex: number,
+    protected readonly stage: Stage,
+    readonly camera: Camera,
+  ) {}
+
+  get side(): Side {
+    return this.store.sides[this.sideIndex]!;
+  }
+  protected get layers(): Layer[] {
+    let layers = this.layersMade.get(this.rows);
+    if (layers) return layers;
+    const { side } = this;
+    if (this.rows === "nodes") {
+      layers = [
+        { bars: barsOfNodes(side, false), top: 0.06, height: 0.48 },
+        { bars: barsOfNodes(side, true), top: 0.57, height: 0.27 },
+      ];
+    } else {
+      const { bars, channels } = barsOfLinks(side);
+      this.channels = channels;
+      layers = [{ bars, top: 0.12, height: 0.76 }];
+    }
+    this.layersMade.set(this.rows, layers);
+    return layers;
+  }
+
+  /** `duration`: of the clock, which both sides share. */
+  resize(height: number, duration: number): void {
+    const { camera, side } = this;
+    if (!side.run) return;
+    camera.x.length = duration * 1.02;
+    camera.x.fitMax = Infinity;
+    camera.x.scaleMax = 20;
+    camera.y.length = Math.max(1, this.layers[0]!.bars.rows);
+    camera.y.fitMax = 40;
+    camera.y.scaleMax = 80;
+    const digits = String(side.header.nodes - 1).length;
+    this.left =
+      this.rows === "nodes" ? Math.max(60, 34 + digits * 8) : Math.max(60, 26 + 2 * digits * 8);
+    camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
+  }
+
+  protected get visibleRows(): [number, number] {
+    const { y } = this.camera;
+    const end = Math.min(this.layers[0]!.bars.rows, Math.ceil(y.unit(y.size)));
+    return [Math.max(0, Math.floor(y.unit(0))), end];
+  }
+
+  /** The bars of a row that are in view. */
+  protected range(bars: Bars, row: number): [number, number] {
+    const { x } = this.camera;
+    const [begin, end] = [bars.begin[row]!, bars.begin[row + 1]!];
+    const first = lowerBound(bars.endMax, begin, end, x.unit(0));
+    return [first, lowerBound(bars.start, first, end, x.unit(x.size))];
+  }
+
+  protected bar(layer: Layer, row: number, at: number) {
+    const { x, y } = this.camera;
+    const { bars } = layer;
+    const laneHeight = (layer.height * y.scale) / bars.lanes[row]!;
+    const left = x.px(bars.start[at]!);
+    return {
+      left,
+      width: Math.max(0.75, x.px(bars.end[at]!) - left),
+      top: y.px(row) + layer.top * y.scale + bars.lane[at]! * laneHeight,
+      height: laneHeight,
+    };
+  }
+
+  protected rowsOf(message: number): number[] {
+    const { side } = this;
+    if (this.rows === "links") return [this.channels.indexOf(side.channelOf[message]!)];
+    return [side.rowOf[side.fromOf(message)]!, side.rowOf[side.toOf(message)]!];
+  }
+
+  find(px: number, py: number): Target | null {
+    const { side, camera, sideIndex } = this;
+    if (!side.run) return null;
+    const row = Math.floor(camera.y.unit(py - this.top));
+    if (py < this.top || row < 0 || row >= this.layers[0]!.bars.rows) return null;
+    if (px < this.left) {
+      return this.rows === "nodes"
+        ? { side: sideIndex, kind: "node", node: side.nodeAt[row]! }
+        : { side: sideIndex, kind: "link", channel: this.channels[row]! };
+    }
+    for (const layer of this.layers) {
+      const [first, end] = this.range(layer.bars, row);
+      const at = lowerBound(layer.bars.endMax, first, end, camera.x.unit(px - this.left - 2));
+      for (let i = at; i < Math.min(end, at + 200); ++i) {
+        const box = this.bar(layer, row, i);
+        if (px - this.left < box.left - 2 || px - this.left > box.left + box.width + 2) continue;
+        if (py - this.top < box.top - 1 || py - this.top > box.top + box.height + 1) continue;
+        return { side: sideIndex, kind: "message", message: layer.bars.message[i]! };
+      }
+    }
+    return this.rows === "nodes"
+      ? { side: sideIndex, kind: "node", node: side.nodeAt[row]! }
+      : { side: sideIndex, kind: "link", channel: this.channels[row]! };
+  }
+
+  reveal(target: Target): void {
+    if (target.side !== this.sideIndex || !this.side.run) return;
+    const { side, camera } = this;
+    const message = messageOf(side, target);
+    if (message !== NONE) {
+      const row = this.rowsOf(message).at(-1)!;
+      if (row >= 0) camera.y.show(row, row + 1);
+      const time = side.run!.completed[side.recv[message]!]!;
+      if (!Number.isNaN(time)) camera.x.show(time, time);
+    } else if (this.rows === "nodes") {
+      const node = nodeOf(side, target);
+      if (node !== NONE) camera.y.show(side.rowOf[node]!, side.rowOf[node]! + 1);
+    }
+  }
+}

@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The tree view: how one block gets from the root to all nodes. Filled nodes have it at the clock.
+import { Camera, attachGestures } from "./camera";
+import { Phase, phaseOf, timeText } from "./clock";
+import { blockOf, messageOf, nodeOf, shortText } from "./marks";
+import { NONE } from "./model";
+import { BlockColors, CROSSING, currentTheme } from "./palette";
+import { Change, Store } from "./store";
+import { Target, count } from "./targets";
+import { Tree, TreeNode, layOutTree } from "./tree_layout";
+import { Stage, View, make } from "./view";
+
+const MARGIN = 14;
+
+export class TreeView implements View {
+  readonly name = "tree";
+  readonly label = "Block tree";
+  readonly element = make("div", { class: "view" });
+  private readonly stage: Stage;
+  private readonly camera = new Camera();
+  private readonly input = make("input", { type: "number", min: "0", "aria-label": "Block" });
+  private readonly note = make("span", { class: "about" });
+  private block = 0;
+  private tree: Tree | null = null;
+  private madeFor = "";
+
+  constructor(private readonly store: Store) {
+    this.stage = new Stage("Block tree: the way of one block from the root to all nodes", () =>
+      this.draw(),
+    );
+    const label = make("label", {}, "block", this.input);
+    this.input.onchange = () => {
+      const block = Math.min(
+        store.side.header.blocks - 1,
+        Math.max(0, Number(this.input.value) | 0),
+      );
+      store.select({ side: store.state.side, kind: "block", block });
+    };
+    this.element.append(
+      make("div", { class: "bar" }, label, this.note),
+      make("div", { class: "stage" }, this.stage.canvas),
+    );
+    this.camera.x.centred = this.camera.y.centred = true;
+    attachGestures(
+      this.stage.canvas,
+      () => this.camera,
+      () => ({ x: MARGIN, y: MARGIN }),
+      () => {
+        store.set({ zoom: { ...store.state.zoom, tree: this.zoomText() } });
+        this.stage.redraw();
+      },
+    );
+    this.stage.pointing(
+      store,
+      (x, y) => this.find(x, y),
+      (target) => shortText(store.sideOf(target), target),
+    );
+  }
+
+  private layOut(): Tree {
+    const { store } = this;
+    const { selected, side } = store.state;
+    const wanted = selected && selected.side === side ? blockOf(store.side, selected) : NONE;
+    if (wanted !== NONE) this.block = wanted;
+    this.block = Math.min(this.block, store.side.header.blocks - 1);
+    const key = `${side} ${this.block}`;
+    if (this.tree && this.madeFor === key) return this.tree;
+    this.madeFor = key;
+    const tree = (this.tree = layOutTree(store.side, this.block));
+    const { x, y } = this.camera;
+    x.length = tree.levels;
+    y.length = Math.max(1, tree.rows);
+    x.fitMax = 150;
+    x.scaleMax = 260;
+    y.fitMax = 40;
+    y.scaleMax = 60;
+    if (!this.camera.moved) this.camera.fit();
+    this.input.max = String(store.side.header.blocks - 1);
+    this.input.value = String(this.block);
+    const racks = store.side.head.racks
+      ? `; ${count(tree.crossings, "crossing")} between racks`
+      : "";
+    const hidden =
+      tree.hidden > 0
+        ? `; the ${tree.nodes.length} nodes that have it first are ` +
+          `drawn, ${tree.hidden} are not`
+        : "";
+    this.note.textContent =
+      `${count(tree.levels - 1, "hop")} to the farthest${racks}${hidden}; on ` +
+      "edges when it moves; filled: has it at the clock";
+    return tree;
+  }
+
+  resize(): void {
+    if (!this.stage.resize()) return;
+    this.layOut();
+    this.camera.resize(this.stage.width - 2 * MARGIN, this.stage.height - 2 * MARGIN);
+    this.stage.redraw();
+  }
+  changed(change: Change): void {
+    const before = this.madeFor;
+    this.layOut();
+    const { selected } = this.store.state;
+    if (change.has("selected") && selected && before === this.madeFor) this.reveal(selected);
+    this.stage.redraw();
+  }
+  zoomText(): string {
+    return this.camera.text;
+  }
+  setZoom(text: string): void {
+    this.camera.text = text;
+    this.stage.redraw();
+  }
+
+  private reveal(target: Target): void {
+    const node = nodeOf(this.store.sideOf(target), target);
+    const it = this.layOut().nodes.find((one) => one.node === node);
+    if (!it) return;
+    this.camera.x.show(it.level, it.level + 1);
+    this.camera.y.show(it.row, it.row + 1);
+  }
+
+  private center(it: TreeNode): [number, number] {
+    const { x, y } = this.camera;
+    return [MARGIN + x.px(it.level + 0.5), MARGIN + y.px(it.row + 0.5)];
+  }
+  private get radius(): number {
+    return Math.max(1.2, Math.min(13, this.camera.y.scale * 0.42, this.camera.x.scale * 0.3));
+  }
+
+  private draw(): void {
+    const tree = this.layOut();
+    const { context } = this.stage;
+    const theme = currentTheme();
+    const { store } = this;
+    const { side } = store;
+    const { clock, filter } = store.state;
+    const color = BlockColors.of(side.header.blocks).fill(this.block);
+    const ink = BlockColors.of(side.header.blocks).ink(this.block);
+    const marked = store.marked;
+    const isHere = marked && marked.side === store.state.side ? marked : null;
+    const markedMessage = isHere ? messageOf(side, isHere) : NONE;
+    const markedNode = isHere ? nodeOf(side, isHere) : NONE;
+    const radius = this.radius;
+    const room = this.camera.x.scale - 2 * radius;
+    const labels =
+      this.camera.y.scale >= 13 && room >= (clock.kind === "time" && side.run ? 54 : 18);
+    context.font = "11px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    for (const it of tree.nodes) {
+      if (it.parent === NONE) continue;
+      const [x0, y0] = this.center(tree.nodes[it.parent]!);
+      const [x1, y1] = this.center(it);
+      if (Math.max(y0, y1) < -20 || Math.min(y0, y1) > this.stage.height + 20) continue;
+      const phase = phaseOf(side, it.message, clock);
+      const isMarked = it.message === markedMessage;
+      context.strokeStyle = isMarked
+        ? theme.mark
+        : phase === Phase.OnWire
+          ? theme.clock
+          : side.crosses(it.message)
+            ? CROSSING
+            : theme.faint;
+      context.globalAlpha = phase === Phase.Waiting && !isMarked ? 0.35 : 1;
+      context.lineWidth = isMarked || phase === Phase.OnWire ? 2.5 : 1;
+      context.setLineDash(side.crosses(it.message) ? [5, 3] : []);
+      context.beginPath();
+      context.moveTo(x0 + radius, y0);
+      const middle = x0 + radius + (x1 - x0 - 2 * radius) * 0.4;
+      context.bezierCurveTo(middle, y0, middle, y1, middle + (x1 - middle) * 0.35, y1);
+      context.lineTo(x1 - radius, y1);
+      context.stroke();
+      context.setLineDash([]);
+      if (labels) {
+        context.fillStyle = phase === Phase.OnWire ? theme.clock : theme.faint;
+        context.textAlign = "right";
+        const done = side.run ? side.run.completed[side.recv[it.message]!]! : NaN;
+        const text =
+          clock.kind === "time" && !Number.isNaN(done)
+            ? timeText(done)
+            : String(side.roundOf(it.message));
+        context.fillText(text, x1 - radius - 4, y1 - 7);
+      }
+      context.globalAlpha = 1;
+    }
+    for (const it of tree.nodes) {
+      const [x, y] = this.center(it);
+      if (y < -20 || y > this.stage.height + 20 || x < -20 || x > this.stage.width + 20) continue;
+      const phase = it.message === NONE ? Phase.Done : phaseOf(side, it.message, clock);
+      context.globalAlpha = filter.nodes && !filter.nodes.has(it.node) ? 0.25 : 1;
+      context.beginPath();
+      context.arc(x, y, radius, 0, 2 * Math.PI);
+      context.fillStyle = phase === Phase.Done ? color : theme.cell;
+      context.fill();
+      const isMarked = it.node === markedNode;
+      context.strokeStyle = isMarked
+        ? theme.mark
+        : phase === Phase.OnWire
+          ? theme.clock
+          : theme.faint;
+      context.lineWidth = isMarked || phase === Phase.OnWire ? 2.5 : 0.75;
+      context.stroke();
+      this.drawName(it, x, y, phase === Phase.Done ? ink : theme.ink);
+      context.globalAlpha = 1;
+    }
+  }
+
+  private drawName(it: TreeNode, x: number, y: number, ink: string): void {
+    const { context } = this.stage;
+    const theme = currentTheme();
+    const { side } = this.store;
+    const radius = this.radius;
+    const name = String(it.node);
+    const inside = radius * 1.75 >= name.length * 6;
+    context.textAlign = inside ? "center" : "left";
+    const hidden = it.hidden > 0 ? ` (+${it.hidden} not drawn)` : "";
+    if (radius >= 4.5) {
+      context.fillStyle = inside ? ink : theme.ink;
+      context.fillText(name, inside ? x : x + radius + 3, y + 0.5);
+    }
+    const rack = side.head.racks ? (side.head.racks.names[side.rackOf(it.node)] ?? "") : "";
+    const text = `${rack}${hidden}`;
+    if (this.camera.y.scale < 11 || text === "") return;
+    context.fillStyle = theme.faint;
+    if (it.children.length === 0) {
+      // a leaf has room at its right
+      context.textAlign = "left";
+      context.fillText(text, x + radius + 4 + (inside ? 0 : name.length * 7 + 3), y);
+    } else if (this.camera.y.scale >= 22) {
+      context.textAlign = "center";
+      context.fillText(text, x, y + radius + 7);
+    }
+  }
+
+  private find(px: number, py: number): Target | null {
+    const tree = this.layOut();
+    const reach = Math.max(6, this.radius + 2);
+    let best: TreeNode | null = null;
+    let least = reach * reach;
+    for (const it of tree.nodes) {
+      const [x, y] = this.center(it);
+      const distance = (x - px) ** 2 + (y - py) ** 2;
+      if (distance < least) [best, least] = [it, distance];
+    }
+    if (!best) return null;
+    const { side } = this.store.state;
+    return best.message === NONE
+      ? { side, kind: "node", node: best.node }
+      : { side, kind: "message", message: best.message };
+  }
+}

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The sentences of `prepost explain`, as lines of pieces that can be clicked. The text of the lines
+// is that of the command, to the byte, but for its two last lines on times.
+import { NONE, Side } from "./model";
+import { ChainStep, WaitKind, chainOf, waitedBy, waitsFor } from "./reasons";
+import { summarise } from "./summary";
+import { Line, Piece, Target, count, messageText } from "./targets";
+
+// What a list in text shows at most; a long chain shows its two ends.
+const WAITS_MAX = 20;
+const PEERS_MAX = 12;
+const CHAIN_HEAD = 20;
+const CHAIN_TAIL = 10;
+
+export class Words {
+  constructor(
+    private readonly side: Side,
+    private readonly index: number,
+  ) {}
+
+  /** "node 5 op 7 (recv 1>5:3), round 3", the first part a link. */
+  op(op: number): Line {
+    const { side } = this;
+    const channel = side.channel[op]!;
+    const block = side.block[op]!;
+    const kind = side.isSend[op] ? "send" : "recv";
+    const lane = side.lane[channel]!;
+    let route = `${side.from[channel]}>${side.to[channel]}`;
+    if (block !== NONE) route += `:${block}`;
+    if (lane !== (block === NONE ? 1 : 0)) route += ` lane ${lane}`;
+    const text =
+      `node ${side.nodeOf(op)} op ${side.idOf(op)} ` +
+      `(${kind} ${block === NONE ? "credit " : ""}${route})`;
+    return [{ text, target: { side: this.index, kind: "op", op } }, `, round ${side.round[op]}`];
+  }
+
+  message(message: number): Piece {
+    const target: Target = { side: this.index, kind: "message", message };
+    return { text: messageText(this.side, message), target };
+  }
+
+  /** What must happen before, as a sentence without its end. */
+  needed(kind: WaitKind, on: number): string {
+    const { side } = this;
+    const { send_window: sendWindow, ready } = side.header;
+    switch (kind) {
+      case WaitKind.Transfer:
+        return "its sender must have started";
+      case WaitKind.Data:
+        return `block ${side.block[on]} must have arrived`;
+      case WaitKind.SendWindow:
+        return (
+          `send window ${sendWindow}: block ${side.block[on]} must be with node ` +
+          `${side.peerOf(on)}`
+        );
+      case WaitKind.ChannelOrder:
+        return "the one before it on the channel must have left";
+      case WaitKind.ReceiveWindow:
+        return `receive window ${ready.window}: block ${side.block[on]} must have arrived`;
+      case WaitKind.Credit:
+        return `node ${side.peerOf(on)} must have posted the receive and said so`;
+      case WaitKind.After:
+        return "the plan's `after` names it";
+      case WaitKind.DeliveryOrder:
+        return "the one before it on the channel must have arrived";
+      case WaitKind.Granted:
+        return "the receive that it grants must be posted";
+      case WaitKind.Posted:
+        return "its receive must be posted";
+      case WaitKind.PostOrder:
+        return "the receive before it on the channel must be posted";
+      case WaitKind.Barrier:
+        return "all receives everywhere must be posted";
+    }
+  }
+
+  /** What waits, and for what of it. */
+  waiting(kind: WaitKind, op: number): string {
+    const { side } = this;
+    const { send_window: sendWindow, ready } = side.header;
+    switch (kind) {
+      case WaitKind.Transfer:
+        return "its receive";
+      case WaitKind.Data:
+        return `passes the block on to node ${side.peerOf(op)}`;
+      case WaitKind.SendWindow:
+        return `send window ${sendWindow}: the next block`;
+      case WaitKind.ChannelOrder:
+      case WaitKind.DeliveryOrder:
+        return "the next one on the channel";
+      case WaitKind.ReceiveWindow:
+        return `receive window ${ready.window}: the next credit`;
+      case WaitKind.Credit:
+        return "the block that it lets go";
+      case WaitKind.Granted:
+        return "the credit that grants it";
+      case WaitKind.After:
+      case WaitKind.Posted:
+      case WaitKind.PostOrder:
+      case WaitKind.Barrier:
+        return "its `after` names this op";
+    }
+  }
+
+  private waits(op: number): Line[] {
+    const lines: Line[] = [];
+    const rest = (total: number) => {
+      if (total > WAITS_MAX) lines.push([`  ... and ${total - WAITS_MAX} more`]);
+    };
+    const before = waitsFor(this.side, op);
+    lines.push([before.length === 0 ? "waits for nothing" : "waits for"]);
+    for (const wait of before.slice(0, WAITS_MAX)) {
+      const line: Line = [`  until ${wait.until}: ${this.needed(wait.kind, wait.op)}`];
+      if (wait.op !== NONE) line.push(": ", ...this.op(wait.op));
+      if (wait.isImplied) line.push(" (follows from the rest)");
+      if (wait.isCause && wait.until !== 0) line.push("  <- nothing takes longer");
+      lines.push(line);
+    }
+    rest(before.length);
+    const after = waitedBy(this.side, op);
+    lines.push([after.length === 0 ? "what waits for it: nothing" : "what waits for it"]);
+    for (const wait of after.slice(0, WAITS_MAX)) {
+      lines.push([`  ${this.waiting(wait.kind, wait.op)}: `, ...this.op(wait.op)]);
+    }
+    rest(after.length);
+    return lines;
+  }
+
+  /** An op: its times, what it waits for and what waits for it. */
+  opLines(op: number): Line[] {
+    const { side } = this;
+    const message = side.messageOf[op]!;
+    const block = side.block[op]!;
+    const size = block === NONE ? "no bytes" : count(side.blockBytes(block), "byte");
+    const start = side.start[message]!;
+    const slack = side.slack[message]!;
+    const tight =
+      slack === 0 ? "critical: no slack" : `slack ${slack}: may start at ${start + slack}`;
+    return [
+      [...this.op(op), `, ${size}`],
+      [`starts at ${start}, arrives at ${side.delivery[message]}; ${tight}`],
+      ...this.waits(op),
+    ];
+  }
+
+  chainLines(chain: ChainStep[]): Line[] {
+    const { side } = this;
+    if (chain.length === 0) return [];
+    const credits = chain.filter((step) => side.isCredit(step.message)).length;
+    const lines: Line[] = [
+      [
+        "chain back to the root: " +
+          `${count(chain.length - credits, "block")}, ${count(credits, "credit")}`,
+      ],
+    ];
+    const width = String(chain.length).length;
+    for (let i = 0; i < chain.length; ++i) {
+      if (i === CHAIN_HEAD && chain.length > CHAIN_HEAD + CHAIN_TAIL) {
+        i = chain.length - CHAIN_TAIL;
+        lines.push([`  ... ${i - CHAIN_HEAD} more`]);
+      }
+      const step = chain[i]!;
+      const next = chain[i + 1];
+      const on = next ? side.opAt(next.message, side.fromOf(step.message)) : NONE;
+      const why = step.cause === null ? "waits for nothing" : this.needed(step.cause, on);
+      lines.push([
+        `  ${String(i + 1).padStart(width)}. `,
+        this.message(step.message),
+        `, round ${side.roundOf(step.message)}, starts at ${side.start[step.message]}: ${why}`,
+      ]);
+    }
+    return lines;
+  }
+
+  /** The summary of a node, without its chain. */
+  nodeLines(node: number): Line[] {
+    const { side } = this;
+    const it = summarise(side, node);
+    const root = node === side.header.root ? ", the root" : "";
+    const lines: Line[] = [
+      [
+        { text: `node ${node}`, target: { side: this.index, kind: "node", node } },
+        `${root}: ${count(side.opCount[node]!, "op")}; ${count(it.blocksIn, "block")} in, ` +
+          `${it.blocksOut} out; ${count(it.creditsIn, "credit")} in, ${it.creditsOut} out`,
+      ],
+    ];
+    const peers = (label: string, list: { peer: number; blocks: number }[]) => {
+      if (list.length === 0) return;
+      const line: Line = [`  ${label} nodes `];
+      list.slice(0, PEERS_MAX).forEach(({ peer, blocks }, i) => {
+        line.push(
+          i === 0 ? "" : ", ",
+          { text: String(peer), target: { side: this.index, kind: "node", node: peer } },
+          ` (${count(blocks, "block")})`,
+        );
+      });
+      if (list.length > PEERS_MAX) line.push(`, and ${list.length - PEERS_MAX} more`);
+      lines.push(line);
+    };
+    peers("receives from", it.from);
+    peers("sends to", it.to);
+    if (it.last !== NONE) {
+      lines.push([
+        "  first block ",
+        this.message(it.first),
+        ` arrives at ${side.delivery[it.first]}, last block `,
+        this.message(it.last),
+        ` at ${side.delivery[it.last]}`,
+      ]);
+    }
+    const total = it.blocksIn + it.blocksOut;
+    if (total === 0) return lines;
+    const line: Line = [
+      `  slack of its blocks: ${it.slackMin} to ${it.slackMax}; ` +
+        `${it.critical.length} of ${total} are critical`,
+    ];
+    it.critical.slice(0, PEERS_MAX).forEach((op, i) => {
+      line.push(i === 0 ? ": ops " : ", ", {
+        text: String(side.idOf(op)),
+        target: { side: this.index, kind: "op", op },
+      });
+    });
+    if (it.critical.length > PEERS_MAX) line.push(", ...");
+    lines.push(line);
+    return lines;
+  }
+
+  /** All that the command says on an op, a message or a node. */
+  explain(target: Target): Line[] {
+    const { side } = this;
+    if (target.kind === "op") {
+      return [
+        ...this.opLines(target.op),
+        [],
+        ...this.chainLines(chainOf(side, side.messageOf[target.op]!)),
+      ];
+    }
+    if (target.kind === "message") {
+      return [
+        ...this.opLines(side.send[target.message]!),
+        [],
+        ...this.opLines(side.recv[target.message]!),
+        [],
+        ...this.chainLines(chainOf(side, target.message)),
+      ];
+    }
+    if (target.kind === "node") {
+      const { last } = summarise(side, target.node);
+      return [
+        ...this.nodeLines(target.node),
+        ...(last === NONE ? [] : this.chainLines(chainOf(side, last))),
+      ];
+    }
+    return [];
+  }
+}

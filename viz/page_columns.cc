@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "viz/page_columns.h"
+
+#include <llvm/Support/Base64.h>
+#include <zlib.h>
+
+#include <utility>
+#include <vector>
+
+#include "ir/status.h"
+
+namespace prepost::viz {
+
+void PageColumns::Begin(std::string name) {
+  columns_.push_back({.name = std::move(name), .begin = bytes_.size()});
+  last_ = 0;
+}
+
+void PageColumns::Add(int64_t value) {
+  const auto step = static_cast<uint64_t>(value) - static_cast<uint64_t>(last_);
+  last_ = value;
+  // Zigzag, so that small steps down are small, too.
+  uint64_t rest = (step << 1) ^ (static_cast<int64_t>(step) < 0 ? ~uint64_t{0} : 0);
+  for (; rest >= 0x80; rest >>= 7) bytes_ += static_cast<char>(rest | 0x80);
+  bytes_ += static_cast<char>(rest);
+  ++columns_.back().count;
+}
+
+nlohmann::ordered_json PageColumns::Describe() const {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    const size_t end = i + 1 < columns_.size() ? columns_[i + 1].begin : bytes_.size();
+    json.push_back({{"name", columns_[i].name},
+                    {"count", columns_[i].count},
+                    {"bytes", end - columns_[i].begin}});
+  }
+  return json;
+}
+
+std::string PackPage(std::string_view head, const PageColumns& columns) {
+  std::string raw;
+  raw.reserve(sizeof(uint32_t) + head.size() + columns.bytes().size());
+  for (size_t i = 0; i < sizeof(uint32_t); ++i) raw += static_cast<char>(head.size() >> (8 * i));
+  raw += head;
+  raw += columns.bytes();
+  std::vector<char> packed(compressBound(raw.size()));
+  uLongf bytes = packed.size();
+  // Into a buffer that is large enough, so that it cannot fail but for memory.
+  PREPOST_CHECK(compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes,
+                          reinterpret_cast<const Bytef*>(raw.data()), raw.size(),
+                          /*level=*/6) == Z_OK);
+  packed.resize(bytes);
+  return llvm::encodeBase64(packed);
+}
+
+}  // namespace prepost::viz

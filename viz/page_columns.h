@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Internal to viz: the columns of integers of a page's data (page.h), and how the whole is packed.
+#ifndef PREPOST_VIZ_PAGE_COLUMNS_H_
+#define PREPOST_VIZ_PAGE_COLUMNS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace prepost::viz {
+
+/// Columns one after the other, each filled before the next is begun.
+class PageColumns {
+ public:
+  void Begin(std::string name);
+  void Add(int64_t value);
+  /// {"name", "count", "bytes"} of each.
+  nlohmann::ordered_json Describe() const;
+  const std::string& bytes() const { return bytes_; }
+
+ private:
+  struct Column {
+    std::string name;
+    size_t count = 0;
+    size_t begin = 0;  ///< in `bytes_`
+  };
+  std::vector<Column> columns_;
+  std::string bytes_;
+  int64_t last_ = 0;
+};
+
+/// Base64 of a zlib stream of the head's length, the head and the columns.
+std::string PackPage(std::string_view head, const PageColumns& columns);
+
+}  // namespace prepost::viz
+
+#endif  // PREPOST_VIZ_PAGE_COLUMNS_H_
