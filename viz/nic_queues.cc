@@ -17,6 +17,7 @@
 #include <span>
 #include <utility>
 
+#include "backends/nic/program/listing.h"
 #include "runtime/program.h"
 #include "viz/queue_contents.h"
 
@@ -40,13 +41,14 @@ class NicQueues {
         receive_queue_(program.qps.size()),
         signaled_(program.qps.size()) {}
 
-  std::vector<DrawnQueue> Make() {
+  std::vector<DrawnQueue> Make(bool has_fields) {
     MakeQueues();
     for (size_t i = 0; i < program_.qps.size(); ++i) FillQueues(i);
     if (!shown_ops_.all()) {
       FindCompletions();
       for (size_t i = 0; i < program_.qps.size(); ++i) ShowNeeded(i);
     }
+    if (has_fields) AddFields();
     return std::move(queues_);
   }
 
@@ -55,6 +57,7 @@ class NicQueues {
   void MakeReceiveQueue(size_t qp);
   void MakeSendQueue(size_t qp);
   void FillQueues(size_t qp);
+  void AddFields();
   void FindCompletions();
   void ShowNeeded(size_t qp);
   DrawnEntry MakeEntry(const SendEntry& send, size_t qp, uint32_t cqe) const;
@@ -206,6 +209,16 @@ void NicQueues::FillQueues(size_t index) {
   }
 }
 
+void NicQueues::AddFields() {
+  const std::vector<nic::QueueTexts> texts = nic::TextsOf(program_);
+  for (size_t qp = 0; qp < texts.size(); ++qp) {
+    for (size_t i = 0; i < texts[qp].receives.size(); ++i)
+      queues_[receive_queue_[qp]].entries[i].fields = texts[qp].receives[i];
+    for (size_t i = 0; i < texts[qp].sends.size(); ++i)
+      queues_[send_queue_[qp]].entries[i].fields = texts[qp].sends[i];
+  }
+}
+
 void NicQueues::FindCompletions() {
   completions_.resize(ops_.size());
   for (const QueuePair& qp : program_.qps) {
@@ -255,8 +268,8 @@ void NicQueues::ShowNeeded(size_t index) {
 }  // namespace
 
 std::vector<DrawnQueue> QueuesOfNic(const Plan& plan, const Selection& selection,
-                                    const NodeProgram& program) {
-  return NicQueues(plan, selection, program).Make();
+                                    const NodeProgram& program, bool has_fields) {
+  return NicQueues(plan, selection, program).Make(has_fields);
 }
 
 }  // namespace prepost::viz

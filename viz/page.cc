@@ -62,6 +62,7 @@ Json QueuesJson(const std::vector<DrawnQueue>& queues) {
       entries.push_back({{"class", entry.css_class},
                          {"what", entry.what},
                          {"detail", entry.detail},
+                         {"fields", entry.fields},
                          {"op", entry.op ? Json(entry.op->value) : Json()},
                          {"waits_for", PlaceJson(entry.waits_for)},
                          {"enables", PlaceJson(entry.enables)},
@@ -122,7 +123,7 @@ class PageQueues {
       if (!program.ok()) {
         Refuse("nic", program.status());
       } else {
-        Add("nic", node, QueuesOfNic(plan_, whole, program->nodes.front()));
+        Add("nic", node, QueuesOfNic(plan_, whole, program->nodes.front(), /*has_fields=*/true));
       }
     }
     if (engines.deferred) {

@@ -35,8 +35,9 @@ class ShownOps {
 
 // With a selection also what its sends depend on is shown.
 
+/// `has_fields`: with what is in each WQE.
 std::vector<DrawnQueue> QueuesOfNic(const Plan& plan, const Selection& selection,
-                                    const nic::NodeProgram& program);
+                                    const nic::NodeProgram& program, bool has_fields = false);
 /// A column per endpoint, and one for each counter that is added to.
 std::vector<DrawnQueue> QueuesOfDeferredWork(const Plan& plan, const Selection& selection,
                                              const triggered::DeferredProgram& program);

@@ -32,8 +32,9 @@ struct QueuePlace {
 
 struct DrawnEntry {
   std::string_view css_class;
-  std::string what;    ///< "WAIT CQ 1 until CQE 0"
-  std::string detail;  ///< "for recv b0 from 0"
+  std::string what;         ///< "WAIT CQ 1 until CQE 0"
+  std::string detail;       ///< "for recv b0 from 0"
+  std::string fields = {};  ///< "SEND_IMM imm 00000000 [0, 1048576) signaled", or none
   bool shown = true;
   std::optional<OpId> op = {};  ///< that it is of, or that it was made for
   std::optional<QueuePlace> waits_for;

@@ -202,21 +202,40 @@ class Page(unittest.TestCase):
             digest.update(f"{name}\n".encode() + (folder / name).read_bytes())
         self.assertIn(digest.hexdigest(), (folder / "dist/page.html").read_text(), "npm run build in viz/page makes it anew")
 
+    def expect_picture(self, golden, is_small=True):
+        """They are compared at a quarter of the window's size, which a small one has."""
+        self.settle()
+        self.browser.save_screenshot(str(self.path("seen.png")))
+        seen = Image.open(self.path("seen.png")).convert("RGB")
+        small = (seen.width // 4, seen.height // 4)
+        if os.environ.get("PREPOST_UPDATE_GOLDEN"):
+            golden.parent.mkdir(exist_ok=True)
+            (seen.resize(small, Image.BOX) if is_small else seen).save(golden, optimize=True)
+        both = [it.resize(small, Image.BOX) for it in (seen, Image.open(golden).convert("RGB"))]
+        differences = ImageChops.difference(*both).convert("L").tobytes()
+        self.assertLess(sum(it > 40 for it in differences) / len(differences), 0.03, golden)
+
     def test_pictures(self):
         plan = self.compile("plan.json", 8, 4)
         run("draw", plan, "-o", self.path("page.html"))
         self.open(self.path("page.html"))
-        GOLDEN.mkdir(exist_ok=True)
         for view in VIEWS:
             self.do("prepost.setView(arguments[0]); prepost.search('node 5'); prepost.setClock(3)", view)
-            self.settle()
-            self.browser.save_screenshot(str(self.path("seen.png")))
-            seen = Image.open(self.path("seen.png")).convert("RGB").resize((350, 225), Image.BOX)
-            golden = GOLDEN / f"{view}.png"
-            if os.environ.get("PREPOST_UPDATE_GOLDEN"):
-                seen.save(golden, optimize=True)
-            differences = ImageChops.difference(seen, Image.open(golden).convert("RGB")).convert("L").tobytes()
-            self.assertLess(sum(it > 40 for it in differences) / len(differences), 0.03, view)
+            self.expect_picture(GOLDEN / f"{view}.png")
+
+    # That of docs/inspect.md.
+    def test_picture_of_both_ways(self):
+        run("compile", "--nodes", 8, "--message-bytes", "4MiB", "--block-bytes", "512KiB", "--algorithm", "binomial_pipeline", "-o",
+            self.path("eight.json"))
+        for executor in ["cpu", "offload"]:
+            run("simulate", "eight.json", "--profile", "fractus", "--executor", executor, "--trace", f"{executor}.json",
+                folder=self.folder.name)
+        run("draw", self.path("eight.json"), "--simulation", self.path("cpu.json"), "--against", self.path("offload.json"), "-o",
+            self.path("page.html"))
+        self.open(self.path("page.html"))
+        self.do("prepost.setView('sides'); prepost.search('0>4:2')")
+        self.expect_picture(SOURCE / "docs/images/page.png", is_small=False)
+        self.expect_quiet()
 
 
 if __name__ == "__main__":

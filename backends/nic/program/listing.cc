@@ -33,77 +33,29 @@ std::string Range(const std::vector<DataPiece>& data) {
   return fmt::format("[{}, {})", data[0].address, data[0].address + data[0].bytes);
 }
 
-class Lister {
+/// The bytes of a node's queues, linked, and what is in them.
+class Reader {
  public:
-  Lister(const Plan& plan, const NodeProgram& program, bool has_bytes)
-      : program_(program), has_bytes_(has_bytes) {
-    for (const Program& candidate : plan.programs()) {
-      if (candidate.node == program.node)
-        describe_op_ = [&plan, candidate](OpId op) {
-          return op == kNoOp ? std::string("all is done") : Describe(plan, candidate, op);
-        };
-    }
-  }
+  explicit Reader(const NodeProgram& program)
+      : program_(program), images_(Encode(program)), bindings_(ListingBindings(program)) {}
 
-  std::string Run() {
-    fmt::format_to(to(), "node {}\n", program_.node.value);
-    for (size_t i = 0; i < program_.cqs.size(); ++i) {
-      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}, ring: {}\n", i,
-                     Describe(program_, CqId::FromIndex(i)), program_.cqs[i].completions,
-                     program_.cqs[i].entries);
-    }
-    const std::vector<QueuePairImage> images = Encode(program_);
-    const Bindings bindings = ListingBindings(program_);
-    for (size_t i = 0; i < images.size(); ++i) {
-      const QueuePair& qp = program_.qps[i];
-      fmt::format_to(to(), "  {}: {}rings: {} and {}, sends on {}, receives on {}\n",
-                     Describe(program_, QpId::FromIndex(i)), qp.managed ? "managed, " : "",
-                     qp.sq_wqebbs, qp.rq_wqes, Describe(program_, qp.send_cq),
-                     Describe(program_, qp.recv_cq));
-      ListReceives(qp, images[i].rq, bindings);
-      ListSends(qp, images[i].sq, bindings);
-    }
-    return fmt::to_string(out_);
+  /// What the NIC would read of the receive or send queue of QP `qp`; each entry by itself.
+  std::vector<std::byte> Bytes(size_t qp, bool is_receive) const {
+    return *Link(is_receive ? images_[qp].rq : images_[qp].sq, bindings_);
+  }
+  static std::string ReceiveText(std::span<const std::byte> bytes, size_t index) {
+    std::vector<DataPiece> data;
+    DecodeReceive(bytes, index, kReceiveStrideBytes, &data);
+    return "RECV " + Range(data);
+  }
+  std::string SendText(std::span<const std::byte> entry, const SendEntry& send) const {
+    SendWqe wqe;
+    DecodeSend(entry, 0, &wqe);
+    return fmt::format("{}{}{}{}", Name(wqe.opcode), Operands(wqe),
+                       wqe.signaled() ? " signaled" : "", Needs(send));
   }
 
  private:
-  std::back_insert_iterator<fmt::memory_buffer> to() { return std::back_inserter(out_); }
-
-  void ListReceives(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
-    const std::vector<std::byte> bytes = *Link(image, bindings);
-    std::vector<DataPiece> data;
-    for (size_t i = 0; i < qp.receives.size(); ++i) {
-      DecodeReceive(bytes, i, kReceiveStrideBytes, &data);
-      fmt::format_to(to(), "    rq {:06x}  RECV {:<44} ; {}\n", i * kReceiveStrideBytes,
-                     Range(data), describe_op_(qp.receives[i].op));
-      ListBytes(std::span(bytes).subspan(i * kReceiveStrideBytes, kReceiveStrideBytes));
-    }
-  }
-
-  void ListSends(const QueuePair& qp, const QueueImage& image, const Bindings& bindings) {
-    const std::vector<std::byte> bytes = *Link(image, bindings);
-    SendWqe wqe;
-    for (size_t i = 0; i < qp.sends.size(); ++i) {
-      const std::span<const std::byte> entry =
-          std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes);
-      DecodeSend(entry, 0, &wqe);
-      const std::string text = fmt::format("{}{}{}{}", Name(wqe.opcode), Operands(wqe),
-                                           wqe.signaled() ? " signaled" : "", Needs(qp.sends[i]));
-      fmt::format_to(to(), "    sq {:06x}  {:<49} ; {}\n", i * kWqebbBytes, text,
-                     describe_op_(qp.sends[i].op));
-      ListBytes(entry);
-    }
-  }
-
-  /// A line per segment of 16 bytes, in big-endian words as the PRM has them.
-  void ListBytes(std::span<const std::byte> bytes) {
-    for (size_t i = 0; has_bytes_ && i < bytes.size(); ++i) {
-      if (i % kSegmentBytes == 0) fmt::format_to(to(), "      # {:02x} ", i);
-      fmt::format_to(to(), "{}{:02x}", i % 4 == 0 ? " " : "", static_cast<uint8_t>(bytes[i]));
-      if (i % kSegmentBytes == kSegmentBytes - 1) fmt::format_to(to(), "\n");
-    }
-  }
-
   std::string Operands(const SendWqe& wqe) const {
     switch (wqe.opcode) {
       case Opcode::kWait:
@@ -136,6 +88,77 @@ class Lister {
   }
 
   const NodeProgram& program_;
+  const std::vector<QueuePairImage> images_;
+  const Bindings bindings_;
+};
+
+class Lister {
+ public:
+  Lister(const Plan& plan, const NodeProgram& program, bool has_bytes)
+      : program_(program), reader_(program), has_bytes_(has_bytes) {
+    for (const Program& candidate : plan.programs()) {
+      if (candidate.node == program.node)
+        describe_op_ = [&plan, candidate](OpId op) {
+          return op == kNoOp ? std::string("all is done") : Describe(plan, candidate, op);
+        };
+    }
+  }
+
+  std::string Run() {
+    fmt::format_to(to(), "node {}\n", program_.node.value);
+    for (size_t i = 0; i < program_.cqs.size(); ++i) {
+      fmt::format_to(to(), "  CQ {}: {}, CQEs: {}, ring: {}\n", i,
+                     Describe(program_, CqId::FromIndex(i)), program_.cqs[i].completions,
+                     program_.cqs[i].entries);
+    }
+    for (size_t i = 0; i < program_.qps.size(); ++i) {
+      const QueuePair& qp = program_.qps[i];
+      fmt::format_to(to(), "  {}: {}rings: {} and {}, sends on {}, receives on {}\n",
+                     Describe(program_, QpId::FromIndex(i)), qp.managed ? "managed, " : "",
+                     qp.sq_wqebbs, qp.rq_wqes, Describe(program_, qp.send_cq),
+                     Describe(program_, qp.recv_cq));
+      ListReceives(i);
+      ListSends(i);
+    }
+    return fmt::to_string(out_);
+  }
+
+ private:
+  std::back_insert_iterator<fmt::memory_buffer> to() { return std::back_inserter(out_); }
+
+  void ListReceives(size_t qp) {
+    const std::vector<std::byte> bytes = reader_.Bytes(qp, /*is_receive=*/true);
+    const std::vector<ReceiveEntry>& receives = program_.qps[qp].receives;
+    for (size_t i = 0; i < receives.size(); ++i) {
+      fmt::format_to(to(), "    rq {:06x}  {:<49} ; {}\n", i * kReceiveStrideBytes,
+                     Reader::ReceiveText(bytes, i), describe_op_(receives[i].op));
+      ListBytes(std::span(bytes).subspan(i * kReceiveStrideBytes, kReceiveStrideBytes));
+    }
+  }
+
+  void ListSends(size_t qp) {
+    const std::vector<std::byte> bytes = reader_.Bytes(qp, /*is_receive=*/false);
+    const std::vector<SendEntry>& sends = program_.qps[qp].sends;
+    for (size_t i = 0; i < sends.size(); ++i) {
+      const std::span<const std::byte> entry =
+          std::span(bytes).subspan(i * kWqebbBytes, kWqebbBytes);
+      fmt::format_to(to(), "    sq {:06x}  {:<49} ; {}\n", i * kWqebbBytes,
+                     reader_.SendText(entry, sends[i]), describe_op_(sends[i].op));
+      ListBytes(entry);
+    }
+  }
+
+  /// A line per segment of 16 bytes, in big-endian words as the PRM has them.
+  void ListBytes(std::span<const std::byte> bytes) {
+    for (size_t i = 0; has_bytes_ && i < bytes.size(); ++i) {
+      if (i % kSegmentBytes == 0) fmt::format_to(to(), "      # {:02x} ", i);
+      fmt::format_to(to(), "{}{:02x}", i % 4 == 0 ? " " : "", static_cast<uint8_t>(bytes[i]));
+      if (i % kSegmentBytes == kSegmentBytes - 1) fmt::format_to(to(), "\n");
+    }
+  }
+
+  const NodeProgram& program_;
+  const Reader reader_;
   const bool has_bytes_;
   std::function<std::string(OpId)> describe_op_;
   fmt::memory_buffer out_;
@@ -149,6 +172,22 @@ std::string List(const Plan& plan, const QueueProgram& program, bool has_bytes) 
       program.message.bytes, program.message.block_bytes, program.rnr_retry);
   for (const NodeProgram& node : program.nodes) text += Lister(plan, node, has_bytes).Run();
   return text;
+}
+
+std::vector<QueueTexts> TextsOf(const NodeProgram& program) {
+  const Reader reader(program);
+  std::vector<QueueTexts> texts(program.qps.size());
+  for (size_t qp = 0; qp < texts.size(); ++qp) {
+    const std::vector<std::byte> receives = reader.Bytes(qp, /*is_receive=*/true);
+    for (size_t i = 0; i < program.qps[qp].receives.size(); ++i)
+      texts[qp].receives.push_back(Reader::ReceiveText(receives, i));
+    const std::vector<std::byte> sends = reader.Bytes(qp, /*is_receive=*/false);
+    for (size_t i = 0; i < program.qps[qp].sends.size(); ++i) {
+      const auto entry = std::span(sends).subspan(i * kWqebbBytes, kWqebbBytes);
+      texts[qp].sends.push_back(reader.SendText(entry, program.qps[qp].sends[i]));
+    }
+  }
+  return texts;
 }
 
 std::string Summary(const NodeProgram& program) {

@@ -7,6 +7,7 @@
 #define PREPOST_BACKENDS_NIC_PROGRAM_LISTING_H_
 
 #include <string>
+#include <vector>
 
 #include "backends/nic/program/queue_program.h"
 #include "ir/plan.h"
@@ -17,6 +18,14 @@ namespace prepost::nic {
 /// that ParseListing() (listing_parse.h) can read it back. `plan` is the plan that `program` was
 /// lowered from. `has_bytes`: below each WQE its bytes, in lines that ParseListing() skips.
 std::string List(const Plan& plan, const QueueProgram& program, bool has_bytes = false);
+
+/// Of one QP, each entry as in a listing: "WAIT sends 3>2 blocks until CQE 0".
+struct QueueTexts {
+  std::vector<std::string> receives;
+  std::vector<std::string> sends;
+};
+/// By QP.
+std::vector<QueueTexts> TextsOf(const NodeProgram& program);
 
 /// One line: QPs, CQs, WQEs, WAITs, doorbells.
 std::string Summary(const NodeProgram& program);

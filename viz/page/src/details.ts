@@ -133,6 +133,7 @@ function entryLines(store: Store, side: Side, words: Words, target: Target): Lin
   const lines: Line[] = [
     [`${entry.what}${entry.detail ? `: ${entry.detail}` : ""}`],
     [`entry ${target.index} of ${queue.title}, node ${target.node} (${target.engine})`],
+    ...(entry.fields ? [[`its bytes: ${entry.fields}`]] : []),
   ];
   const refer = (text: string, at: [number, number]) => {
     const other = all[at[0]]?.entries[at[1]];

@@ -22,6 +22,7 @@ export interface QueueEntry {
   class: string;
   what: string;
   detail?: string;
+  fields?: string; // of a NIC's: what its bytes say
   op?: number | null;
   waits_for?: [number, number] | null;
   enables?: [number, number] | null;

@@ -187,6 +187,7 @@ export class QueuesView implements View {
       make("span", { class: "what" }, entry.what),
     );
     if (entry.detail) button.append(make("span", { class: "detail" }, entry.detail));
+    if (entry.fields) button.title = entry.fields;
     const row = make("li", { "data-class": entry.class }, button);
     if (entry.rearm) row.dataset["rearm"] = String(entry.rearm);
     if (typeof entry.op === "number" && entry.class !== "wait") {

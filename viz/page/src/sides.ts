@@ -107,25 +107,23 @@ export class SidesView implements View {
       "posts during",
       "wake-ups",
       "hosts' processor time",
-      "gaps before sends, by what they waited for last",
+      "gaps before sends, by what they waited for:",
     ];
     const rows = this.store.sides.map((side, i) => this.figuresOf(side, i)) as [string[], string[]];
     const shown = names
       .map((_, i) => i)
       .filter((i) => i === 0 || i === 3 || rows[0][i] !== rows[1][i]);
-    const table = make("table", {}, make("tr", {}, ...shown.map((i) => make("th", {}, names[i]!))));
+    const lines = make("div", {});
     for (const row of rows) {
-      table.append(
-        make(
-          "tr",
-          {},
-          ...shown.map((i) =>
-            make("td", i > 0 && rows[0][i] !== rows[1][i] ? { class: "differs" } : {}, row[i]!),
-          ),
-        ),
-      );
+      const line = make("p", { class: "figures-line" }, make("b", {}, row[0]!));
+      for (const i of shown.slice(1)) {
+        const value = make("span", { class: "value" }, row[i]!);
+        if (rows[0][i] !== rows[1][i]) value.classList.add("differs");
+        line.append(make("span", {}, `${names[i]} `, value));
+      }
+      lines.append(line);
     }
-    return table;
+    return lines;
   }
   private figuresOf(side: Side, index: number): string[] {
     const { header, head } = side;
