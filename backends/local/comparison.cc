@@ -148,6 +148,9 @@ class HostThreads {
           at_gate_->count_down();
           gate_.wait(false);
           if (!stop_) Play(host, record);
+          // Also one that another has stopped before it began.
+          if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size())
+            all_ended_.Signal();
         });
       }
     } catch (const std::system_error& error) {
@@ -191,7 +194,6 @@ class HostThreads {
     record.cpu_ns = ThreadCpuNs() - cpu_before_ns;
     record.ended = host.counts();
     record.done = host.done();
-    if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size()) all_ended_.Signal();
   }
 
   End Watch(const emulated::Fabric& fabric, bool is_idle_the_end) {
