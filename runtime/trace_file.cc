@@ -22,6 +22,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <ostream>
 #include <vector>
 
@@ -278,6 +279,7 @@ class TraceReader {
   TraceReader(const Plan& plan, RunTrace* trace, TraceInfo* info)
       : plan_(plan), trace_(trace), info_(*info) {
     by_node_.resize(plan.header().nodes);
+    for (size_t i = 0; i < info_.hosts.size(); ++i) host_of_[info_.hosts[i].node.value] = i;
     for (const Program& program : plan.programs()) by_node_[program.node.index()] = &program;
     trace->start_ns = kTraceOriginNs;
     AddPlanForm();
@@ -328,6 +330,7 @@ class TraceReader {
   uint64_t start_ns_ = 0;  ///< 0: not read yet
   ReadEvent event_;
   TraceHost host_;
+  std::map<uint32_t, size_t> host_of_;  ///< by node, in info_
 };
 
 void TraceReader::AddPlanForm() {
@@ -361,13 +364,13 @@ void TraceReader::AddHostForm() {
         if (host_.node.value >= plan_.header().nodes)
           return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", host_.node.value,
                                       plan_.header().nodes - 1));
-        for (const TraceHost& known : info_.hosts) {
-          if (known.node != host_.node) continue;
-          if (known == host_) return {};
+        const auto [known, is_new] = host_of_.emplace(host_.node.value, info_.hosts.size());
+        if (is_new) {
+          info_.hosts.push_back(host_);
+        } else if (info_.hosts[known->second] != host_) {
           return Rejected(
               fmt::format("the host of node {} did something else already", host_.node.value));
         }
-        info_.hosts.push_back(host_);
         return {};
       });
 }

@@ -85,19 +85,23 @@ class PageQueues {
  public:
   PageQueues(const VerifiedPlan& plan, const PageOptions& options)
       : plan_(plan), options_(options) {
+    // Those that are asked for come first. Of two plans' sides, the other may have more nodes.
     std::vector<NodeId> nodes = options.selection.nodes;
-    if (nodes.empty()) {
-      for (const Program& program : plan.programs()) nodes.push_back(program.node);
-      std::ranges::sort(nodes);
+    std::erase_if(nodes, [&](NodeId node) { return node.value >= plan.header().nodes; });
+    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+      if (!options.selection.HasNode(NodeId(node)) || options.selection.nodes.empty())
+        nodes.emplace_back(node);
     }
+    const size_t engines =
+        size_t{options.engines.nic.has_value()} + options.engines.deferred + options.engines.cpu;
     for (const NodeId node : nodes) {
       // Each op has one entry or more with each engine.
-      const size_t expected = plan.ops(ProgramOf(plan, node)).size();
+      const size_t expected = engines * plan.ops(ProgramOf(plan, node)).size();
       if (entries_ + expected > kPageEntriesMax) {
         is_full_ = true;
-        break;
+      } else {
+        AddNode(node);
       }
-      AddNode(node);
     }
   }
 
@@ -106,8 +110,11 @@ class PageQueues {
   std::string Note() const {
     std::vector<std::string> notes = refusals_;
     if (is_full_) {
-      notes.push_back(fmt::format(
-          "a page holds {} entries of queues: draw --node chooses other nodes", kPageEntriesMax));
+      notes.push_back(
+          fmt::format("a page holds {} entries of queues, and these would be more: draw with "
+                      "--node or --engine "
+                      "chooses others",
+                      kPageEntriesMax));
     }
     return fmt::format("{}", fmt::join(notes, "; "));
   }
@@ -199,8 +206,9 @@ void AddRun(const Plan& plan, const RunTrace& trace, const std::string& side,
     columns->Begin(side + name);
     for (const Program& program : plan.programs()) {
       for (const OpTimes& op : trace.times(program.node)) {
-        const uint64_t at = op.*time;
-        columns->Add(at == 0 ? 0 : static_cast<int64_t>(at - trace.start_ns) + 1);
+        // Since the start, and one more from there on; 0: not known.
+        const auto since = static_cast<int64_t>(op.*time - trace.start_ns);
+        columns->Add(op.*time == 0 ? 0 : since < 0 ? since : since + 1);
       }
     }
   };
@@ -218,11 +226,9 @@ Json RunJson(const Plan& plan, const PageRun& run) {
                      {"wakeups", host.wakeups},
                      {"cpu_ns", host.cpu_ns}});
   }
-  return {{"label", run.label},
-          {"executor", run.info.executor},
-          {"detail", run.info.detail},
-          {"modelled", !run.trace->modelled.empty()},
-          {"duration_ns", RunDuration(plan, *run.trace)},
+  return {{"label", run.label},          {"executor", run.info.executor},
+          {"detail", run.info.detail},   {"modelled", !run.trace->modelled.empty()},
+          {"outcome", run.info.outcome}, {"duration_ns", RunDuration(plan, *run.trace)},
           {"hosts", std::move(hosts)}};
 }
 
@@ -273,6 +279,7 @@ std::string Replaced(std::string text, std::string_view mark, std::string_view b
 
 std::string Page(const std::vector<PageSide>& sides, const PageOptions& options) {
   PREPOST_CHECK(sides.size() == 1 || sides.size() == 2);
+  for (const PageSide& side : sides) PREPOST_CHECK(side.plan->header().rounds <= kPageRoundsMax);
   PageColumns columns;
   Json all = Json::array();
   for (size_t i = 0; i < sides.size(); ++i)
@@ -283,9 +290,9 @@ std::string Page(const std::vector<PageSide>& sides, const PageOptions& options)
   head["sides"] = std::move(all);
   const std::string text =
       head.dump(-1, ' ', /*ensure_ascii=*/true, Json::error_handler_t::replace);
-  std::string page(PageHtml());
-  page = Replaced(std::move(page), "@PREPOST_TITLE@", EscapeXml(Headline(sides[0].plan->header())));
-  return Replaced(std::move(page), "@PREPOST_DATA@", PackPage(text, columns));
+  // The data first, which holds no marks: names may.
+  std::string page = Replaced(std::string(PageHtml()), "@PREPOST_DATA@", PackPage(text, columns));
+  return Replaced(std::move(page), "@PREPOST_TITLE@", EscapeXml(Headline(sides[0].plan->header())));
 }
 
 }  // namespace prepost::viz

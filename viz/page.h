@@ -26,6 +26,8 @@ namespace prepost::viz {
 
 /// Entries of queues that a page holds at most, of all engines and nodes together.
 inline constexpr size_t kPageEntriesMax = 30000;
+/// Rounds of a plan that a page shows at most.
+inline constexpr uint32_t kPageRoundsMax = 1u << 22;
 
 struct PageRun {
   std::string label;  ///< the file's name
@@ -45,13 +47,13 @@ struct PageSide {
 struct PageOptions {
   /// Whose queues a page holds.
   QueueEngines engines = {.deferred = true, .cpu = true};
-  /// What it shows first. With nodes, it holds the queues of these; otherwise of all, as far as
+  /// What it shows first. It holds the queues of these nodes, and of all others, as far as
   /// kPageEntriesMax goes.
   Selection selection;
   std::string view = "spacetime";
 };
 
-/// One side, or two that are shown beside each other. Engines that the plan does not fit are left out,
+/// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK). Engines that the plan does not fit are left out,
 /// and the page says why. The same arguments give the same bytes.
 std::string Page(const std::vector<PageSide>& sides, const PageOptions& options);
 

@@ -99,8 +99,8 @@ TEST(PageTest, HoldsThePlanAndTheQueuesOfTheSelectedNode) {
   const auto& side = data.head["sides"][0];
   EXPECT_EQ(side["label"], "</script>.json");
   EXPECT_EQ(side["header"]["blocks"], 6);
-  for (const auto& queues : side["queues"]) EXPECT_EQ(queues["node"], 3);
-  EXPECT_EQ(side["queues"].size(), 3u);
+  EXPECT_EQ(side["queues"].size(), 3 * 5u);
+  EXPECT_EQ(side["queues"][0]["node"], 3);
   size_t op = 0, after = 0;
   for (const Program& program : plan.programs()) {
     for (size_t i = 0; i < program.op_count; ++i, ++op) {
@@ -115,12 +115,30 @@ TEST(PageTest, HoldsThePlanAndTheQueuesOfTheSelectedNode) {
   EXPECT_EQ(after, data.columns["0.after"].size());
 }
 
+// Catches marks in names that are taken for the page's, and nodes that only one side has.
+TEST(PageTest, TakesTwoPlansOfOtherNamesAndSizes) {
+  const VerifiedPlan large = test::PlanOf(6, 2, "chain");
+  PlanHeader header = test::PlanOf(3, 2, "chain").header();
+  header.algorithm = "@PREPOST_DATA@ @PREPOST_TITLE@ </script>";
+  const VerifiedPlan small = Verified(test::PlanOf(3, 2, "chain").WithHeader(header)).value();
+  PageOptions options;
+  options.selection.nodes = {NodeId(5)};
+  const std::string page = Page({{.plan = &small}, {.plan = &large}}, options);
+  const Data data = Unpack(DataOf(page));
+  EXPECT_EQ(data.head["sides"][0]["header"]["algorithm"], header.algorithm);
+  EXPECT_EQ(data.head["sides"][0]["queues"].size(), 3 * 3u);
+  EXPECT_EQ(data.head["sides"][1]["queues"].size(), 3 * 6u);
+  EXPECT_EQ(page.find("<title>@PREPOST_DATA@ @PREPOST_TITLE@ &lt;/script"), page.find("<title>"));
+}
+
+// A root whose queues are too large leaves room for the others.
 TEST(PageTest, SaysWhichQueuesItLacks) {
-  const VerifiedPlan plan = test::PlanOf(40, 300, "chain");
+  const VerifiedPlan plan = test::PlanOf(20, 600, "sequential");
   const Data data = Unpack(DataOf(Page({{.plan = &plan}}, {})));
   const auto& side = data.head["sides"][0];
   EXPECT_NE(side["queues_note"].get<std::string>().find("30000 entries"), std::string::npos);
-  EXPECT_LT(side["queues"].size(), 3 * 40u);
+  EXPECT_GT(side["queues"].size(), 3 * 10u);
+  EXPECT_EQ(side["queues"][0]["node"], 1);
 }
 
 }  // namespace

@@ -116,9 +116,11 @@ Result<std::optional<LoadedRun>> LoadTraces(const std::vector<std::string>& path
   LoadedRun run = {.label = NameOfFile(paths.front()), .trace = *std::move(trace), .info = {}};
   for (const std::string& path : paths) {
     const Ticker ticker("reading " + path);
+    const std::string failed = run.info.outcome == "completed" ? "" : run.info.outcome;
     PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
       return ReadTrace(in, name, plan, &run.trace, &run.info);
     }));
+    if (!failed.empty()) run.info.outcome = failed;
   }
   return std::optional<LoadedRun>(std::move(run));
 }
@@ -223,8 +225,11 @@ class LoadedSide {
   viz::PageSide side_;
 };
 
-/// Whether --against names a run of the same plan, and not another plan.
+/// Whether --against names a run of the same plan, and not another plan. Of what is no file, as a pipe,
+/// nothing can be read before: it counts as a plan.
 bool IsTrace(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return false;
   std::ifstream in(path, std::ios::binary);
   std::string begin(256, '\0');
   in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
@@ -241,6 +246,12 @@ Result<std::string> DrawPage(const DrawFlags& flags, const VerifiedPlan& plan) {
   const auto add = [&](const std::string& path, const VerifiedPlan& of,
                        Result<std::optional<LoadedRun>> run) -> Status {
     if (!run.ok()) return run.status();
+    if (of.header().rounds > viz::kPageRoundsMax) {
+      return Status(StatusCode::kRejected,
+                    fmt::format("the plan has {} rounds, and a page shows {}: -o FILE.svg draws it",
+                                of.header().rounds, viz::kPageRoundsMax),
+                    path);
+    }
     Result<std::optional<Network>> network = NetworkUnder(flags, of);
     if (!network.ok()) return network.status();
     sides.emplace_back(flags, path, of, *std::move(run)).Analyse(*std::move(network));
@@ -295,8 +306,13 @@ Status Run(const DrawFlags& flags) {
           is_stdin(flags.against) + is_stdin(flags.against_trace) +
           std::ranges::count(flags.traces, "-") >
       1) {
-    return {StatusCode::kUsage, "only one of PLAN, --topology and --trace can be stdin"};
+    return {StatusCode::kUsage,
+            "only one of PLAN, --topology, --trace, --simulation and --against-trace can be stdin"};
   }
+  if (is_stdin(flags.against))
+    return {StatusCode::kUsage, "--against: a file is needed, not stdin"};
+  if (flags.against && is_stdin(flags.topology))
+    return {StatusCode::kUsage, "--topology: with --against, a file is needed, not stdin"};
   if (flags.simulation && !flags.traces.empty())
     return {StatusCode::kUsage, "one of --trace and --simulation: --against shows another run"};
   if (flags.against_trace && (!flags.against || IsTrace(*flags.against)))

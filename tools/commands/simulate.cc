@@ -39,7 +39,8 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
       it.plan->plan,
       {.executor = is_offload ? "offload" : "cpu",
        .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
-                             DeviationsText(it.simulation->deviations, kDeviationsShownMax))},
+                             DeviationsText(it.simulation->deviations, kDeviationsShownMax)),
+       .hosts = HostsOf(*it.simulation, is_offload)},
       {});
 }
 

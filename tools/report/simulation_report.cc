@@ -473,6 +473,24 @@ Json RunJson(const sim::Simulation& it, const Executor& executor, bool has_lists
 
 }  // namespace
 
+std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offload) {
+  for (const Executor& executor : ExecutorsOf(simulation)) {
+    if (executor.is_offload != is_offload) continue;
+    std::vector<TraceHost> hosts;
+    const uint32_t nodes = simulation.plan->header().nodes;
+    for (uint32_t node = 0; node < nodes; ++node) {
+      const HostFigures host = executor.HostOf(simulation, /*group=*/0, NodeId(node));
+      hosts.push_back({.node = NodeId(node),
+                       .posts = host.posts_before + host.posts,
+                       .posts_during = host.posts,
+                       .wakeups = host.wakeups,
+                       .cpu_ns = static_cast<uint64_t>(host.busy_seconds * 1e9)});
+    }
+    return hosts;
+  }
+  return {};
+}
+
 std::string TimeText(Picoseconds time) { return WriteLatency(ToSeconds(time)); }
 
 std::string DeviationsText(const std::vector<std::string>& deviations, size_t bytes_max) {

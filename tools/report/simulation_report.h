@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/trace_file.h"
 #include "sim/simulation.h"
 
 namespace prepost::tools {
@@ -18,6 +19,9 @@ namespace prepost::tools {
 void Print(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 /// `has_lists`: with what is there of each node, group and link.
 nlohmann::ordered_json ToJson(const sim::Simulation& simulation, bool has_lists);
+
+/// What the hosts of the only group did, as traces say it.
+std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offload);
 
 /// "1.5us".
 std::string TimeText(sim::Picoseconds time);

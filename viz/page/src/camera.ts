@@ -80,8 +80,10 @@ export class Camera {
   get text(): string {
     if (!this.moved) return "";
     const axis = (it: Axis) => {
-      const round = (n: number) => Number(n.toPrecision(5));
-      return `${round(it.unit(0))},${round(it.unit(it.size))}`;
+      const [from, to] = [it.unit(0), it.unit(it.size)];
+      const step = 10 ** Math.floor(Math.log10(Math.max(1e-9, to - from) / 1e4));
+      const round = (n: number) => Number((Math.round(n / step) * step).toPrecision(14));
+      return `${round(from)},${round(to)}`;
     };
     return `${axis(this.x)},${axis(this.y)}`;
   }

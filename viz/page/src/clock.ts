@@ -38,6 +38,14 @@ export function isCompleted(side: Side, op: number, clock: Clock): boolean {
   return !side.run || side.run.completed[op]! <= clock.value;
 }
 
+/** Whether an op has started: of a send, that nothing holds it any more. */
+export function isStarted(side: Side, op: number, clock: Clock): boolean {
+  if (clock.kind === "rounds") return side.round[op]! <= clock.value;
+  if (!side.run) return true;
+  const at = side.run.started[op]!;
+  return (Number.isNaN(at) ? side.run.completed[op]! : at) <= clock.value;
+}
+
 /** How many of `times`[begin..end), sorted, are at most `value`. */
 function upTo(times: Float64Array, begin: number, end: number, value: number): number {
   let low = begin;
@@ -138,8 +146,9 @@ export function nowLine(side: Side, clock: Clock): string {
         ? `${timeText(clock.value)} of ${timeText(side.run.duration)}`
         : "no run";
   const { list, total } = onWire(side, clock, 6);
+  const overText = held === copies ? "all is over" : "nothing more is known";
   if (total === 0)
-    return `${when}: ${isOver(side, clock) ? "all is over" : "no block moves"}; ${share}`;
+    return `${when}: ${isOver(side, clock) ? overText : "no block moves"}; ${share}`;
   const some = list.map((message) => messageText(side, message)).join(", ");
   return (
     `${when}: ${count(total, "block")} on the wire: ${some}` +

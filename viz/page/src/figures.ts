@@ -3,7 +3,8 @@
 // Numbers of the page, for tests: what it holds, and what is so at the clock.
 import { heldBy, onWire } from "./clock";
 import { differenceOf } from "./diff";
-import { postsOf } from "./run_bars";
+import { WaitKind } from "./reasons";
+import { gapsOf, postsOf } from "./run_bars";
 import { Store } from "./store";
 
 export function figuresOf(store: Store): unknown {
@@ -35,6 +36,7 @@ export function figuresOf(store: Store): unknown {
           executor: side.head.run.executor,
           duration: side.head.run.duration_ns,
           posts: postsOf(side).during,
+          gaps: gapsOf(side).map((gap) => ({ ...gap, kind: WaitKind[gap.kind!] })),
         },
       };
     }),

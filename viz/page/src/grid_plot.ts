@@ -129,6 +129,18 @@ export class GridPlot extends GridHeads {
     }
   }
 
+  /** `text` in the middle of a box behind `indent`, if there is room for it. */
+  private write(box: ReturnType<GridPlot["part"]>, text: string, ink: string, indent: number): void {
+    const { context } = this.stage;
+    const size = Math.min(12, box.height - 1);
+    if (size < 8.5 || box.width < text.length * size * 0.6 + 2 + indent) return;
+    context.fillStyle = ink;
+    context.font = `${size}px system-ui, sans-serif`;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.fillText(text, box.left + (box.width + indent) / 2, box.top + box.height / 2 + 0.5);
+  }
+
   private drawMove(
     message: number,
     isSend: boolean,
@@ -163,18 +175,7 @@ export class GridPlot extends GridHeads {
     }
     const peer = isSend ? side.toOf(message) : side.fromOf(message);
     const text = words ? `b${block} ${isSend ? "to" : "from"} ${peer}` : String(block);
-    const size = Math.min(12, box.height - 1);
-    if (size >= 8.5 && box.width >= text.length * size * 0.6 + (isSend && words ? 8 : 2)) {
-      context.fillStyle = ink;
-      context.font = `${size}px system-ui, sans-serif`;
-      context.textAlign = "center";
-      context.textBaseline = "middle";
-      context.fillText(
-        text,
-        box.left + box.width / 2 + (isSend && words ? 3 : 0),
-        box.top + box.height / 2 + 0.5,
-      );
-    }
+    this.write(box, text, ink, isSend && words ? 6 : 0);
     if (side.head.racks && side.crosses(message) && box.height >= 6) {
       context.strokeStyle = CROSSING;
       context.lineWidth = 1.5;
@@ -360,10 +361,11 @@ export class GridPlot extends GridHeads {
       for (const message of messages) {
         const block = side.blockOf(message);
         if (block === NONE) continue;
-        context.fillStyle = colors.fill(block);
         for (const isSend of [true, false]) {
           const box = this.boxOf(message, isSend);
+          context.fillStyle = colors.fill(block);
           context.fillRect(box.left, box.top, Math.max(2, box.width), Math.max(2, box.height));
+          this.write(box, String(block), colors.ink(block), 0);
         }
       }
     }

@@ -52,14 +52,15 @@ export function showFirst(store: Store, first: First, views: ViewName[]): void {
   const node = first.nodes[0];
   const block = first.blocks[0];
   // One node of a graph or of queues, and one block of a tree, is what it is about.
-  const isNode = node !== undefined && first.nodes.length === 1 && view !== "grid";
-  const isBlock = block !== undefined && first.blocks.length === 1 && view !== "grid";
+  const isOne = first.nodes.length === 1 && view !== "grid";
+  const isNode = node !== undefined && (isOne || view === "queues");
+  const isBlock = block !== undefined && first.blocks.length === 1;
   if (isBlock) store.select({ side: 0, kind: "block", block });
   if (isNode) store.select({ side: 0, kind: "node", node });
   const text = {
     rounds: first.rounds ? first.rounds.join(":") : "",
-    nodes: isNode ? "" : first.nodes.join(","),
-    blocks: isBlock ? "" : first.blocks.join(","),
+    nodes: isOne ? "" : first.nodes.join(","),
+    blocks: isBlock && view !== "grid" ? "" : first.blocks.join(","),
   };
   store.set({ filter: parseFilter(text, side.header.nodes, side.header.blocks) });
 }

@@ -134,11 +134,14 @@ class Page {
       element.blur();
       return;
     }
-    const typing = element instanceof HTMLInputElement || element instanceof HTMLSelectElement;
+    const isSlider = element instanceof HTMLInputElement && element.type === "range";
+    const typing =
+      (element instanceof HTMLInputElement && !isSlider) || element instanceof HTMLSelectElement;
     if (typing) return;
     const onButton = element instanceof HTMLButtonElement;
     const { player, store } = this;
     if (event.key === " " && !onButton) player.toggle();
+    else if (isSlider) return; // the others are its own
     else if (event.key === "ArrowLeft" && !event.shiftKey) player.step(-1);
     else if (event.key === "ArrowRight" && !event.shiftKey) player.step(1);
     else if (event.key === "Home") player.go(0);

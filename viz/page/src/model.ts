@@ -48,6 +48,8 @@ export interface SideHead {
     executor: string;
     detail: string;
     modelled: boolean;
+    /** "completed", or why it failed. */
+    outcome: string;
     duration_ns: number;
     hosts?: {
       node: number;
@@ -186,7 +188,11 @@ export class Side {
     if (head.run && columns.has(`${index}.run.completed`)) {
       const times = (name: string) => {
         const raw = columns.wide(`${index}.run.${name}`);
-        for (let i = 0; i < raw.length; ++i) raw[i] = raw[i] === 0 ? NaN : raw[i]! - 1;
+        for (let i = 0; i < raw.length; ++i) {
+          // Since the start, and one more from there on; 0: not known.
+          const at = raw[i]!;
+          raw[i] = at === 0 ? NaN : at > 0 ? at - 1 : at;
+        }
         return raw;
       };
       this.run = {

@@ -101,8 +101,47 @@ export function planFacts(side: Side): [string, string][] {
   }
   const { run } = head;
   if (run)
-    add("run", `${run.label}: ${runText(side)}; complete after ${timeText(run.duration_ns)}`);
+    add("run", `${run.label}: ${runText(side)}; ${endText(side)}`);
   return facts;
+}
+
+/** Receives of blocks that the run knows to have completed, of how many, and nodes of which it knows nothing. */
+function knownOf(side: Side): { known: number; all: number; missing: number[] } {
+  const { completed, started, posted } = side.run!;
+  let known = 0;
+  let all = 0;
+  for (let message = 0; message < side.messages; ++message) {
+    if (side.isCredit(message)) continue;
+    ++all;
+    if (!Number.isNaN(completed[side.recv[message]!]!)) ++known;
+  }
+  const missing: number[] = [];
+  for (let node = 0; node < side.header.nodes; ++node) {
+    const begin = side.opBegin[node]!;
+    const end = begin + side.opCount[node]!;
+    const isKnown = [completed, started, posted].some((times) =>
+      times.subarray(begin, end).some((time) => !Number.isNaN(time)),
+    );
+    if (end > begin && !isKnown) missing.push(node);
+  }
+  return { known, all, missing };
+}
+
+/** "complete after 1.2 ms"; or why it failed, and how much of it is known. */
+export function endText(side: Side): string {
+  const run = side.head.run!;
+  const { known, all, missing } = knownOf(side);
+  const isWhole = known === all && run.outcome === "completed";
+  if (isWhole) return `complete after ${timeText(run.duration_ns)}`;
+  const parts = run.outcome === "completed" ? [] : [`failed: ${run.outcome}`];
+  if (missing.length > 0) {
+    const some = missing.slice(0, 8).join(", ");
+    const more = missing.length > 8 ? `, ... (${missing.length} in all)` : "";
+    parts.push(`no trace of ${missing.length === 1 ? "node" : "nodes"} ${some}${more}`);
+  }
+  parts.push(`${known} of ${all} receives of blocks are known`);
+  if (known > 0) parts.push(`the last after ${timeText(run.duration_ns)}`);
+  return parts.join("; ");
 }
 
 /** "cpu, tcp", "offload, modelled, ...". */

@@ -2,7 +2,7 @@
 //
 // The queues view: what is in the queues of one node, per engine, a column per queue. Pointing at
 // an entry shows what it waits for and what it enables; marks show where each queue stands.
-import { isCompleted, isOver } from "./clock";
+import { isCompleted, isOver, isStarted } from "./clock";
 import { passes } from "./filter";
 import { messageOf, nodeOf } from "./marks";
 import { NONE, NodeQueues, QueueEntry } from "./model";
@@ -34,7 +34,14 @@ export class QueuesView implements View {
   private madeFor = "";
 
   constructor(private readonly store: Store) {
-    this.engine.onchange = () => store.set({ engine: this.engine.value });
+    this.engine.onchange = () => {
+      const { selected } = store.state;
+      // An entry is one engine's; its node is all engines'.
+      if (selected?.kind === "entry") {
+        store.select({ side: selected.side, kind: "node", node: selected.node });
+      }
+      store.set({ engine: this.engine.value });
+    };
     this.nodeInput.onchange = () => {
       const node = Math.min(
         store.side.header.nodes - 1,
@@ -255,23 +262,43 @@ export class QueuesView implements View {
   }
 
   /** Where each queue stands: the first entry whose op has not completed at the clock. */
+  /** Whether what an entry stands for has happened, so that what waits for it may go on. */
+  private hasHappened([queue, index]: [number, number]): boolean {
+    const { shown, store } = this;
+    const entry = shown!.queues[queue]?.entries[index];
+    if (!entry) return true;
+    if (typeof entry.op === "number" && entry.class !== "wait" && entry.class !== "enable") {
+      const op = store.side.opBegin[shown!.node]! + entry.op;
+      return isCompleted(store.side, op, store.state.clock);
+    }
+    return entry.waits_for ? this.hasHappened(entry.waits_for) : true;
+  }
+  /** Whether its queue stands behind an entry. */
+  private isPassed(entry: QueueEntry): boolean {
+    const { side } = this.store;
+    const { clock } = this.store.state;
+    const op = typeof entry.op === "number" ? side.opBegin[this.shown!.node]! + entry.op : NONE;
+    if (entry.class === "nop") return false;
+    if (entry.class === "wait" || entry.class === "enable") {
+      if (entry.waits_for) return this.hasHappened(entry.waits_for);
+      return entry.class === "enable" || op === NONE || isStarted(side, op, clock);
+    }
+    if (op === NONE) return true;
+    return side.isSend[op] ? isStarted(side, op, clock) : isCompleted(side, op, clock);
+  }
+
   private markClock(): void {
     const { shown, store } = this;
     if (!shown) return;
     const { side } = store;
     const { clock } = store.state;
-    const begin = side.opBegin[shown.node]!;
     shown.queues.forEach((queue, q) => {
       // Where no entry has an op, nothing says where the queue stands.
       const isKnown = queue.entries.some((entry) => typeof entry.op === "number");
       let at = queue.entries.length;
       if (isKnown && !isOver(side, clock)) {
-        const first = queue.entries.findIndex(
-          (entry) => typeof entry.op === "number" && !isCompleted(side, begin + entry.op, clock),
-        );
+        const first = queue.entries.findIndex((entry) => !this.isPassed(entry));
         if (first >= 0) at = first;
-        // What stands before it for its sake is not over either.
-        while (first > 0 && at > 0 && typeof queue.entries[at - 1]!.op !== "number") --at;
       }
       this.rows[q]!.forEach((row, i) => {
         row.classList.toggle("done", isKnown && i < at && !isOver(side, clock));

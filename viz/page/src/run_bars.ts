@@ -168,7 +168,8 @@ export interface Gap {
 
 /**
  * How long block sends start after the last of what they wait for, by that one's kind: what the
- * one who starts them takes.
+ * one who starts them takes. Ends are as their node saw them. Sends of which something is not
+ * known do not count.
  */
 export function gapsOf(side: Side): Gap[] {
   const { started, completed } = side.run!;
@@ -185,28 +186,26 @@ export function gapsOf(side: Side): Gap[] {
     const consider = (time: number, why: WaitKind) => {
       if (time > latest || (time === latest && why < kind)) [latest, kind] = [time, why];
     };
+    const needs: [number, WaitKind][] = [];
     const arrival = indices.arrival(side.from[side.channelOf[message]!]!, block);
-    if (arrival !== NONE) consider(completed[side.recv[arrival]!]!, WaitKind.Data);
+    if (arrival !== NONE) needs.push([completed[side.recv[arrival]!]!, WaitKind.Data]);
     for (let i = side.afterBegin[send]!; i < side.afterBegin[send + 1]!; ++i) {
       const op = send - side.after[i]!;
-      if (side.isSend[op]) {
-        consider(completed[op]!, window ? WaitKind.SendWindow : WaitKind.After);
-      } else {
-        const isCredit = side.block[op] === NONE;
-        consider(
-          completed[op]!,
-          isCredit ? WaitKind.Credit : side.block[op] === block ? WaitKind.Data : WaitKind.After,
-        );
-      }
+      const ofRecv = side.block[op] === NONE ? WaitKind.Credit : WaitKind.Data;
+      const isOther = !side.isSend[op] && side.block[op] !== NONE && side.block[op] !== block;
+      const ofSend = window ? WaitKind.SendWindow : WaitKind.After;
+      needs.push([completed[op]!, side.isSend[op] ? ofSend : isOther ? WaitKind.After : ofRecv]);
     }
-    if (latest === -Infinity) {
-      if (message === side.channelBegin[side.channelOf[message]!]!) continue;
-      consider(started[side.send[message - 1]!]!, WaitKind.ChannelOrder);
-      if (latest === -Infinity) continue;
+    // The one before on its channel must only have left; one that had ended by then may be why.
+    if (message !== side.channelBegin[side.channelOf[message]!]!) {
+      const before = completed[side.send[message - 1]!]!;
+      if (before <= start) needs.push([before, WaitKind.ChannelOrder]);
     }
+    if (needs.length === 0 || needs.some(([time]) => Number.isNaN(time))) continue;
+    for (const [time, why] of needs) consider(time, why);
     let group = byKind.get(kind);
     if (!group) byKind.set(kind, (group = { gaps: [], op: send, longest: -Infinity }));
-    const gap = start - latest;
+    const gap = Math.max(0, start - latest);
     group.gaps.push(gap);
     if (gap > group.longest) [group.longest, group.op] = [gap, send];
   }

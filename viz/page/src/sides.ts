@@ -9,7 +9,7 @@ import { GridPlot } from "./grid_plot";
 import { onSide, shortText } from "./marks";
 import { NONE, Side } from "./model";
 import { REASONS, currentTheme } from "./palette";
-import { runText } from "./plan_facts";
+import { endText, runText } from "./plan_facts";
 import { gapsOf, postsOf } from "./run_bars";
 import { Change, Store } from "./store";
 import { Target, count } from "./targets";
@@ -17,6 +17,28 @@ import { TimelinePlot } from "./timeline_plot";
 import { Stage, View, make } from "./view";
 
 const GAP = 22; // above each plot, for its name
+
+/** What two plans do not have in common beside their block messages: "message bytes (5 and 6)". */
+function headerDifferences(a: Side, b: Side): string {
+  const ready = ({ header: { ready } }: Side) =>
+    ready.mode === "window" ? `window=${ready.window}` : ready.mode;
+  const credits = (side: Side) => {
+    let all = 0;
+    for (let message = 0; message < side.messages; ++message) if (side.isCredit(message)) ++all;
+    return all;
+  };
+  const parts: [string, (side: Side) => unknown][] = [
+    ["message bytes", (side) => side.header.bytes],
+    ["bytes of a block", (side) => side.header.block_bytes],
+    ["ready mode", ready],
+    ["send window", (side) => side.header.send_window ?? "none"],
+    ["credits", credits],
+  ];
+  return parts
+    .filter(([, of]) => of(a) !== of(b))
+    .map(([name, of]) => `${name} (${of(a)} and ${of(b)})`)
+    .join(", ");
+}
 
 export class SidesView implements View {
   readonly name = "sides";
@@ -31,6 +53,8 @@ export class SidesView implements View {
   private readonly only = make("input", { type: "checkbox" });
   private readonly about = make("span", { class: "about" });
   private difference: Difference | null = null;
+  /** What it shows first: "g", grids, or "t". */
+  private readonly usual: string;
 
   constructor(private readonly store: Store) {
     this.stage = new Stage("Both sides, one above the other", () => this.draw());
@@ -42,6 +66,7 @@ export class SidesView implements View {
     this.what.append(make("option", { value: "grids" }, "grids"));
     if (store.hasRun) this.what.append(make("option", { value: "timelines" }, "timelines"));
     if (store.sides.every((side) => side.run)) this.what.value = "timelines";
+    this.usual = this.isGrids ? "g" : "t";
     this.what.onchange = () => {
       this.store.set({ zoom: { ...this.store.state.zoom, sides: this.zoomText() } });
       this.resize();
@@ -131,7 +156,8 @@ export class SidesView implements View {
     const posts = side.run ? postsOf(side) : null;
     const how = run ? ` (${runText(side)})` : "";
     const hosts = run?.hosts ?? [];
-    const sum = (of: "wakeups" | "cpu_ns") => hosts.reduce((all, host) => all + host[of], 0);
+    const opsText = (ops?: number) => (ops === undefined ? "-" : count(ops, "op"));
+    const sum = (of: "posts" | "posts_during" | "wakeups" | "cpu_ns") => hosts.reduce((all, host) => all + host[of], 0);
     const gaps = side.run ? gapsOf(side) : [];
     const gapText = gaps.map(
       (gap) => `${gap.kind === null ? "-" : REASONS[gap.kind].name} ${timeText(gap.sum)}`,
@@ -142,9 +168,9 @@ export class SidesView implements View {
       String(header.blocks),
       String(header.rounds),
       String(head.length),
-      run ? timeText(run.duration_ns) : "no run",
-      posts ? String(posts.before) : "-",
-      posts ? String(posts.during) : "-",
+      run ? endText(side).replace("complete after ", "") : "no run",
+      hosts.length > 0 ? String(sum("posts") - sum("posts_during")) : opsText(posts?.before),
+      hosts.length > 0 ? String(sum("posts_during")) : opsText(posts?.during),
       hosts.length > 0 ? String(sum("wakeups")) : "-",
       hosts.length > 0 ? timeText(sum("cpu_ns")) : "-",
       gapText.length > 0 ? gapText.join(", ") : "-",
@@ -159,12 +185,14 @@ export class SidesView implements View {
     if (!it.comparable) {
       this.about.textContent = "other nodes, blocks or root: messages are not compared";
     } else if (differing + it.only[1] === 0) {
-      this.about.textContent = `${count(it.same, "message")}, the same in the same rounds`;
+      this.about.textContent = `${count(it.same, "block message")}, the same in the same rounds`;
     } else {
       this.about.textContent =
         `${count(it.same, "message")} the same; ${it.otherRound} in another ` +
         `round; ${it.only[0]} only in A, ${it.only[1]} only in B`;
     }
+    const headers = headerDifferences(a, b);
+    if (headers !== "") this.about.textContent += `; other ${headers}`;
     this.only.checked = it.same > 0 && differing > 0;
     this.only.disabled = !it.comparable || differing + it.only[1] === 0;
     this.applyDims();
@@ -202,6 +230,7 @@ export class SidesView implements View {
       else if (plot.side.run) plot.resize(height, this.store.end("time"));
     });
     // One scale: the headings of both are as wide.
+    this.timeCamera.y.length = Math.max(...this.timelines.map((plot) => plot.rowCount));
     const left = Math.max(...this.plots.map((plot) => plot.left));
     this.plots.forEach((plot) => (plot.left = left));
     this.camera.resize(this.stage.width - left - 8, height - this.plots[0]!.top - 4);
@@ -215,11 +244,17 @@ export class SidesView implements View {
     if (change.has("selected") && selected) this.plots[selected.side]!.reveal(selected);
     this.stage.redraw();
   }
+  /** "g" or "t" says of what, and stands alone where all of it is shown. */
   zoomText(): string {
-    return this.camera.text;
+    const { text } = this.camera;
+    const kind = this.isGrids ? "g" : "t";
+    return text === "" && kind === this.usual ? "" : `${kind},${text}`;
   }
   setZoom(text: string): void {
-    this.camera.text = text;
+    const found = /^([gt]),(.*)$/.exec(text);
+    const kind = found ? found[1]! : this.usual;
+    this.what.value = kind === "t" && this.store.hasRun ? "timelines" : "grids";
+    this.camera.text = found ? found[2]! : "";
     this.stage.redraw();
   }
 

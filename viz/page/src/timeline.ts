@@ -5,7 +5,7 @@ import { Camera, attachGestures } from "./camera";
 import { timeText } from "./clock";
 import { shortText } from "./marks";
 import { REASONS } from "./palette";
-import { runText } from "./plan_facts";
+import { endText, runText } from "./plan_facts";
 import { gapsOf } from "./run_bars";
 import { Change, Store } from "./store";
 import { opText } from "./targets";
@@ -100,7 +100,7 @@ export class TimelineView implements View {
     const { hosts } = run;
     const { before, during } = this.plot.posts;
     this.about.textContent =
-      `${run.label}: ${runText(side)}; ${timeText(run.duration_ns)}; ops posted: ` +
+      `${run.label}: ${runText(side)}; ${endText(side)}; ops posted: ` +
       `${before} before the transfer, ${during} during it` +
       (hosts && hosts.length > 0
         ? `; hosts handed work over ${hosts.reduce((sum, host) => sum + host.posts_during, 0)} ` +

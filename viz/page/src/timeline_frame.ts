@@ -71,6 +71,10 @@ export class TimelineFrame {
     camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
   }
 
+  get rowCount(): number {
+    return this.side.run ? Math.max(1, this.layers[0]!.bars.rows) : 1;
+  }
+
   protected get visibleRows(): [number, number] {
     const { y } = this.camera;
     const end = Math.min(this.layers[0]!.bars.rows, Math.ceil(y.unit(y.size)));
