@@ -121,6 +121,7 @@ class Page(unittest.TestCase):
         self.assertIn("0 to 9", self.do("return prepost.search('round 99')"))
         self.assertNotEqual(self.do("return prepost.search('node 8')"), "")
         self.assertEqual(self.do("return prepost.search('0>4:2')"), "")
+        self.assertIn("0 to 9", self.do("try { prepost.setFilter({rounds: '10'}) } catch (error) { return error.message }"))
         self.do("prepost.setClock(4); prepost.setFilter({rounds: '2:6'}); prepost.setView('tree')")
         self.browser.execute_async_script("setTimeout(arguments[0], 500)")  # the link waits for the last of many changes
         before = self.do("return prepost.state()")

@@ -143,7 +143,9 @@ export function nowLine(side: Side, clock: Clock): string {
         ? `after ${count(header.rounds, "round")}`
         : `round ${clock.value} of ${header.rounds}`
       : side.run
-        ? `${timeText(clock.value)} of ${timeText(side.run.duration)}`
+        ? isOver(side, clock)
+          ? `after ${timeText(side.run.duration)}`
+          : `${timeText(clock.value)} of ${timeText(side.run.duration)}`
         : "no run";
   const { list, total } = onWire(side, clock, 6);
   const overText = held === copies ? "all is over" : "nothing more is known";

@@ -110,14 +110,13 @@ export class Controls {
 
   private filter(): void {
     const { store } = this;
-    const { nodes, blocks } = store.side.header;
     const text = {
       rounds: this.fields.rounds.value,
       nodes: this.fields.nodes.value,
       blocks: this.fields.blocks.value,
     };
     try {
-      store.set({ filter: parseFilter(text, nodes, blocks) });
+      store.set({ filter: parseFilter(text, store.side.header) });
       this.say("");
     } catch (error) {
       this.say((error as Error).message);

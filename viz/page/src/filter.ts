@@ -19,7 +19,7 @@ export const noFilter: Filter = {
 
 const RANGE = /^(\d{1,9})(?:[-:](\d{1,9}))?$/;
 
-function parseRounds(text: string): [number, number] | null {
+function parseRounds(text: string, rounds: number): [number, number] | null {
   const clean = text.replace(/\s+/g, "");
   if (clean === "") return null;
   const found = RANGE.exec(clean);
@@ -27,6 +27,9 @@ function parseRounds(text: string): [number, number] | null {
   const first = Number(found[1]);
   const last = found[2] === undefined ? first : Number(found[2]);
   if (last < first) throw new Error(`rounds ${first} to ${last} are none`);
+  if (first >= rounds) {
+    throw new Error(`there is no round ${first}, the rounds are 0 to ${rounds - 1}`);
+  }
   return [first, last];
 }
 
@@ -43,15 +46,19 @@ function parseList(what: string, text: string, size: number): ReadonlySet<number
     if (last >= size) {
       throw new Error(`there is no ${what} ${last}, the ${what}s are 0 to ${size - 1}`);
     }
+    if (last < first) throw new Error(`${what}s ${first} to ${last} are none`);
     for (let i = first; i <= last; ++i) out.add(i);
   }
   return out;
 }
 
 /** Throws an Error that says what is wrong. */
-export function parseFilter(text: Filter["text"], nodes: number, blocks: number): Filter {
+export function parseFilter(
+  text: Filter["text"],
+  { nodes, blocks, rounds }: { nodes: number; blocks: number; rounds: number },
+): Filter {
   return {
-    rounds: parseRounds(text.rounds),
+    rounds: parseRounds(text.rounds, rounds),
     nodes: parseList("node", text.nodes, nodes),
     blocks: parseList("block", text.blocks, blocks),
     text,

@@ -62,7 +62,7 @@ export function showFirst(store: Store, first: First, views: ViewName[]): void {
     nodes: isOne ? "" : first.nodes.join(","),
     blocks: isBlock && view !== "grid" ? "" : first.blocks.join(","),
   };
-  store.set({ filter: parseFilter(text, side.header.nodes, side.header.blocks) });
+  store.set({ filter: parseFilter(text, side.header) });
 }
 
 /** What cannot be read is left as it is. */
@@ -98,8 +98,7 @@ export function readLink(store: Store, hash: string, views: ViewName[]): void {
     blocks: link.get("blocks") ?? "",
   };
   try {
-    const { nodes, blocks } = store.side.header;
-    store.set({ filter: parseFilter(text, nodes, blocks) });
+    store.set({ filter: parseFilter(text, store.side.header) });
   } catch {
     store.set({ filter: noFilter });
   }

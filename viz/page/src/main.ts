@@ -176,8 +176,7 @@ class Page {
     this.store.set({ playing: false });
   }
   setFilter(text: Partial<Filter["text"]>): void {
-    const { nodes, blocks } = this.store.side.header;
-    const filter = parseFilter({ ...noFilter.text, ...text }, nodes, blocks);
+    const filter = parseFilter({ ...noFilter.text, ...text }, this.store.side.header);
     this.store.set({ filter });
   }
   setClock(value: number): void {

@@ -142,7 +142,8 @@ export class Player {
       : timeText(clock.value);
     this.value.textContent = text;
     this.slider.setAttribute("aria-valuetext", text);
-    this.now.textContent = nowLine(store.side, clock);
+    const which = store.sides.length > 1 ? `${"AB"[store.state.side]}: ` : "";
+    this.now.textContent = which + nowLine(store.side, clock);
     if (this.speakTimer !== 0) return;
     this.speakTimer = window.setTimeout(() => {
       this.speakTimer = 0;
