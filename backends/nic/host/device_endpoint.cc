@@ -20,6 +20,7 @@
 
 #include "backends/nic/program/encode.h"
 #include "backends/nic/program/queue_program.h"
+#include "runtime/file_descriptor.h"
 #include "runtime/program.h"
 
 namespace prepost::nic {
