@@ -79,6 +79,9 @@ class Endpoint {
   /// Has `observer` called when the first bytes of a block arrive, with the op of its receive, for
   /// traces. Before the first post. A transport that does not know when that is calls nobody.
   virtual void ObserveArrivals(std::function<void(OpId)> /*observer*/) {}
+  /// Has `observer` called at each return from waiting that counters() counts, before anything that
+  /// it brings. Before the first Poll().
+  virtual void ObserveWakeups(std::function<void()> /*observer*/) {}
 };
 
 }  // namespace prepost

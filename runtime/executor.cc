@@ -54,6 +54,8 @@ CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObser
       stream_(plan_.OpsOf(node)) {
   if (is_observed_) {
     endpoint_.ObserveArrivals([this](OpId op) { Observe(NumberOf(op), OpEvent::Kind::kStart); });
+    endpoint_.ObserveWakeups(
+        [this] { observer_({.node = node_, .op = {}, .kind = OpEvent::Kind::kWakeup}); });
   }
 }
 

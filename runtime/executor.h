@@ -38,7 +38,7 @@ struct NodeMemory {
 class alignas(64) CpuExecutor {
  public:
   /// What `plan` names must outlive the executor, as must `endpoint`. `observer` may be empty; with
-  /// it, the endpoint is asked about arrivals. What is kept of ops stands in `memory`.
+  /// it, the endpoint is asked about arrivals and wake-ups. What is kept of ops stands in `memory`.
   CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObserver observer = {},
               std::pmr::memory_resource& memory = *std::pmr::new_delete_resource());
 

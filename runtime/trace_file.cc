@@ -38,7 +38,7 @@ namespace {
 
 constexpr const char* kTraceFormat = "prepost.trace";
 constexpr uint32_t kTraceMajor = 1;
-constexpr uint32_t kTraceMinor = 1;
+constexpr uint32_t kTraceMinor = 2;
 /// Times of a file: what a double of another reader holds exactly; 104 days.
 constexpr uint64_t kTimeMax = (uint64_t{1} << 53) - 1;
 
@@ -116,12 +116,16 @@ class TraceWriter {
 /// No recorded time becomes 0, which says that there is none.
 void TraceWriter::FindZero() {
   uint64_t first = trace_.start_ns;
+  const auto see = [&](uint64_t time) {
+    if (time != 0) first = first == 0 ? time : std::min(first, time);
+  };
   for (const Program& program : plan_.programs()) {
     for (const OpTimes& times : trace_.times(program.node)) {
-      for (const uint64_t time : {times.posted_ns, times.started_ns, times.completed_ns}) {
-        if (time != 0) first = first == 0 ? time : std::min(first, time);
-      }
+      for (const uint64_t time : {times.posted_ns, times.started_ns, times.completed_ns}) see(time);
     }
+  }
+  for (const TraceHost& host : info_.hosts) {
+    for (const uint64_t time : host.wakeups_ns) see(time);
   }
   zero_ns_ = first == 0 ? 0 : first - 1;
 }
@@ -162,9 +166,13 @@ void TraceWriter::WriteHeader() {
       header.message.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
   for (size_t i = 0; i < info_.hosts.size(); ++i) {
     const TraceHost& host = info_.hosts[i];
-    out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}}}",
+    out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}",
              i == 0 ? ",\n\"hosts\":[" : ",", host.node.value, host.posts, host.posts_during,
              host.wakeups, host.cpu_ns);
+    for (size_t k = 0; k < host.wakeups_ns.size(); ++k) {
+      out_.Put("{}{}", k == 0 ? ",\"wakeups_ns\":[" : ",", Since(host.wakeups_ns[k]));
+    }
+    out_.Put("{}}}", host.wakeups_ns.empty() ? "" : "]");
   }
   out_.Put("{}}},\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[", info_.hosts.empty() ? "" : "]");
 }
@@ -299,7 +307,7 @@ class TraceReader {
         .Scalar("start_ns", ReadUint64(&start_ns_, kTimeMax))
         .Object("plan", &plan_form_)
         .Objects("hosts", &host_form_, JsonForm::Need::kOptional)
-        .OnEnd([this] { return CheckStart(); });
+        .OnEnd([this] { return EndOtherData(); });
     const auto other_file = [](const JsonScalar& scalar) {
       return Rejected("expected a trace (prepost run --trace), found " + scalar.Describe());
     };
@@ -315,7 +323,9 @@ class TraceReader {
   void AddPlanForm();
   void AddHostForm();
   void AddEventForm();
-  Status CheckStart();
+  Status EndOtherData();
+  Status EndHost();
+  Status AddHost(TraceHost host);
   Status EndEvent();
   Status AddOp();
   Status SetTime(uint64_t file_ns, uint64_t* time_ns) const;
@@ -329,7 +339,9 @@ class TraceReader {
   uint32_t number_ = 0;
   uint64_t start_ns_ = 0;  ///< 0: not read yet
   ReadEvent event_;
-  TraceHost host_;
+  TraceHost host_;                      ///< its wake-ups since the file's zero, as the next's
+  uint64_t wakeup_ns_ = 0;              ///< the last one of these
+  std::vector<TraceHost> hosts_;        ///< of this file: its start may come behind them
   std::map<uint32_t, size_t> host_of_;  ///< by node, in info_
 };
 
@@ -360,19 +372,40 @@ void TraceReader::AddHostForm() {
       .Scalar("posts_during", ReadUint64(&host_.posts_during, kTimeMax))
       .Scalar("wakeups", ReadUint64(&host_.wakeups, kTimeMax))
       .Scalar("cpu_ns", ReadUint64(&host_.cpu_ns, kTimeMax))
-      .OnEnd([this]() -> Status {
-        if (host_.node.value >= plan_.header().nodes)
-          return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", host_.node.value,
-                                      plan_.header().nodes - 1));
-        const auto [known, is_new] = host_of_.emplace(host_.node.value, info_.hosts.size());
-        if (is_new) {
-          info_.hosts.push_back(host_);
-        } else if (info_.hosts[known->second] != host_) {
-          return Rejected(
-              fmt::format("the host of node {} did something else already", host_.node.value));
-        }
-        return {};
-      });
+      .Scalars(
+          "wakeups_ns",
+          [this, read = ReadUint64(&wakeup_ns_, kTimeMax, 1)](const JsonScalar& scalar) -> Status {
+            PREPOST_RETURN_IF_ERROR(read(scalar));
+            host_.wakeups_ns.push_back(wakeup_ns_);
+            return {};
+          },
+          JsonForm::Need::kOptional)
+      .OnEnd([this] { return EndHost(); });
+}
+
+Status TraceReader::EndHost() {
+  if (host_.node.value >= plan_.header().nodes) {
+    return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", host_.node.value,
+                                plan_.header().nodes - 1));
+  }
+  if (host_.wakeups_ns.size() > host_.wakeups) {
+    return Rejected(fmt::format("found the times of {}, expected {} at most",
+                                Count(host_.wakeups_ns.size(), "wake-up"), host_.wakeups));
+  }
+  hosts_.push_back(std::move(host_));
+  return {};
+}
+
+Status TraceReader::AddHost(TraceHost host) {
+  for (uint64_t& time : host.wakeups_ns) time = kTraceOriginNs + time - start_ns_;
+  std::ranges::sort(host.wakeups_ns);
+  const auto [known, is_new] = host_of_.emplace(host.node.value, info_.hosts.size());
+  if (is_new) {
+    info_.hosts.push_back(std::move(host));
+  } else if (info_.hosts[known->second] != host) {
+    return Rejected(fmt::format("the host of node {} did something else already", host.node.value));
+  }
+  return {};
 }
 
 void TraceReader::AddEventForm() {
@@ -401,9 +434,11 @@ void TraceReader::AddEventForm() {
       .OnEnd([this] { return EndEvent(); });
 }
 
-Status TraceReader::CheckStart() {
-  if (start_ns_ != 0) return {};
-  return Rejected("start_ns is 0, expected nanoseconds since the file's zero");
+Status TraceReader::EndOtherData() {
+  if (start_ns_ == 0) return Rejected("start_ns is 0, expected nanoseconds since the file's zero");
+  for (TraceHost& host : hosts_) PREPOST_RETURN_IF_ERROR(AddHost(std::move(host)));
+  hosts_.clear();
+  return {};
 }
 
 Status TraceReader::EndEvent() {
@@ -473,6 +508,15 @@ std::vector<TraceHost> HostsOf(const RunReport& report) {
                      .cpu_ns = node.cpu_ns});
   }
   return hosts;
+}
+
+void AddWakeups(const RunTrace& trace, std::vector<TraceHost>* hosts) {
+  for (TraceHost& host : *hosts) {
+    // A host may wake up once more when it has reported what it did.
+    const std::span<const uint64_t> all = trace.wakeups(host.node);
+    const auto counted = all.first(std::min<uint64_t>(all.size(), host.wakeups));
+    host.wakeups_ns.assign(counted.begin(), counted.end());
+  }
 }
 
 void WriteTrace(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out) {

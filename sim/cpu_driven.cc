@@ -334,8 +334,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     const Picoseconds now = cluster_.now();
     if (now <= it.idle_from) return it.idle_from;
     if (now <= After(it.found_at, polling_)) return now;
-    it.thread.CountWakeup();
-    return After(now, options_.host.interrupt);
+    const Picoseconds awake = After(now, options_.host.interrupt);
+    it.thread.CountWakeup(awake);
+    return awake;
   }
 
   Status ActOn(const Due& due) {

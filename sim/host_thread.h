@@ -78,7 +78,12 @@ class alignas(64) HostThread final : public Endpoint {
   bool may_find_more() const { return may_find_more_; }
   /// Posts what is due now.
   void MakePosts();
-  void CountWakeup() { ++work_.wakeups; }
+  /// It sleeps, and will have been woken up `at`.
+  void CountWakeup(Picoseconds at) {
+    ++work_.wakeups;
+    if (observed_.trail != nullptr)
+      observed_.trail->NoteWakeup(observed_.group, observed_.node, at);
+  }
   const HostWork& work() const { return work_; }
 
   // For the executor.

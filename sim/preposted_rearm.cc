@@ -35,9 +35,13 @@ bool PrepostedRun::NotePoll(const Member& member) {
   if (it.polled_at == now && node.polls != 0) return false;
   node.ends_asleep = now - std::max(it.polled_at, it.until) > polling_;
   node.polls += 1;
-  node.wakeups += node.ends_asleep ? 1 : 0;
   it.polled_at = now;
-  return node.ends_asleep;
+  if (!node.ends_asleep) return false;
+  ++node.wakeups;
+  if (options_.trail != nullptr) {
+    options_.trail->NoteWakeup(member.group, member.node, After(now, options_.host.interrupt));
+  }
+  return true;
 }
 
 Status PrepostedRun::BeginPoll(const Member& member) {

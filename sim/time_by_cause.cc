@@ -194,6 +194,11 @@ void FillTrace(const TimeTrail& trail, RunTrace* trace) {
         .started_ns = it.block == kNoBlock ? 0 : time_of(first_byte),
         .completed_ns = time_of(it.landed)};
   }
+  for (const Program& program : trail.plan(0).programs()) {
+    for (const Picoseconds at : trail.WakeupsOf(0, program.node)) {
+      trace->Record({.node = program.node, .op = {}, .kind = OpEvent::Kind::kWakeup}, time_of(at));
+    }
+  }
 }
 
 CauseTimes SumOf(const std::vector<PathLink>& path) {

@@ -63,9 +63,9 @@ StepId CompletionOf(const TimeTrail& trail, uint32_t group);
 /// Of a group, when the last host knew that its part was over.
 StepId KnownOf(const TimeTrail& trail, uint32_t group);
 
-/// When each op of the only group was posted, started and completed, in `trace`, which is of its
-/// plan: for the files and pictures of runs. Times are cut to whole ns; a preposted op counts as
-/// posted at the start.
+/// When each op of the only group was posted, started and completed, and when its hosts woke up, in
+/// `trace`, which is of its plan: for the files and pictures of runs. Times are cut to whole ns; a
+/// preposted op counts as posted at the start.
 void FillTrace(const TimeTrail& trail, RunTrace* trace);
 
 /// By TimeCause.

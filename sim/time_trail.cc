@@ -37,6 +37,7 @@ void TimeTrail::AddGroup(const Plan& plan) {
   group.knows.resize(plan.header().nodes);
   group.hosts.resize(plan.header().nodes);
   group.once.resize(plan.header().nodes);
+  group.wakeups.resize(plan.header().nodes);
   std::vector<uint32_t> sends(plan.channels().size()), receives(plan.channels().size());
   for (const Program& program : plan.programs()) {
     group.op_begins[program.node.index()] = program.op_begin;

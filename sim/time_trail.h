@@ -152,6 +152,10 @@ class TimeTrail {
   /// A step that is work of a node's host, which it does once per message.
   void NoteOnce(uint32_t group, NodeId node, StepId step);
   void Post(uint32_t group, NodeId node, OpId op, Picoseconds now);
+  /// Of a node's host, which slept until `at`.
+  void NoteWakeup(uint32_t group, NodeId node, Picoseconds at) {
+    groups_[group].wakeups[node.index()].push_back(at);
+  }
   /// The group's hosts start.
   void StartGroup(uint32_t group, StepId step) { groups_[group].start = step; }
   /// The node's end, and when its host knows of it.
@@ -168,6 +172,10 @@ class TimeTrail {
   }
   std::span<const StepId> OnceOf(uint32_t group, NodeId node) const {
     return groups_[group].once[node.index()];
+  }
+  /// When the node's host woke up.
+  std::span<const Picoseconds> WakeupsOf(uint32_t group, NodeId node) const {
+    return groups_[group].wakeups[node.index()];
   }
   StepId StartOf(uint32_t group) const { return groups_[group].start; }
   StepId EndOf(uint32_t group, NodeId node) const { return groups_[group].ends[node.index()]; }
@@ -189,7 +197,8 @@ class TimeTrail {
     std::vector<StepId> knows;        ///< by node: its host
     std::vector<NodeId> hosts;        ///< by node
     StepId start = kFirstStep;
-    std::vector<std::vector<StepId>> once;  ///< by node
+    std::vector<std::vector<StepId>> once;          ///< by node
+    std::vector<std::vector<Picoseconds>> wakeups;  ///< by node
   };
   struct Signaled {
     uint16_t wqe_index = 0;

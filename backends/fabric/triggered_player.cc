@@ -27,7 +27,8 @@ class TriggeredPlayer final : public Player {
       : domain_(domain),
         program_(program),
         bytes_(context.memory.target.size()),
-        wake_fd_(context.wake_fd) {}
+        wake_fd_(context.wake_fd),
+        observer_(context.observer) {}
   ~TriggeredPlayer() override { Stop(); }
 
   Status Prepare(PlayerDevice::Task& task);
@@ -69,6 +70,7 @@ class TriggeredPlayer final : public Player {
   const DeferredProgram& program_;
   const uint64_t bytes_;
   const int wake_fd_;
+  const OpObserver observer_;             // may be empty; gets wake-ups
   std::shared_ptr<Endpoints> endpoints_;  // null: stopped
   std::vector<Fid<fid_cntr>> own_counters_;
   std::vector<fid_cntr*> counters_;  // by number
@@ -233,6 +235,7 @@ Status TriggeredPlayer::Poll(std::chrono::milliseconds timeout) {
     if (poll(files.data(), files.size(), limit) < 0 && errno != EINTR)
       return SystemError(StatusCode::kEnvironment, "cannot wait for the end", errno);
     ++wakeups_;
+    if (observer_) observer_({.node = program_.node, .op = {}, .kind = OpEvent::Kind::kWakeup});
     is_woken_ = (files[1].revents & POLLIN) != 0;
   }
   if (fi_cntr_read(counters_[program_.done()]) != 0) return Finish();

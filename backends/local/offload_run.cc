@@ -151,6 +151,8 @@ class OffloadRun {
     if (options_.trace != nullptr) options_.trace->start_ns = start_ns_;
     for (size_t i = 0; i < group_->nodes().size(); ++i) {
       nic::ArmedNode& node = group_->nodes()[i];
+      if (options_.trace != nullptr)
+        node.ObserveWakeups([this, id = node.program().node] { NoteWakeup(id); });
       hosts_.emplace_back(fabric_.device(node.program().node), node).Start();
       Charge(report_.nodes[i]);
     }
@@ -171,8 +173,10 @@ class OffloadRun {
       }
       PREPOST_RETURN_IF_ERROR(CheckInterrupt());
       if (count < 0) {
-        for (const nic::ArmedNode& node : group_->nodes())
+        for (const nic::ArmedNode& node : group_->nodes()) {
           fabric_.device(node.program().node).CountWakeup();
+          NoteWakeup(node.program().node);
+        }
         continue;
       }
       if (count == 0 && IsOverdue()) return StuckFor(options_.no_progress_max);
@@ -332,6 +336,11 @@ class OffloadRun {
     if (options_.trace == nullptr) return;
     const uint64_t now_ns = MonotonicNs();
     for (OpTimes& op : options_.trace->times(node)) op.posted_ns = now_ns;
+  }
+
+  void NoteWakeup(NodeId node) {
+    if (options_.trace == nullptr) return;
+    options_.trace->Record({.node = node, .op = {}, .kind = OpEvent::Kind::kWakeup}, MonotonicNs());
   }
 
   const VerifiedPlan& plan_;

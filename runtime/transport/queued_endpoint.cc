@@ -159,6 +159,7 @@ Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
   if (poll(waits_.data(), waits_.size(), limit) < 0 && errno != EINTR)
     return SystemError(StatusCode::kEnvironment, "cannot wait for completions", errno);
   ++counters_.wakeups;
+  if (on_wakeup_) on_wakeup_();
   outcome.woken = (waits_[1].revents & POLLIN) != 0;
   if ((waits_[0].revents & POLLIN) != 0) PREPOST_RETURN_IF_ERROR(queues_->TakeEvents());
   PREPOST_RETURN_IF_ERROR(read_some());

@@ -10,9 +10,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/endpoint.h"
@@ -79,6 +81,7 @@ class QueuedEndpoint final : public Endpoint {
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
   EndpointCounters counters() const override { return counters_; }
   void Stop() override;
+  void ObserveWakeups(std::function<void()> observer) override { on_wakeup_ = std::move(observer); }
 
  private:
   /// Of an end: how many of its ops the executor has posted, and its queue has taken.
@@ -107,6 +110,7 @@ class QueuedEndpoint final : public Endpoint {
   uint64_t held_back_ = 0;  // posted and not taken, of all ends
   Status failure_;          // of a post
   std::optional<NodeId> lost_peer_;
+  std::function<void()> on_wakeup_;  // may be empty
   EndpointCounters counters_;
 };
 

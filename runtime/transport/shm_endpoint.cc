@@ -191,6 +191,7 @@ Result<PollOutcome> ShmEndpoint::Poll(std::span<OpId> completed,
   } else if (board_.FallAsleep(node_)) {
     PREPOST_RETURN_IF_ERROR(LookUp(timeout, &outcome.woken));
     ++counters_.wakeups;
+    if (on_wakeup_) on_wakeup_();
   }
   if (!busy) PREPOST_RETURN_IF_ERROR(Work());
   outcome.completed = completed_.Take(completed);

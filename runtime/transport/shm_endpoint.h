@@ -56,6 +56,7 @@ class ShmEndpoint final : public Endpoint {
   void ObserveArrivals(std::function<void(OpId)> observer) override {
     on_arrival_ = std::move(observer);
   }
+  void ObserveWakeups(std::function<void()> observer) override { on_wakeup_ = std::move(observer); }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -115,6 +116,7 @@ class ShmEndpoint final : public Endpoint {
   VisitRing active_;                       ///< lanes with a block to copy
   CompletionList completed_;
   std::function<void(OpId)> on_arrival_;  ///< may be empty
+  std::function<void()> on_wakeup_;       ///< may be empty
   uint64_t looked_up_ns_ = 0;             ///< when wake_fd was polled last
   EndpointCounters counters_;
 };

@@ -276,7 +276,10 @@ Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
   if (count < 0 && errno != EINTR) {
     return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
   }
-  if (timeout_ms != 0) ++counters_.wakeups;
+  if (timeout_ms != 0) {
+    ++counters_.wakeups;
+    if (on_wakeup_) on_wakeup_();
+  }
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     if (event.data.u32 == kTcpWakeToken) {

@@ -65,6 +65,7 @@ class TcpEndpoint final : public MessageEndpoint {
   void ObserveArrivals(std::function<void(OpId)> observer) override {
     on_arrival_ = std::move(observer);
   }
+  void ObserveWakeups(std::function<void()> observer) override { on_wakeup_ = std::move(observer); }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -182,6 +183,7 @@ class TcpEndpoint final : public MessageEndpoint {
   VisitRing active_;                       ///< links
   CompletionList completed_;
   std::function<void(OpId)> on_arrival_;  ///< may be empty
+  std::function<void()> on_wakeup_;       ///< may be empty
   std::optional<NodeId> lost_peer_;
   EndpointCounters counters_;
   TcpHook* hook_ = nullptr;

@@ -21,6 +21,7 @@ constexpr std::chrono::seconds kHangs{30};
 struct Played {
   Status status;
   NodeReport report;
+  uint64_t wakeups = 0;  ///< that the observer was told of
 };
 
 }  // namespace
@@ -35,6 +36,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
   std::vector<std::future<Played>> nodes;
   for (uint32_t i = 0; i < header.nodes; ++i) {
     nodes.push_back(std::async(std::launch::async, [&, i]() -> Played {
+      Played played;
       const auto work = [&]() -> Result<std::unique_ptr<Player>> {
         static thread_local std::unique_ptr<PlayerDevice> opened;
         static thread_local std::shared_ptr<const PlayerDevice::Program> program;
@@ -47,7 +49,10 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
             .node = NodeId(i),
             .sockets = std::move(mesh[i]),
             .context = {.memory = {.source = buffers[i],
-                                   .target = is_root ? std::span<std::byte>() : buffers[i]}}};
+                                   .target = is_root ? std::span<std::byte>() : buffers[i]},
+                        .observer = [&played](const OpEvent& event) {
+                          played.wakeups += event.kind == OpEvent::Kind::kWakeup ? 1 : 0;
+                        }}};
         if (!preposted[i]) return opened->MakeDriven(std::move(task));
         auto lowered = opened->Lower(plan, NodeId(i));
         if (!lowered.ok()) return lowered.status();
@@ -56,7 +61,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
       };
       Result<std::unique_ptr<Player>> player = work();
       armed.arrive_and_wait();
-      Played played{.status = player.status(), .report = {}};
+      played.status = player.status();
       if (player.ok()) {
         (*player)->Start();
         const auto due = std::chrono::steady_clock::now() + kHangs;
@@ -77,6 +82,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
     const Played played = nodes[i].get();
     ASSERT_TRUE(played.status.ok()) << played.status.ToString();
     EXPECT_EQ(buffers[i], buffers[header.root.index()]);
+    EXPECT_EQ(played.wakeups, played.report.host_wakeups);
     if (!preposted[i]) continue;
     EXPECT_EQ(played.report.host_posts, 1u);  // its start
     EXPECT_EQ(played.report.host_posts_during, 0u);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -93,6 +94,8 @@ class NodeOverNicTest : public testing::Test {
       members.push_back(std::async(std::launch::async, [&, i] {
         NodeRunOptions options{.bootstrap = Bootstrap(i)};
         options.no_progress_max = std::chrono::seconds(20);
+        RunTrace trace = RunTrace::Make(plan_).value();
+        options.trace = &trace;
         nic::Device& device = fabric.device(NodeId(i));
         if (parts[i] == Part::kPreposted) {
           options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
@@ -121,7 +124,10 @@ class NodeOverNicTest : public testing::Test {
         const Result<LocalRun> run =
             RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options));
         ExpectUnused(fabric.nic(NodeId(i)));  // its memory is gone
-        return run.status();
+        if (!run.ok()) return run.status();
+        const auto own = std::ranges::find(run->report.nodes, NodeId(i), &NodeReport::node);
+        EXPECT_EQ(trace.wakeups(NodeId(i)).size(), own->host_wakeups) << "node " << i;
+        return Status();
       }));
     }
     std::vector<Status> statuses;

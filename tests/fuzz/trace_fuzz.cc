@@ -19,6 +19,7 @@ using prepost::NodeId;
 using prepost::OpTimes;
 using prepost::Plan;
 using prepost::RunTrace;
+using prepost::TraceInfo;
 
 const Plan& ThePlan() {
   static const Plan plan = *prepost::Compile(
@@ -26,10 +27,10 @@ const Plan& ThePlan() {
   return plan;
 }
 
-std::optional<RunTrace> Read(const std::string& text) {
+std::optional<RunTrace> Read(const std::string& text, TraceInfo* info) {
   std::istringstream in(text);
   RunTrace trace = std::move(*RunTrace::Make(ThePlan()));
-  const prepost::Status status = prepost::ReadTrace(in, "trace", ThePlan(), &trace);
+  const prepost::Status status = prepost::ReadTrace(in, "trace", ThePlan(), &trace, info);
   PREPOST_CHECK(status.ok() || !status.message().empty());
   if (!status.ok()) return std::nullopt;
   return trace;
@@ -38,13 +39,16 @@ std::optional<RunTrace> Read(const std::string& text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  TraceInfo info, info_again;
   const std::optional<RunTrace> trace =
-      Read(std::string(reinterpret_cast<const char*>(data), size));
+      Read(std::string(reinterpret_cast<const char*>(data), size), &info);
   if (!trace) return 0;
   std::ostringstream out;
-  prepost::WriteTrace(ThePlan(), *trace, {.executor = "cpu", .detail = "tcp"}, out);
-  const std::optional<RunTrace> again = Read(out.str());
+  prepost::WriteTrace(ThePlan(), *trace, {.executor = "cpu", .detail = "tcp", .hosts = info.hosts},
+                      out);
+  const std::optional<RunTrace> again = Read(out.str(), &info_again);
   PREPOST_CHECK(again.has_value());
+  PREPOST_CHECK(info_again.hosts == info.hosts);
   for (uint32_t node = 0; node < 3; ++node) {
     for (size_t op = 0; op < trace->times(NodeId(node)).size(); ++op) {
       const OpTimes& a = trace->times(NodeId(node))[op];

@@ -73,6 +73,23 @@ TEST_P(EndpointTest, TellsWhenABlockBeginsToArrive) {
   EXPECT_THAT(arrivals, ElementsAre(1));
 }
 
+// Catches wake-ups that are counted and not reported, or after what they bring; and polls that are.
+TEST_P(EndpointTest, TellsWhenItComesBackFromWaiting) {
+  uint64_t wakeups = 0, before_arrival = 0;
+  node(1).ObserveWakeups([&] { ++wakeups; });
+  node(1).ObserveArrivals([&](OpId) { before_arrival = wakeups; });
+  PostRecv(0);
+  Poll(1, milliseconds(0));
+  EXPECT_EQ(wakeups, 0u);
+  Poll(1, milliseconds(1));
+  EXPECT_EQ(wakeups, 1u);
+  PostSend(0);
+  Poll(0, milliseconds(0));
+  Poll(1, milliseconds(1000));
+  EXPECT_EQ(wakeups, node(1).counters().wakeups);
+  EXPECT_EQ(before_arrival, wakeups);
+}
+
 TEST_P(EndpointTest, CountsProgressAtBothEnds) {
   PostRecv(0);
   PostSend(0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/op_times.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 namespace prepost::op_times_test {
 namespace {
 
+using ::testing::ElementsAre;
 using Kind = OpEvent::Kind;
 
 /// Node 0 sends two blocks to node 1 and one to node 2. The programs stand in the order 2, 0, 1,
@@ -81,12 +83,38 @@ TEST(RunTraceTest, AForkedProcessRecordsForItsParent) {
   ASSERT_GE(child, 0);
   if (child == 0) {
     trace.Record({NodeId(2), OpId(0), Kind::kStart}, 77);
+    trace.Record({.node = NodeId(1), .op = {}, .kind = Kind::kWakeup}, 78);
     _exit(0);
   }
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(trace.times(NodeId(2))[0].started_ns, 77u);
+  EXPECT_THAT(trace.wakeups(NodeId(1)), ElementsAre(78));
+}
+
+// Catches wake-ups of one node among another's, or taken for something of op 0, and such that are
+// written behind the table.
+TEST(RunTraceTest, WakeupsAreKeptInOrderAsFarAsThereIsRoom) {
+  const Plan plan = UnsortedPlan();
+  RunTrace trace = RunTrace::Make(plan).value();
+  for (uint32_t node = 0; node < 3; ++node) EXPECT_TRUE(trace.wakeups(NodeId(node)).empty());
+  const auto wake = [&](uint32_t node, uint64_t time_ns) {
+    trace.Record({.node = NodeId(node), .op = {}, .kind = Kind::kWakeup}, time_ns);
+  };
+  for (uint64_t i = 1; i <= kWakeupTimesMax; ++i) wake(1, i);  // room is shared by three
+  wake(2, 7);
+  wake(0, 8);
+  wake(2, 9);
+  EXPECT_THAT(trace.wakeups(NodeId(0)), ElementsAre(8));
+  EXPECT_THAT(trace.wakeups(NodeId(2)), ElementsAre(7, 9));
+  const std::span<const uint64_t> first = trace.wakeups(NodeId(1));
+  ASSERT_EQ(first.size(), kWakeupTimesMax / 3);
+  for (size_t i = 0; i < first.size(); ++i) ASSERT_EQ(first[i], i + 1);
+  for (uint32_t node = 0; node < 3; ++node) {
+    for (const OpTimes& times : trace.times(NodeId(node)))
+      EXPECT_EQ(times.posted_ns + times.started_ns + times.completed_ns, 0u);
+  }
 }
 
 // A plan for one node has no ops: catches a table that cannot be empty.

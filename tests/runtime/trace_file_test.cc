@@ -188,7 +188,7 @@ class DamagedTraceTest : public testing::Test {
 
 TEST_F(DamagedTraceTest, IsRefusedWithPlaceAndReason) {
   ExpectRefused("prepost.trace", "prepost.plan", "expected \"prepost.trace\"");
-  ExpectRefused("\"1.1\"", "\"2.0\"", "version 2.0 is not supported");
+  ExpectRefused("\"1.2\"", "\"2.0\"", "version 2.0 is not supported");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":0", "start_ns is 0");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":9007199254740992", "is too large");
   ExpectRefused("\"start_ns\":101", "\"start_ns\":1e300", "expected an integer");
@@ -232,6 +232,84 @@ TEST_F(DamagedTraceTest, EventsBeforeTheirHeaderAreRefused) {
   RunTrace read = MakeTrace(plan_);
   const Status status = Read(text + "," + header + "}", plan_, &read);
   EXPECT_THAT(status.ToString(), HasSubstr("events stand before otherData"));
+}
+
+/// A trace of three nodes, and of what a host did, that wakes up at these times.
+class WakeupsTest : public testing::Test {
+ protected:
+  WakeupsTest() : plan_(MakePlan(3, 2)), trace_(MakeTrace(plan_)) { trace_.start_ns = 1000; }
+
+  static TraceInfo InfoOf(uint64_t wakeups, std::vector<uint64_t> wakeups_ns) {
+    TraceHost host = {.node = NodeId(1), .wakeups = wakeups, .wakeups_ns = std::move(wakeups_ns)};
+    return {.executor = "cpu", .detail = "tcp", .hosts = {std::move(host)}};
+  }
+  Result<std::vector<uint64_t>> ReadWakeups(const std::string& text) {
+    RunTrace other = MakeTrace(plan_);
+    std::istringstream in(text);
+    TraceInfo info;
+    const Status status = ReadTrace(in, "t.json", plan_, &other, &info);
+    if (!status.ok()) return status;
+    return info.hosts.at(0).wakeups_ns;
+  }
+  static std::string Replaced(std::string text, const std::string& found,
+                              const std::string& changed) {
+    const size_t at = text.find(found);
+    EXPECT_NE(at, std::string::npos) << found;
+    return text.replace(at, found.size(), changed);
+  }
+
+  const VerifiedPlan plan_;
+  RunTrace trace_;
+};
+
+// By the clock of the ops, also those before all that is known of ops, and whatever order other
+// programs give them and the file's keys.
+TEST_F(WakeupsTest, ComeBackSinceTheStart) {
+  const std::string text = Write(plan_, trace_, InfoOf(9, {990, 1000, 1500}));
+  EXPECT_THAT(text, HasSubstr(R"("start_ns":11,)"));
+  EXPECT_THAT(text, HasSubstr(R"("wakeups_ns":[1,11,511]})"));
+  const std::vector<uint64_t> times = {kTraceOriginNs - 10, kTraceOriginNs, kTraceOriginNs + 500};
+  EXPECT_EQ(ReadWakeups(text).value(), times);
+  EXPECT_EQ(ReadWakeups(Replaced(text, "[1,11,511]", "[511,1,11]")).value(), times);
+  std::string late = Replaced(text, R"("start_ns":11,)", "");
+  late = Replaced(late, "\n\"hosts\":[", "\n\"hosts\" : [");
+  late = Replaced(late, "]}]},", "]}],\"start_ns\":11},");
+  EXPECT_EQ(ReadWakeups(late).value(), times);
+}
+
+// Files of version 1.1 have none.
+TEST_F(WakeupsTest, NeedNotBeKnown) {
+  const std::string text = Write(plan_, trace_, InfoOf(9, {}));
+  EXPECT_THAT(text, testing::Not(HasSubstr("wakeups_ns")));
+  EXPECT_THAT(ReadWakeups(Replaced(text, "\"1.2\"", "\"1.1\"")).value(), testing::IsEmpty());
+}
+
+TEST_F(WakeupsTest, AreRefusedWithPlaceAndReason) {
+  const std::string text = Write(plan_, trace_, InfoOf(3, {1000, 1500}));
+  const auto expect = [&](const std::string& changed, const std::string& message) {
+    const std::string status = ReadWakeups(Replaced(text, "[1,501]", changed)).status().ToString();
+    EXPECT_THAT(status, HasSubstr(message));
+    EXPECT_THAT(status, StartsWith("t.json:"));
+    EXPECT_THAT(status, HasSubstr("/otherData/hosts/0"));
+  };
+  expect("[1,501,2,3]", "found the times of 4 wake-ups, expected 3 at most");
+  expect("[1,0]", "/wakeups_ns/1: ");
+  expect("[1,9007199254740992]", "is too large");
+  expect("[1,-1]", "expected an integer");
+  expect("[1.5]", "expected an integer");
+  expect("7", "expected an array");
+}
+
+TEST_F(WakeupsTest, ThatWereCountedAreTaken) {
+  for (const uint64_t time_ns : {1100u, 1200u, 1300u})
+    trace_.Record({.node = NodeId(1), .op = {}, .kind = OpEvent::Kind::kWakeup}, time_ns);
+  std::vector<TraceHost> hosts = {{.node = NodeId(0), .wakeups = 1},
+                                  {.node = NodeId(1), .wakeups = 2},
+                                  {.node = NodeId(1), .wakeups = 4}};
+  AddWakeups(trace_, &hosts);
+  EXPECT_THAT(hosts[0].wakeups_ns, testing::IsEmpty());
+  EXPECT_THAT(hosts[1].wakeups_ns, testing::ElementsAre(1100, 1200));
+  EXPECT_THAT(hosts[2].wakeups_ns, testing::ElementsAre(1100, 1200, 1300));
 }
 
 TEST(TraceFileTest, SaysWhatHostsDid) {

@@ -75,6 +75,16 @@ def expect_tells_plan(trace, plan, executor):
                 assert sent["args"]["started_ns"] <= receives[op["channel"]].pop(0)["args"]["completed_ns"]
 
 
+def expect_wakeups(trace, nodes):
+    """Each host's are all there, in order, and after the start."""
+    hosts = trace["otherData"]["hosts"]
+    assert [host["node"] for host in hosts] == list(range(nodes)), hosts
+    for host in hosts:
+        times = host.get("wakeups_ns", [])
+        assert len(times) == host["wakeups"] and times == sorted(times), host
+        assert not times or times[0] >= trace["otherData"]["start_ns"], host
+
+
 def wrong_traces(trace):
     """Each breaks one rule of the format."""
 
@@ -140,6 +150,7 @@ def main():
             assert not found, (executor, nodes, algorithm, ready, found[:5])
             validator.validate(json.loads(path.read_text()))
             expect_tells_plan(trace, plan, executor)
+            expect_wakeups(trace, nodes)
             sends = [op for program in plan["programs"] for op in program["ops"] if op["op"] == "send"]
             blocks = sum(op["block"] is not None for op in sends)
             drawn = sum(event["ph"] == "s" for event in trace["traceEvents"])

@@ -46,9 +46,10 @@ struct Ran {
   std::vector<Picoseconds> received;     ///< by node: its last block is there
   Picoseconds known = 0;                 ///< by all hosts
   std::vector<LinkUse> uses;
-  uint64_t retries = 0;     ///< for receives
-  uint64_t rearms = 0;      ///< of rings
-  Picoseconds stopped = 0;  ///< hosts, by delays and preemptions
+  uint64_t retries = 0;           ///< for receives
+  uint64_t rearms = 0;            ///< of rings
+  Picoseconds stopped = 0;        ///< hosts, by delays and preemptions
+  std::vector<uint64_t> wakeups;  ///< by node
 };
 
 Ran RunOffload(const VerifiedPlan& plan, const Network& network, const PrepostedOptions& options) {
@@ -61,6 +62,7 @@ Ran RunOffload(const VerifiedPlan& plan, const Network& network, const Preposted
     ran.received.push_back(node.received);
     ran.known = std::max(ran.known, node.known);
     ran.rearms += node.rearms;
+    ran.wakeups.push_back(node.wakeups);
   }
   ran.retries = run->counters.rnr_retries;
   for (const auto& link : run->links) ran.uses.push_back(link.use);
@@ -77,6 +79,7 @@ Ran RunHosts(const VerifiedPlan& plan, const Network& network, const CpuDrivenOp
     ran.completions.push_back(node.completion);
     ran.received.push_back(node.received);
     ran.known = std::max(ran.known, node.completion);
+    ran.wakeups.push_back(node.work.wakeups);
   }
   for (const auto& host : run->hosts) ran.stopped += host.delayed;
   ran.retries = run->counters.rnr_retries;
@@ -131,6 +134,10 @@ void ExpectExplained(const TimeTrail& trail, const VerifiedPlan& plan, const Ran
     ASSERT_EQ(folded, path.size());
     const NodeTimes parts = TimesOf(trail, 0, NodeId(i));
     ASSERT_EQ(parts.sum(), completion);
+    const std::span<const Picoseconds> wakeups = trail.WakeupsOf(0, NodeId(i));
+    ASSERT_EQ(wakeups.size(), ran.wakeups[i]);
+    ASSERT_TRUE(std::ranges::is_sorted(wakeups));
+    ASSERT_TRUE(wakeups.empty() || wakeups.back() <= ran.known);
     for (const Picoseconds part : {parts.remote_setup, parts.remote_transfers, parts.local_setup,
                                    parts.transfers, parts.copy, parts.waiting}) {
       ASSERT_GE(part, 0);

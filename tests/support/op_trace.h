@@ -23,7 +23,7 @@ class OpTrace {
 
   OpObserver Observer() {
     return [this](const OpEvent& event) {
-      if (event.kind == OpEvent::Kind::kPost) return;
+      if (event.kind == OpEvent::Kind::kPost || event.kind == OpEvent::Kind::kWakeup) return;
       const std::lock_guard lock(mutex_);
       Times& times = At(event.node, event.op);
       size_t& time = event.kind == OpEvent::Kind::kStart ? times.start : times.complete;

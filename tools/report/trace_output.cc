@@ -15,9 +15,10 @@ namespace prepost::tools {
 
 void TraceOutput::AddTo(CLI::App& command) {
   command
-      .add_option("--trace", path_,
-                  "Write when each op was posted, started and completed, for Perfetto and prepost "
-                  "draw")
+      .add_option(
+          "--trace", path_,
+          "Write when each op was posted, started and completed and when hosts woke up, for "
+          "Perfetto and prepost draw")
       ->type_name("FILE")
       ->check(NameOf("a file"));
 }
@@ -43,6 +44,7 @@ Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& re
 Status TraceOutput::Write(const Plan& plan, TraceInfo info, const Status& outcome) const {
   if (!table_ || outcome.code() == StatusCode::kInterrupted) return {};
   if (!outcome.ok()) info.outcome = outcome.ToString();
+  AddWakeups(*table_, &info.hosts);
   PREPOST_RETURN_IF_ERROR(WriteFile(
       path_, [&](std::ostream& out) { WriteTrace(plan, *table_, info, out); },
       OnInterrupt::kFinish));

@@ -27,8 +27,9 @@ class TraceOutput {
   Status Prepare(const Plan& plan, const std::vector<std::string>& read);
   /// For the run to fill; null without --trace.
   RunTrace* table() { return table_.get(); }
-  /// The trace of a run that ended with `outcome`. After an interruption there is none, as there is
-  /// nothing else. To be called with signals held (InterruptSignals): the run is over.
+  /// The trace of a run that ended with `outcome`, with the hosts' wake-ups that the table has.
+  /// After an interruption there is none, as there is nothing else. To be called with signals held
+  /// (InterruptSignals): the run is over.
   Status Write(const Plan& plan, TraceInfo info, const Status& outcome) const;
 
  private:

@@ -203,6 +203,7 @@ Result<bool> ArmedNode::Poll(std::chrono::milliseconds timeout, int wake_fd) {
   if (!done.ok() || *done || timeout.count() == 0) return done;
   const Result<EventWait> wait = WaitForEvent(*device_, wake_fd, timeout);
   if (!wait.ok()) return wait.status();
+  NoteWakeup();
   if (wait->event) ForgetRequests();
   NoteDeviceErrors();
   return TakeNew();
@@ -217,12 +218,14 @@ void ArmedNode::ForgetRequests() {
 
 Result<bool> ArmedNode::TakeEvents() {
   device_->CountWakeup();
+  NoteWakeup();
   NoteDeviceErrors();
   return TakeOrAsk();
 }
 
 Result<bool> ArmedNode::TakeEvents(std::span<const ErrorEvent> errors) {
   device_->CountWakeup();
+  NoteWakeup();
   for (const ErrorEvent& event : errors) NoteDeviceError(event);
   return TakeOrAsk();
 }

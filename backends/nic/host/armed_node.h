@@ -8,8 +8,10 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backends/nic/device.h"
@@ -114,6 +116,9 @@ class ArmedNode {
   /// rings the host has nothing to do from here to the final CQE.
   void Start();
 
+  /// Has `observer` called at each return from waiting that the device counts for this node, before
+  /// anything that it brings: in Poll() and TakeEvents(). Before the first of these.
+  void ObserveWakeups(std::function<void()> observer) { on_wakeup_ = std::move(observer); }
   /// Takes what there is, writes what has become free, and is true when the final CQE has come.
   /// Otherwise waits as WaitForEvent() does and polls once more; with timeout 0 it only polls.
   /// Errors (kRejected): something is wrong, see failure(); those of WaitForEvent().
@@ -187,6 +192,9 @@ class ArmedNode {
   Result<bool> TakeNew();
   Result<bool> TakeOrAsk();
   void ForgetRequests();
+  void NoteWakeup() {
+    if (on_wakeup_) on_wakeup_();
+  }
 
   Device* device_;
   DeviceLease lease_;
@@ -202,6 +210,7 @@ class ArmedNode {
   std::optional<QueueFeed> feed_;
   std::optional<Failure> failure_;
   ErrorPacer errors_;
+  std::function<void()> on_wakeup_;  // may be empty
 };
 
 }  // namespace prepost::nic

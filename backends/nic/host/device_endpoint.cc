@@ -256,6 +256,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   }
   const Result<EventWait> wait = WaitForEvent(device_, config_.wake_fd, timeout);
   if (!wait.ok()) return wait.status();
+  if (on_wakeup_) on_wakeup_();
   if (wait->event) event_requested_ = false;
   outcome.woken = wait->woken;
   PREPOST_RETURN_IF_ERROR(look());

@@ -9,11 +9,13 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <memory_resource>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/nic/device.h"
@@ -71,6 +73,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   EndpointCounters counters() const override {
     return {.wakeups = device_.counters().wakeups, .bytes_moved = bytes_moved_};
   }
+  void ObserveWakeups(std::function<void()> observer) override { on_wakeup_ = std::move(observer); }
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
@@ -133,6 +136,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   const Plan& plan_;
   const NodeId node_;
   std::optional<NodeId> lost_peer_;
+  std::function<void()> on_wakeup_;  // may be empty
 };
 
 }  // namespace prepost::nic

@@ -27,12 +27,17 @@ bool IsReadable(int fd) {
 
 class PrepostedPlayer final : public Player {
  public:
-  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, uint64_t bytes, int wake_fd)
+  PrepostedPlayer(Device& device, const Plan& plan, ArmedNode node, const PlayerContext& context)
       : plan_(plan),
         node_(std::move(node)),
         host_(device, node_),
-        bytes_(bytes),
-        wake_fd_(wake_fd) {}
+        bytes_(context.memory.target.size()),
+        wake_fd_(context.wake_fd) {
+    if (!context.observer) return;
+    node_.ObserveWakeups([observer = context.observer, id = node_.program().node] {
+      observer({.node = id, .op = {}, .kind = OpEvent::Kind::kWakeup});
+    });
+  }
 
   void Start() override { host_.Start(); }
 
@@ -114,8 +119,8 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
   PREPOST_RETURN_IF_ERROR(ValidateArmed(plan, *node));
-  return std::unique_ptr<Player>(std::make_unique<PrepostedPlayer>(
-      device, plan, *std::move(node), context.memory.target.size(), context.wake_fd));
+  return std::unique_ptr<Player>(
+      std::make_unique<PrepostedPlayer>(device, plan, *std::move(node), context));
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedPlan& plan,

@@ -81,18 +81,28 @@ TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
 }
 
 // In polling mode nobody sleeps, and with 12 nodes not all have a core: catches a node that keeps
-// its core from the one that has work, and wake-ups that are counted though nobody waited.
+// its core from the one that has work, and wake-ups that are counted though nobody waited, or that
+// the trace does not have.
 TEST_P(LocalGroupTest, WaitsAsItIsTold) {
   const MappedInput input = Input(100'000);
   const VerifiedPlan plan =
       Compile({.nodes = 12, .message_bytes = 100'000, .block_bytes = 1000}).value();
   for (const WaitMode mode : {WaitMode::kPolling, WaitMode::kHybrid, WaitMode::kInterrupt}) {
     SCOPED_TRACE(Name(mode));
-    const Result<LocalRun> run =
-        RunLocalGroup(plan, input, nullptr, {.transport = GetParam(), .wait = {.mode = mode}});
+    RunTrace trace = RunTrace::Make(plan).value();
+    const Result<LocalRun> run = RunLocalGroup(
+        plan, input, nullptr, {.transport = GetParam(), .wait = {.mode = mode}, .trace = &trace});
     ASSERT_TRUE(run.ok()) << run.status().ToString();
     uint64_t wakeups = 0;
-    for (const NodeReport& node : run->report.nodes) wakeups += node.host_wakeups;
+    for (const NodeReport& node : run->report.nodes) {
+      wakeups += node.host_wakeups;
+      const std::span<const uint64_t> times = trace.wakeups(node.node);
+      ASSERT_EQ(times.size(), node.host_wakeups);
+      EXPECT_TRUE(std::ranges::is_sorted(times));
+      if (times.empty()) continue;
+      EXPECT_GE(times.front(), trace.start_ns);
+      EXPECT_LE(times.back(), trace.start_ns + node.elapsed_ns);
+    }
     if (mode == WaitMode::kPolling) {
       EXPECT_EQ(wakeups, 0u);
     } else if (mode == WaitMode::kInterrupt) {

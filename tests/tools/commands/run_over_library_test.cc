@@ -69,7 +69,8 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
     std::ofstream(of_the_dead) << "as a process leaves it that is killed";
   const std::string executor = GetParam().executor;
   Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,
-               "--executor", executor, "--device", device_, "--ready", "window=1", "--json"});
+               "--executor", executor, "--device", device_, "--ready", "window=1", "--json",
+               "--trace", folder_ / "trace.json"});
   std::set<pid_t> processes = {run.pid()};
   run.WaitUntil([&] {
     for (const auto& [node, process] : run.Nodes()) processes.insert(process);
@@ -91,6 +92,10 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   EXPECT_FALSE(std::filesystem::exists(of_the_dead));
   const auto report = nlohmann::json::parse(run.out());
   EXPECT_EQ(report["executor"], executor);
+  const auto trace = nlohmann::json::parse(test::ReadText(folder_ / "trace.json"));
+  for (const auto& host : trace["otherData"]["hosts"]) {
+    EXPECT_EQ(host.value("wakeups_ns", nlohmann::json::array()).size(), host["wakeups"]);
+  }
   for (const auto& node : report["nodes"]) {
     if (executor == "cpu") continue;
     EXPECT_EQ(node["host_posts"], 1);

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -224,9 +225,8 @@ TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
   EXPECT_THAT(run("1000", "auto"),
               AllOf(HasSubstr("executor offload: the plan fits device emulated"),
                     HasSubstr("executor offload on emulated")));
-  EXPECT_THAT(run("1", "barrier"),
-              AllOf(HasSubstr("executor cpu: not preposted to the device: "),
-                    HasSubstr("the limit is")));
+  EXPECT_THAT(run("1", "barrier"), AllOf(HasSubstr("executor cpu: not preposted to the device: "),
+                                         HasSubstr("the limit is")));
 }
 
 // Flags that are passed over without a word, because the other executor is chosen.
@@ -517,7 +517,25 @@ TEST_P(RunEachTest, WritesATrace) {
   EXPECT_THAT(test::ReadText(trace_),
               AllOf(HasSubstr("\"outcome\":\"completed\""),
                     HasSubstr(fmt::format("\"executor\":\"{}\"", executor_))));
+  const auto trace = nlohmann::json::parse(test::ReadText(trace_));
+  for (const auto& host : trace["otherData"]["hosts"]) {
+    EXPECT_EQ(host.value("wakeups_ns", nlohmann::json::array()).size(), host["wakeups"]);
+  }
   ExpectCopies();
+}
+
+// Queues that are longer than their rings: hosts wake up more than once.
+TEST_F(RunTest, TracesTellWhenPrepostedHostsWokeUp) {
+  WriteInput(1'000'000);
+  Command run({"run", "--nodes", "3", "--input", input_, "--block-bytes", "10kB", "--ready",
+               "window=1", "--executor", "offload", "--device-profile", "tiny", "--trace", trace_});
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  const auto trace = nlohmann::json::parse(test::ReadText(trace_));
+  for (const auto& host : trace["otherData"]["hosts"]) {
+    EXPECT_GT(host["wakeups"], 1);
+    EXPECT_EQ(host["wakeups_ns"].size(), host["wakeups"]);
+    EXPECT_GE(host["wakeups_ns"][0], trace["otherData"]["start_ns"]);
+  }
 }
 
 // The trace of a run that fails is what explains it.

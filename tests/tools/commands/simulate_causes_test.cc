@@ -216,6 +216,24 @@ TEST_F(SimulateCausesTest, TracesAreDrawnAsThoseOfRuns) {
   expect({"-", "--executor", "cpu"}, "a file is needed");
 }
 
+// Catches wake-ups that are counted and have no time, and such of hosts that never sleep.
+TEST_F(SimulateCausesTest, TracesTellWhenHostsWokeUp) {
+  for (const std::string executor : {"cpu", "offload"}) {
+    for (const std::string wait : {"interrupt", "polling"}) {
+      SCOPED_TRACE(executor + " " + wait);
+      const std::string trace = folder_ / "trace.json";
+      Simulate({"--executor", executor, "--wait", wait, "--trace", trace});
+      std::ifstream in(trace);
+      const Json hosts = Json::parse(in)["otherData"]["hosts"];
+      ASSERT_EQ(hosts.size(), 6u);
+      for (const Json& host : hosts) {
+        EXPECT_EQ(host["wakeups"] != 0, wait == "interrupt");
+        EXPECT_EQ(host.value("wakeups_ns", Json::array()).size(), host["wakeups"]);
+      }
+    }
+  }
+}
+
 // Both commands have one default.
 TEST_F(SimulateCausesTest, CompareWaitsAsSimulateWhereNothingIsSaid) {
   const std::vector<std::string> base = {"compare", plan_,       "--clock", "virtual",

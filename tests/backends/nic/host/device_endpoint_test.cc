@@ -258,6 +258,8 @@ TEST_F(DeviceEndpointTest, ABlockSomewhereElseIsRefused) {
 
 TEST_F(DeviceEndpointTest, TheWakeUpFileEndsASleep) {
   Make();
+  uint64_t wakeups = 0;
+  receiver_->ObserveWakeups([&] { ++wakeups; });
   Receive(0);
   wake_.Signal();
   std::vector<OpId> ops(4);
@@ -266,6 +268,7 @@ TEST_F(DeviceEndpointTest, TheWakeUpFileEndsASleep) {
   EXPECT_TRUE(outcome->woken);
   EXPECT_EQ(outcome->completed, 0u);
   EXPECT_EQ(receiver_->counters().wakeups, 1u);
+  EXPECT_EQ(wakeups, 1u);
   EXPECT_EQ(fabric_.device(NodeId(1)).counters().event_requests, 1u);
 }
 
