@@ -30,8 +30,8 @@
 #include "python/bindings.h"
 #include "python/buffer_view.h"
 #include "python/status_error.h"
-#include "runtime/trace_file.h"
 #include "tools/commands/simulate_once.h"
+#include "tools/flags/loaded_run.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/spec_flags.h"
@@ -216,20 +216,6 @@ struct DrawOptions {
   std::vector<std::string> traces;
 };
 
-/// The trace files together; none when there are none. `info` gets what they say of the run.
-Result<std::optional<RunTrace>> LoadTraces(const Plan& plan, const std::vector<std::string>& paths,
-                                           TraceInfo* info) {
-  if (paths.empty()) return std::optional<RunTrace>();
-  Result<RunTrace> trace = RunTrace::Make(plan);
-  if (!trace.ok()) return trace.status();
-  for (const std::string& path : paths) {
-    PREPOST_RETURN_IF_ERROR(tools::WithInput(path, [&](std::istream& in, const std::string& name) {
-      return ReadTrace(in, name, plan, &*trace, info);
-    }));
-  }
-  return std::optional<RunTrace>(*std::move(trace));
-}
-
 Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options) {
   viz::Selection wanted;
   for (const uint32_t node : options.nodes) wanted.nodes.emplace_back(node);
@@ -246,20 +232,19 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
     network = *std::move(made);
   }
   const Network* const on = network ? &*network : nullptr;
-  TraceInfo info;
-  const Result<std::optional<RunTrace>> trace = LoadTraces(plan, options.traces, &info);
-  if (!trace.ok()) return trace.status();
+  const auto run = tools::LoadTraces(options.traces, plan);
+  if (!run.ok()) return run.status();
+  const RunTrace* const trace = *run ? &(*run)->trace : nullptr;
   if (options.format == "html") {
     viz::PageSide side = {.label = "plan", .plan = &plan, .network = on};
-    if (*trace) side.run = {.label = "run", .trace = &**trace, .info = info};
+    if (trace != nullptr) side.run = {.label = (*run)->label, .trace = trace, .info = (*run)->info};
     return viz::Page({side}, {.selection = *selection, .view = options.view});
   }
   if (options.view == "spacetime") {
-    return *trace ? viz::DrawTrace(plan, **trace, *selection, on)
-                  : viz::DrawSpacetime(plan, *selection, on);
+    return trace != nullptr ? viz::DrawTrace(plan, *trace, *selection, on)
+                            : viz::DrawSpacetime(plan, *selection, on);
   }
-  if (options.view == "tree")
-    return viz::DrawTree(plan, *selection, *trace ? &**trace : nullptr, on);
+  if (options.view == "tree") return viz::DrawTree(plan, *selection, trace, on);
   if (options.view == "queues") return viz::DrawQueues(plan, *selection);
   static std::mutex graphviz;  // one at a time (viz/graphviz.h)
   const std::lock_guard lock(graphviz);

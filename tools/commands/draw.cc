@@ -5,26 +5,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <deque>
-#include <filesystem>
-#include <fstream>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <ostream>
 #include <utility>
 
-#include "runtime/op_times.h"
-#include "runtime/trace_file.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/lowering_flags.h"
+#include "tools/commands/draw_flags.h"
+#include "tools/commands/draw_page.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
-#include "tools/report/plan_stats.h"
 #include "viz/graph.h"
-#include "viz/page.h"
 #include "viz/queues.h"
 #include "viz/spacetime.h"
 #include "viz/trace_picture.h"
@@ -32,31 +25,6 @@
 
 namespace prepost::tools {
 namespace {
-
-struct DrawFlags {
-  std::string path;
-  std::string output = "-";
-  std::string view = "spacetime";
-  std::string format;  ///< empty: by the suffix of `output`
-  std::vector<uint32_t> nodes;
-  std::vector<uint32_t> blocks;
-  std::string rounds;
-  std::vector<std::string> traces;
-  std::optional<std::string> simulation;
-  std::optional<std::string> against;
-  std::optional<std::string> against_trace;
-  std::optional<std::string> topology;
-  std::vector<std::string> engines;  ///< of the queues view; empty: "nic"
-  LoweringFlags lowering;
-
-  bool Has(const std::string& engine) const { return std::ranges::count(engines, engine) != 0; }
-};
-
-/// "plan.json" of "plans/plan.json"; "-" is itself.
-std::string NameOfFile(const std::string& path) {
-  const std::filesystem::path file(path);
-  return file.has_filename() ? file.filename() : file.parent_path().filename();
-}
 
 const std::vector<std::string>& Views() {
   static const std::vector<std::string> views = {"graph", "queues", "spacetime", "tree"};
@@ -86,78 +54,6 @@ Result<std::string> FormatOf(const DrawFlags& flags) {
                   fmt::format("the {} view has no dot form, only --view graph has", flags.view));
   }
   return format;
-}
-
-Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
-  viz::Selection selection;
-  for (uint32_t node : flags.nodes) selection.nodes.push_back(NodeId(node));
-  selection.blocks = flags.blocks;
-  if (!flags.rounds.empty()) {
-    const Result<viz::Rounds> rounds = viz::ParseRounds(flags.rounds);
-    if (!rounds.ok()) return rounds.status();
-    selection.rounds = *rounds;
-  }
-  return viz::CheckSelection(plan, std::move(selection));
-}
-
-/// What files say of one run.
-struct LoadedRun {
-  std::string label;
-  RunTrace trace;
-  TraceInfo info;
-};
-
-/// The trace files together; none when there are none.
-Result<std::optional<LoadedRun>> LoadTraces(const std::vector<std::string>& paths,
-                                            const Plan& plan) {
-  if (paths.empty()) return std::optional<LoadedRun>();
-  Result<RunTrace> trace = RunTrace::Make(plan);
-  if (!trace.ok()) return trace.status();
-  LoadedRun run = {.label = NameOfFile(paths.front()), .trace = *std::move(trace), .info = {}};
-  for (const std::string& path : paths) {
-    const Ticker ticker("reading " + path);
-    const std::string failed = run.info.outcome == "completed" ? "" : run.info.outcome;
-    PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
-      return ReadTrace(in, name, plan, &run.trace, &run.info);
-    }));
-    if (!failed.empty()) run.info.outcome = failed;
-  }
-  return std::optional<LoadedRun>(std::move(run));
-}
-
-/// Those of the first plan; a simulation's is one that says so.
-Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& plan) {
-  if (!flags.simulation) return LoadTraces(flags.traces, plan);
-  Result<std::optional<LoadedRun>> run = LoadTraces({*flags.simulation}, plan);
-  if (run.ok() && (*run)->trace.modelled.empty()) {
-    return Status(
-        StatusCode::kRejected,
-        "it is of a run and of no simulation (prepost simulate --trace): --trace shows it",
-        *flags.simulation);
-  }
-  return run;
-}
-
-/// The network that `plan` runs on; none when it is not known.
-Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& plan) {
-  if (!flags.topology) return std::optional<Network>();
-  const Result<Topology> topology = LoadTopology(*flags.topology);
-  if (!topology.ok()) return topology.status();
-  Result<Network> network = NetworkOfFile(*topology, *flags.topology, plan.header().nodes);
-  if (!network.ok()) return network.status();
-  return std::optional<Network>(std::move(*network));
-}
-
-/// Those that are named; without names, of a picture the NIC's, of a page all.
-Result<viz::QueueEngines> EnginesOf(const DrawFlags& flags, bool is_page = false) {
-  const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
-  if (!lower.ok()) return lower.status();
-  const bool is_all = is_page && flags.engines.empty();
-  viz::QueueEngines engines = {.deferred = is_all || flags.Has("deferred"),
-                               .cpu = is_all || flags.Has("cpu")};
-  engines.nic.reset();
-  if (flags.engines.empty() || flags.Has("nic")) engines.nic = *lower;
-  return engines;
 }
 
 Result<std::string> Draw(const DrawFlags& flags, const std::string& format,
@@ -192,91 +88,10 @@ Result<std::string> Draw(const DrawFlags& flags, const std::string& format,
                         format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg, network);
 }
 
-/// A side of a page, with what it points at.
-class LoadedSide {
- public:
-  LoadedSide(const DrawFlags& flags, const std::string& path, const VerifiedPlan& plan,
-             std::optional<LoadedRun> run)
-      : run_(std::move(run)) {
-    side_ = {.label = NameOfFile(path), .plan = &plan};
-    if (run_) side_.run = {.label = run_->label, .trace = &run_->trace, .info = run_->info};
-    topology_ = flags.topology;
-  }
-  LoadedSide(const LoadedSide&) = delete;
-  LoadedSide& operator=(const LoadedSide&) = delete;
-
-  /// `network`: none if it is not known.
-  void Analyse(std::optional<Network> network) {
-    network_ = std::move(network);
-    if (network_) side_.network = &*network_;
-    const PlanTables tables(*side_.plan);
-    side_.stats =
-        ToJson(PlanStats(tables,
-                         network_ ? *network_ : Network::Uniform(side_.plan->header().nodes),
-                         network_ ? topology_ : std::nullopt))
-            .dump();
-  }
-  const viz::PageSide& side() const { return side_; }
-
- private:
-  std::optional<LoadedRun> run_;
-  std::optional<Network> network_;
-  std::optional<std::string> topology_;
-  viz::PageSide side_;
-};
-
-/// Whether --against names a run of the same plan, and not another plan. Of what is no file, as a pipe,
-/// nothing can be read before: it counts as a plan.
-bool IsTrace(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return false;
-  std::ifstream in(path, std::ios::binary);
-  std::string begin(256, '\0');
-  in.read(begin.data(), static_cast<std::streamsize>(begin.size()));
-  return begin.find("\"prepost.trace\"") != std::string::npos;
-}
-
-Result<std::string> DrawPage(const DrawFlags& flags, const VerifiedPlan& plan) {
-  const Result<viz::Selection> selection = SelectionOf(flags, plan);
-  if (!selection.ok()) return selection.status();
-  const Result<viz::QueueEngines> engines = EnginesOf(flags, /*is_page=*/true);
-  if (!engines.ok()) return engines.status();
-  std::deque<VerifiedPlan> others;
-  std::deque<LoadedSide> sides;
-  const auto add = [&](const std::string& path, const VerifiedPlan& of,
-                       Result<std::optional<LoadedRun>> run) -> Status {
-    if (!run.ok()) return run.status();
-    if (of.header().rounds > viz::kPageRoundsMax) {
-      return Status(StatusCode::kRejected,
-                    fmt::format("the plan has {} rounds, and a page shows {}: -o FILE.svg draws it",
-                                of.header().rounds, viz::kPageRoundsMax),
-                    path);
-    }
-    Result<std::optional<Network>> network = NetworkUnder(flags, of);
-    if (!network.ok()) return network.status();
-    sides.emplace_back(flags, path, of, *std::move(run)).Analyse(*std::move(network));
-    return {};
-  };
-  PREPOST_RETURN_IF_ERROR(add(flags.path, plan, LoadOwnRun(flags, plan)));
-  if (flags.against && IsTrace(*flags.against)) {
-    PREPOST_RETURN_IF_ERROR(add(flags.path, plan, LoadTraces({*flags.against}, plan)));
-  } else if (flags.against) {
-    Result<VerifiedPlan> other = LoadPlan(*flags.against);
-    if (!other.ok()) return other.status();
-    others.push_back(*std::move(other));
-    std::vector<std::string> traces;
-    if (flags.against_trace) traces.push_back(*flags.against_trace);
-    PREPOST_RETURN_IF_ERROR(add(*flags.against, others.back(), LoadTraces(traces, others.back())));
-  }
-  std::vector<viz::PageSide> shown;
-  for (const LoadedSide& side : sides) shown.push_back(side.side());
-  return viz::Page(shown, {.engines = *engines, .selection = *selection, .view = flags.view});
-}
-
 /// Of pictures, which show one view of one plan.
 Status CheckPicture(const DrawFlags& flags) {
   for (const auto& [name, is_given] : {std::pair("--simulation", flags.simulation.has_value()),
-                                       std::pair("--against", flags.against.has_value())}) {
+                                       std::pair("--against", !flags.against.empty())}) {
     if (is_given) return {StatusCode::kUsage, fmt::format("{} is for pages: -o FILE.html", name)};
   }
   if (!flags.traces.empty() && flags.view != "spacetime" && flags.view != "tree") {
@@ -302,21 +117,26 @@ Status Run(const DrawFlags& flags) {
   if (!format.ok()) return format.status();
   if (*format != "html") PREPOST_RETURN_IF_ERROR(CheckPicture(flags));
   const auto is_stdin = [](const std::optional<std::string>& path) { return path == "-"; };
+  const auto stdins = [](const std::vector<std::string>& paths) {
+    return std::ranges::count(paths, "-");
+  };
   if (is_stdin(flags.path) + is_stdin(flags.topology) + is_stdin(flags.simulation) +
-          is_stdin(flags.against) + is_stdin(flags.against_trace) +
-          std::ranges::count(flags.traces, "-") >
+          stdins(flags.traces) + stdins(flags.against_traces) >
       1) {
     return {StatusCode::kUsage,
             "only one of PLAN, --topology, --trace, --simulation and --against-trace can be stdin"};
   }
-  if (is_stdin(flags.against))
+  if (stdins(flags.against) > 0)
     return {StatusCode::kUsage, "--against: a file is needed, not stdin"};
-  if (flags.against && is_stdin(flags.topology))
+  if (!flags.against.empty() && is_stdin(flags.topology))
     return {StatusCode::kUsage, "--topology: with --against, a file is needed, not stdin"};
   if (flags.simulation && !flags.traces.empty())
     return {StatusCode::kUsage, "one of --trace and --simulation: --against shows another run"};
-  if (flags.against_trace && (!flags.against || IsTrace(*flags.against)))
+  const bool is_plan = !flags.against.empty() && !IsTrace(flags.against.front());
+  if (!flags.against_traces.empty() && !is_plan)
     return {StatusCode::kUsage, "--against-trace is of another plan: --against PLAN"};
+  if (flags.against.size() > 1 && is_plan)
+    return {StatusCode::kUsage, "--against: one plan, or the traces of one run"};
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
   for (const std::string& engine : flags.engines)
     PREPOST_RETURN_IF_ERROR(CheckWord("--engine", engine, {"nic", "deferred", "cpu"}));
@@ -405,10 +225,15 @@ void AddDraw(CLI::App& app, Action* action) {
       ->type_name("FILE");
   command
       ->add_option("--against", flags->against,
-                   "On a page: another run of the plan (a trace file), or another plan, beside it")
-      ->type_name("OTHER");
-  command->add_option("--against-trace", flags->against_trace, "The times of a run of that plan")
-      ->type_name("FILE");
+                   "On a page: another plan, or another run of the plan (a trace file; may be "
+                   "repeated as --trace), beside it")
+      ->type_name("OTHER")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--against-trace", flags->against_traces,
+                   "The times of a run of that plan; may be repeated as --trace")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command
       ->add_option(
           "--engine", flags->engines,

@@ -143,6 +143,11 @@ Result<OnceInput*> OpenOnce(const std::string& path) {
 
 }  // namespace
 
+std::string NameOfFile(const std::string& path) {
+  const std::filesystem::path file(path);
+  return file.has_filename() ? file.filename() : file.parent_path().filename();
+}
+
 std::string NameOfInput(const std::string& path) {
   return path == kStandardStream ? "<stdin>" : path;
 }

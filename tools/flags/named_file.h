@@ -22,6 +22,9 @@ namespace prepost::tools {
 /// What messages call `path`: "<stdin>" for "-".
 std::string NameOfInput(const std::string& path);
 
+/// "plan.json" of "plans/plan.json"; "-" is itself.
+std::string NameOfFile(const std::string& path);
+
 /// Opens `path` ("-": stdin) and calls `read` with the stream and the name to use in messages.
 Status WithInput(const std::string& path,
                  const std::function<Status(std::istream&, const std::string&)>& read);

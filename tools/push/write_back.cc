@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr milliseconds kDiskPoll{100};
-constexpr std::chrono::seconds kSilentWaitMax{10};  ///< then it says what it waits for
+constexpr std::chrono::seconds kSilentWriteMax{10};  ///< then it says what it waits for
 
 Status WriteBackError(const std::string& name, int error) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", name), error);
@@ -78,7 +78,7 @@ Status WriteBack::WaitFor(const std::function<void()>& call, const std::string& 
   while (done.wait_for(kDiskPoll) != std::future_status::ready) {
     const auto waited = Clock::now() - began;
     if (status.ok() && waited < options_.answer_max) status = Check(options_.checkpoint);
-    if (waited < kSilentWaitMax || !options_.waiting || std::exchange(has_said_, true)) continue;
+    if (waited < kSilentWriteMax || !options_.waiting || std::exchange(has_said_, true)) continue;
     options_.waiting(fmt::format("waits for its disk to write {}", name));
   }
   done.get();
