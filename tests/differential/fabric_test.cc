@@ -49,7 +49,7 @@ TEST(FabricSignalsTest, BelongToTheProgram) {
 // messages or of completions; and hosts that touch the transfer.
 TEST(TriggeredTest, EverySmallPlan) {
   if (!HasProvider("fabric:sockets")) GTEST_SKIP() << "libfabric has no provider sockets here";
-  test::Sample sample(test::IsLongRun() ? 1 : 8 * test::SampleDivisor());
+  test::Sample sample(test::IsLongRun() ? 1 : 16 * test::SampleDivisor());
   for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

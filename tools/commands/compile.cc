@@ -166,7 +166,7 @@ void AddCompile(CLI::App& app, Action* action) {
       "1MiB --show-order\n"
       "  prepost compile --nodes 100 --message image.raw --algorithm auto --block-bytes auto -o "
       "plan.json\n"
-      "  prepost compile --nodes 200 --message-bytes 200MiB --algorithm chain --encoding shards -o "
+      "  prepost compile --nodes 64 --message-bytes 100MiB --algorithm chain --encoding shards -o "
       "shards/\n"
       "  prepost compile --rounds examples/rounds/ring-4.txt --message image.raw -o plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"

@@ -7,7 +7,8 @@ two pages at a time, each in a temporary folder that holds a small image.raw, a 
 rolled-3.json, and the examples. With a "prepost node" run all other nodes of
 its plan, each at an address of its own of the loopback interface. A "prepost push" finds an ssh whose hosts are folders of
 this machine. Commands for a card must be right up to it: they end with 3
-and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out.
+and say that it is missing. A "prepost diff" may find differences. Where there is a card they are left out. What leaves no file and is
+shown by several pages runs for the first of them.
 
 Of the commands in SHOWN the page shows the output, too: in the first block behind them, whose lines without "..." are printed."""
 import concurrent.futures
@@ -113,7 +114,7 @@ def main():
 
     def run_calibrate(line, folder):
         """Without the seconds for which it looks at the clock."""
-        return run(line if "--look" in line else line.replace("calibrate", "calibrate --look 100ms"), folder)
+        return run(re.sub(r" --look \S+", "", line).replace("calibrate", "calibrate --look 100ms"), folder)
 
     def run_push(line, folder):
         if "--allow-devices" in line:
@@ -137,6 +138,7 @@ def main():
     devices = json.loads(run("prepost devices --json", "/").stdout)["devices"]
     has_card = any(device["name"].startswith(("mlx5_", "verbs:")) for device in devices)
     compared = set()
+    shown_by = {}
     network = threading.Lock()  # nodes of two pages would have the same addresses
 
     def run_page(source, lines):
@@ -156,6 +158,9 @@ def main():
                 needs_card = re.search(" mlx5_| verbs:", line.partition("#")[0]) is not None
                 if needs_card and has_card:
                     print(f"{source}: left out, as there is a card: {line}")
+                    continue
+                leaves_none = re.match(r"prepost (compare|devices|run) ", line) and not re.search(r" -o | --output| --trace|>", line)
+                if leaves_none and shown_by.setdefault(line, source) != source:
                     continue
                 count += 1
                 play = run_without_card if needs_card else run_node if line.startswith("prepost node ") else run_push if " push " in line else run_calibrate if line.startswith("prepost calibrate ") else run
