@@ -276,10 +276,13 @@ Status Run(RunFlags& flags) {
   const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded ? &**program : nullptr,
                                      *signals, flags.trace.table());
   TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
-                          .detail = IsPerNode(flags) ? flags.device
-                                    : is_offloaded   ? FindSoftwareDevice(flags.device).name
-                                                     : std::string(Name(TransportOf(flags)))};
-  if (run.ok()) info.hosts = HostsOf(run->report);
+                    .detail = IsPerNode(flags) ? flags.device
+                              : is_offloaded   ? FindSoftwareDevice(flags.device).name
+                                               : std::string(Name(TransportOf(flags)))};
+  if (run.ok()) {
+    info.executor = run->report.executor;  // a library's device decides it by itself
+    info.hosts = HostsOf(run->report);
+  }
   const Status written =
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
