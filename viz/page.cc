@@ -8,15 +8,14 @@
 #include <span>
 #include <utility>
 
-#include "backends/triggered/deferred_program.h"
 #include "ir/analysis/event_times.h"
 #include "ir/exchange/xml_text.h"
 #include "ir/plan_tables.h"
 #include "ir/version.h"
-#include "runtime/program.h"
 #include "viz/page_columns.h"
 #include "viz/page_html.h"
-#include "viz/queue_contents.h"
+#include "viz/page_queues.h"
+#include "viz/page_run.h"
 #include "viz/trace_picture.h"
 
 namespace prepost::viz {
@@ -48,119 +47,6 @@ Json RacksJson(const Network* network) {
   for (const Network::Node& node : network->nodes) of.push_back(node.rack);
   return {{"names", std::move(names)}, {"of", std::move(of)}};
 }
-
-Json PlaceJson(const std::optional<QueuePlace>& place) {
-  if (!place) return {};
-  return Json::array({place->queue, place->index});
-}
-
-Json QueuesJson(const std::vector<DrawnQueue>& queues) {
-  Json all = Json::array();
-  for (const DrawnQueue& queue : queues) {
-    Json entries = Json::array();
-    for (const DrawnEntry& entry : queue.entries) {
-      entries.push_back({{"class", entry.css_class},
-                         {"what", entry.what},
-                         {"detail", entry.detail},
-                         {"fields", entry.fields},
-                         {"op", entry.op ? Json(entry.op->value) : Json()},
-                         {"waits_for", PlaceJson(entry.waits_for)},
-                         {"enables", PlaceJson(entry.enables)},
-                         {"rearm", entry.rearm}});
-    }
-    all.push_back(
-        {{"title", queue.title}, {"detail", queue.detail}, {"entries", std::move(entries)}});
-  }
-  return all;
-}
-
-size_t EntriesOf(const std::vector<DrawnQueue>& queues) {
-  size_t count = 0;
-  for (const DrawnQueue& queue : queues) count += queue.entries.size();
-  return count;
-}
-
-/// The queues of nodes, while there is room for more.
-class PageQueues {
- public:
-  PageQueues(const VerifiedPlan& plan, const PageOptions& options)
-      : plan_(plan), options_(options) {
-    // Those that are asked for come first. Of two plans' sides, the other may have more nodes.
-    std::vector<NodeId> nodes = options.selection.nodes;
-    std::erase_if(nodes, [&](NodeId node) { return node.value >= plan.header().nodes; });
-    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-      if (!options.selection.HasNode(NodeId(node)) || options.selection.nodes.empty())
-        nodes.emplace_back(node);
-    }
-    const size_t engines =
-        size_t{options.engines.nic.has_value()} + options.engines.deferred + options.engines.cpu;
-    for (const NodeId node : nodes) {
-      // Each op has one entry or more with each engine.
-      const size_t expected = engines * plan.ops(ProgramOf(plan, node)).size();
-      if (entries_ + expected > kPageEntriesMax) {
-        is_full_ = true;
-      } else {
-        AddNode(node);
-      }
-    }
-  }
-
-  Json TakeJson() { return std::move(json_); }
-  /// Why some have none.
-  std::string Note() const {
-    std::vector<std::string> notes = refusals_;
-    if (is_full_) {
-      notes.push_back(
-          fmt::format("a page holds {} entries of queues, and these would be more: draw with "
-                      "--node or --engine "
-                      "chooses others",
-                      kPageEntriesMax));
-    }
-    return fmt::format("{}", fmt::join(notes, "; "));
-  }
-
- private:
-  void AddNode(NodeId node) {
-    const Selection whole = {.nodes = {node}};
-    const QueueEngines& engines = options_.engines;
-    if (engines.nic) {
-      nic::LowerOptions lower = *engines.nic;
-      lower.node = node;
-      const Result<nic::QueueProgram> program = nic::Lower(plan_, lower);
-      if (!program.ok()) {
-        Refuse("nic", program.status());
-      } else {
-        Add("nic", node, QueuesOfNic(plan_, whole, program->nodes.front(), /*has_fields=*/true));
-      }
-    }
-    if (engines.deferred) {
-      const auto program = triggered::LowerDeferred(plan_, node);
-      if (!program.ok()) {
-        Refuse("deferred", program.status());
-      } else {
-        Add("deferred", node, QueuesOfDeferredWork(plan_, whole, *program));
-      }
-    }
-    if (engines.cpu) Add("cpu", node, QueuesOfCpu(plan_, whole, node));
-  }
-  void Add(const char* engine, NodeId node, const std::vector<DrawnQueue>& queues) {
-    entries_ += EntriesOf(queues);
-    json_.push_back({{"engine", engine}, {"node", node.value}, {"queues", QueuesJson(queues)}});
-  }
-  /// Once of each engine.
-  void Refuse(const std::string& engine, const Status& status) {
-    const auto is_of_it = [&](const std::string& text) { return text.starts_with(engine + ": "); };
-    if (std::ranges::none_of(refusals_, is_of_it))
-      refusals_.push_back(engine + ": " + status.message());
-  }
-
-  const VerifiedPlan& plan_;
-  const PageOptions& options_;
-  Json json_ = Json::array();
-  std::vector<std::string> refusals_;
-  size_t entries_ = 0;
-  bool is_full_ = false;
-};
 
 void AddPlan(const PlanTables& tables, const EventTimes& times, const std::string& side,
              PageColumns* columns) {
@@ -200,35 +86,49 @@ void AddPlan(const PlanTables& tables, const EventTimes& times, const std::strin
   add_sends("send.slack", [&](uint32_t message) { return times.SlackOf(message); });
 }
 
-void AddRun(const Plan& plan, const RunTrace& trace, const std::string& side,
-            PageColumns* columns) {
-  const auto add = [&](const char* name, uint64_t OpTimes::*time) {
-    columns->Begin(side + name);
-    for (const Program& program : plan.programs()) {
-      for (const OpTimes& op : trace.times(program.node)) {
-        // Since the start, and one more from there on; 0: not known.
-        const auto since = static_cast<int64_t>(op.*time - trace.start_ns);
-        columns->Add(op.*time == 0 ? 0 : since < 0 ? since : since + 1);
-      }
-    }
-  };
-  add("run.posted", &OpTimes::posted_ns);
-  add("run.started", &OpTimes::started_ns);
-  add("run.completed", &OpTimes::completed_ns);
+/// Of how many the run says when they were; null where it says nothing of that.
+Json KnownWakeups(const TraceHost& host) {
+  return host.wakeups > 0 && host.wakeups_ns.empty() ? Json() : Json(host.wakeups_ns.size());
 }
 
 Json RunJson(const Plan& plan, const PageRun& run) {
   Json hosts = Json::array();
+  uint64_t until = 0;
   for (const TraceHost& host : run.info.hosts) {
     hosts.push_back({{"node", host.node.value},
                      {"posts", host.posts},
                      {"posts_during", host.posts_during},
                      {"wakeups", host.wakeups},
+                     {"wakeups_known", KnownWakeups(host)},
                      {"cpu_ns", host.cpu_ns}});
+    if (!host.wakeups_ns.empty() && host.wakeups_ns.back() > run.trace->start_ns)
+      until = std::max(until, host.wakeups_ns.back() - run.trace->start_ns);
   }
-  return {{"label", run.label},          {"executor", run.info.executor},
-          {"detail", run.info.detail},   {"modelled", !run.trace->modelled.empty()},
-          {"outcome", run.info.outcome}, {"duration_ns", RunDuration(plan, *run.trace)},
+  Json missing = Json::array();
+  size_t receives = 0, known = 0;
+  for (const Program& program : plan.programs()) {
+    const std::span<const OpTimes> times = run.trace->times(program.node);
+    for (size_t i = 0; i < times.size(); ++i) {
+      const Op& op = plan.ops(program)[i];
+      if (op.is_send() || op.is_credit()) continue;
+      ++receives;
+      if (times[i].completed_ns != 0) ++known;
+    }
+    const bool is_missing = std::ranges::all_of(times, [](const OpTimes& op) {
+      return op.posted_ns == 0 && op.started_ns == 0 && op.completed_ns == 0;
+    });
+    if (is_missing && !times.empty()) missing.push_back(program.node.value);
+  }
+  return {{"label", run.label},
+          {"executor", run.info.executor},
+          {"detail", run.info.detail},
+          {"modelled", !run.trace->modelled.empty()},
+          {"outcome", run.info.outcome},
+          {"duration_ns", RunDuration(plan, *run.trace)},
+          {"receives", receives},
+          {"receives_known", known},
+          {"nodes_missing", std::move(missing)},
+          {"wakeups_until_ns", until},
           {"hosts", std::move(hosts)}};
 }
 
@@ -240,13 +140,17 @@ Json StatsJson(const std::string& stats) {
 }
 
 Json SideJson(const PageSide& side, const PageOptions& options, const std::string& prefix,
-              PageColumns* columns) {
+              size_t bytes_of_run, PageColumns* columns) {
   const VerifiedPlan& plan = *side.plan;
   const PlanTables tables(plan);
   const EventTimes times(tables);
   AddPlan(tables, times, prefix, columns);
-  if (side.run) AddRun(plan, *side.run->trace, prefix, columns);
-  PageQueues queues(plan, options);
+  Json run;
+  if (side.run) {
+    run = RunJson(plan, *side.run);
+    run["step_ns"] = AddPageRun(tables, *side.run, prefix, bytes_of_run, columns);
+  }
+  PageQueues queues(plan, options, prefix, columns);
   Json json = {{"label", side.label},
                {"headline", Headline(plan.header())},
                {"subline", Subline(plan.header())},
@@ -254,9 +158,9 @@ Json SideJson(const PageSide& side, const PageOptions& options, const std::strin
                {"length", times.length()},
                {"stats", StatsJson(side.stats)},
                {"racks", RacksJson(side.network)},
-               {"run", side.run ? RunJson(plan, *side.run) : Json()},
+               {"run", std::move(run)},
                {"queues_note", queues.Note()}};
-  json["queues"] = queues.TakeJson();
+  json["forms"] = queues.TakeForms();
   return json;
 }
 
@@ -282,8 +186,12 @@ std::string Page(const std::vector<PageSide>& sides, const PageOptions& options)
   for (const PageSide& side : sides) PREPOST_CHECK(side.plan->header().rounds <= kPageRoundsMax);
   PageColumns columns;
   Json all = Json::array();
-  for (size_t i = 0; i < sides.size(); ++i)
-    all.push_back(SideJson(sides[i], options, std::to_string(i) + ".", &columns));
+  const auto runs = std::ranges::count_if(sides, [](const PageSide& it) { return !!it.run; });
+  for (size_t i = 0; i < sides.size(); ++i) {
+    all.push_back(SideJson(sides[i], options, std::to_string(i) + ".",
+                           kPageRunBytesMax / std::max<size_t>(1, static_cast<size_t>(runs)),
+                           &columns));
+  }
   Json head = {{"version", kVersion}, {"generator", kGenerator}};
   head["columns"] = columns.Describe();
   head["first"] = FilterJson(options);

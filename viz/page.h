@@ -5,8 +5,9 @@
 // written.
 //
 // The data is base64 of a zlib stream: the bytes of a head, 4, little-endian; the head, JSON; columns of
-// integers. A column has `count` differences, each to the value before, as zigzag LEB128; its name
-// begins with the side it is of.
+// integers. A column has `count` values as zigzag LEB128, each the difference to the value before
+// unless the column is plain; its name begins with the side it is of. What is in them: a plan's are
+// the arrays of Plan; of runs page_run.h says it, of queues page_queues.h.
 #ifndef PREPOST_VIZ_PAGE_H_
 #define PREPOST_VIZ_PAGE_H_
 
@@ -24,8 +25,13 @@
 
 namespace prepost::viz {
 
-/// Entries of queues that a page holds at most, of all engines and nodes together.
-inline constexpr size_t kPageEntriesMax = 30000;
+/// Entries of queues that a side holds at most, of all engines and nodes together, and about the bytes
+/// of what differs between them.
+inline constexpr size_t kPageEntriesMax = 2'000'000;
+inline constexpr size_t kPageStepBytesMax = 8u << 20;
+/// Bytes of the times of runs, packed, of both sides together: times that would take more are rounded.
+/// With a plan's own data it makes pages of at most 10 MB.
+inline constexpr size_t kPageRunBytesMax = 5'000'000;
 /// Rounds of a plan that a page shows at most.
 inline constexpr uint32_t kPageRoundsMax = 1u << 22;
 
@@ -51,6 +57,7 @@ struct PageOptions {
   /// kPageEntriesMax goes.
   Selection selection;
   std::string view = "spacetime";
+  size_t entries_max = kPageEntriesMax;  ///< as many as fit, of a side's queues
 };
 
 /// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK). Engines that the plan does not fit are left out,

@@ -10,20 +10,42 @@
 #include "ir/status.h"
 
 namespace prepost::viz {
+namespace {
 
-void PageColumns::Begin(std::string name) {
-  columns_.push_back({.name = std::move(name), .begin = bytes_.size()});
+std::vector<char> Deflate(std::string_view raw) {
+  std::vector<char> packed(compressBound(raw.size()));
+  uLongf bytes = packed.size();
+  // Into a buffer that is large enough, so that it cannot fail but for memory.
+  PREPOST_CHECK(compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes,
+                          reinterpret_cast<const Bytef*>(raw.data()), raw.size(),
+                          /*level=*/6) == Z_OK);
+  packed.resize(bytes);
+  return packed;
+}
+
+}  // namespace
+
+void PageColumns::Begin(std::string name, Coding coding) {
+  columns_.push_back({.name = std::move(name), .begin = bytes_.size(), .coding = coding});
   last_ = 0;
 }
 
 void PageColumns::Add(int64_t value) {
   const auto step = static_cast<uint64_t>(value) - static_cast<uint64_t>(last_);
-  last_ = value;
+  if (columns_.back().coding == Coding::kSteps) last_ = value;
   // Zigzag, so that small steps down are small, too.
   uint64_t rest = (step << 1) ^ (static_cast<int64_t>(step) < 0 ? ~uint64_t{0} : 0);
   for (; rest >= 0x80; rest >>= 7) bytes_ += static_cast<char>(rest | 0x80);
   bytes_ += static_cast<char>(rest);
   ++columns_.back().count;
+}
+
+void PageColumns::Append(const PageColumns& other) {
+  for (Column column : other.columns_) {
+    column.begin += bytes_.size();
+    columns_.push_back(std::move(column));
+  }
+  bytes_ += other.bytes_;
 }
 
 nlohmann::ordered_json PageColumns::Describe() const {
@@ -33,9 +55,12 @@ nlohmann::ordered_json PageColumns::Describe() const {
     json.push_back({{"name", columns_[i].name},
                     {"count", columns_[i].count},
                     {"bytes", end - columns_[i].begin}});
+    if (columns_[i].coding == Coding::kPlain) json.back()["plain"] = true;
   }
   return json;
 }
+
+size_t PackedBytes(const PageColumns& columns) { return Deflate(columns.bytes()).size(); }
 
 std::string PackPage(std::string_view head, const PageColumns& columns) {
   std::string raw;
@@ -43,14 +68,7 @@ std::string PackPage(std::string_view head, const PageColumns& columns) {
   for (size_t i = 0; i < sizeof(uint32_t); ++i) raw += static_cast<char>(head.size() >> (8 * i));
   raw += head;
   raw += columns.bytes();
-  std::vector<char> packed(compressBound(raw.size()));
-  uLongf bytes = packed.size();
-  // Into a buffer that is large enough, so that it cannot fail but for memory.
-  PREPOST_CHECK(compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes,
-                          reinterpret_cast<const Bytef*>(raw.data()), raw.size(),
-                          /*level=*/6) == Z_OK);
-  packed.resize(bytes);
-  return llvm::encodeBase64(packed);
+  return llvm::encodeBase64(Deflate(raw));
 }
 
 }  // namespace prepost::viz

@@ -15,23 +15,31 @@ namespace prepost::viz {
 /// Columns one after the other, each filled before the next is begun.
 class PageColumns {
  public:
-  void Begin(std::string name);
+  /// kSteps: what is written of a value is its difference to the one before. kPlain: itself.
+  enum class Coding : uint8_t { kSteps, kPlain };
+
+  void Begin(std::string name, Coding coding = Coding::kSteps);
   void Add(int64_t value);
-  /// {"name", "count", "bytes"} of each.
+  /// {"name", "count", "bytes"} of each, and "plain" of those.
   nlohmann::ordered_json Describe() const;
   const std::string& bytes() const { return bytes_; }
+  /// Adds all of `other`.
+  void Append(const PageColumns& other);
 
  private:
   struct Column {
     std::string name;
     size_t count = 0;
     size_t begin = 0;  ///< in `bytes_`
+    Coding coding = Coding::kSteps;
   };
   std::vector<Column> columns_;
   std::string bytes_;
   int64_t last_ = 0;
 };
 
+/// How many bytes they take once they are packed.
+size_t PackedBytes(const PageColumns& columns);
 /// Base64 of a zlib stream of the head's length, the head and the columns.
 std::string PackPage(std::string_view head, const PageColumns& columns);
 

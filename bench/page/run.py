@@ -3,11 +3,12 @@
 """How soon a page of `prepost draw -o x.html` shows something in a headless Chromium, and how smoothly it pans.
 
     bench/page/run.py                               the sizes of docs/benchmarks.md
-    bench/page/run.py --plans 64x256 --repeat 3     nodes x blocks
+    bench/page/run.py --plans 64x256 --repeat 3     nodes x blocks; 64x256+run with the times of a simulation
     bench/page/run.py --json FILE                   all samples
 
 Each sample is a new browser. First picture and all: from the beginning of navigation to the page's marks of these names. Frames: while the
-space-time grid is dragged to and fro for two seconds, drawn by the processor (--disable-gpu).
+space-time grid is dragged to and fro for two seconds, and with a run while the wheel zooms its timeline in and out, drawn by the processor
+(--disable-gpu).
 """
 import argparse
 import json
@@ -42,6 +43,19 @@ const step = (now) => {
 };
 requestAnimationFrame(step);
 """
+ZOOM = """
+const done = arguments[0], canvas = [...document.querySelectorAll("canvas")].find((it) => it.ariaLabel === "Timeline of the run");
+const box = canvas.getBoundingClientRect(), frames = [], begin = performance.now(), places = new Set();
+const step = (now) => {
+  frames.push(now);
+  if (performance.now() - begin > 2000) { done([frames, places.size]); return; }
+  places.add(prepost.state().zoom.timeline);
+  canvas.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, view: window,
+    deltaY: Math.sin((now - begin) / 250) > 0 ? -30 : 30, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2}));
+  requestAnimationFrame(step);
+};
+requestAnimationFrame(step);
+"""
 
 
 def browser():
@@ -52,7 +66,15 @@ def browser():
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
 
-def measure(page):
+def frames_of(driver, script, what):
+    frames, places = driver.execute_async_script(script)
+    if places < 10:
+        sys.exit(f"{what} does not follow the mouse")
+    gaps = [after - before for before, after in zip(frames, frames[1:])]
+    return 1000 * len(gaps) / (frames[-1] - frames[0]), max(gaps)
+
+
+def measure(page, has_run):
     driver = browser()
     try:
         driver.set_script_timeout(120)
@@ -61,19 +83,19 @@ def measure(page):
         marks = driver.execute_script("return performance.getEntriesByType('mark').map((it) => [it.name, it.startTime])")
         times = dict(marks)
         driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-        frames, places = driver.execute_async_script(PAN)
+        frames, worst = frames_of(driver, PAN, "the grid")
+        sample = {"first_ms": times["prepost-first-picture"], "all_ms": times["prepost-ready"],
+                  "frames_per_second": frames, "worst_frame_ms": worst}
+        if has_run:
+            sample["zoom_frames_per_second"], sample["zoom_worst_frame_ms"] = frames_of(driver, ZOOM, "the timeline")
+        return sample
     finally:
         driver.quit()
-    if places < 10:
-        sys.exit("the picture does not follow the mouse")
-    gaps = [after - before for before, after in zip(frames, frames[1:])]
-    return {"first_ms": times["prepost-first-picture"], "all_ms": times["prepost-ready"],
-            "frames_per_second": 1000 * len(gaps) / (frames[-1] - frames[0]), "worst_frame_ms": max(gaps)}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plans", default="8x8,64x256,256x1024,1024x1024", help="nodes x blocks, .. [%(default)s]")
+    parser.add_argument("--plans", default="8x8,64x256,256x1024,1024x1024,256x1024+run,1024x1024+run", help="nodes x blocks, +run: with a simulation of it, .. [%(default)s]")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path, help="write all samples here")
     flags = parser.parse_args()
@@ -82,20 +104,26 @@ def main():
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for size in flags.plans.split(","):
-            nodes, blocks = map(int, size.split("x"))
-            plan, page = f"{folder}/plan.json", f"{folder}/page.html"
+            shape, _, run = size.partition("+")
+            nodes, blocks = map(int, shape.split("x"))
+            plan, trace, page = f"{folder}/plan.json", f"{folder}/trace.json", f"{folder}/page.html"
             subprocess.run([COMMAND, "compile", "--nodes", str(nodes), "--message-bytes", f"{blocks}MiB", "--block-bytes", "1MiB",
                             "--algorithm", "binomial_pipeline", "--ready", "window=1", "--encoding", "columns", "-o", plan], check=True)
+            if run:
+                subprocess.run([COMMAND, "simulate", plan, "--profile", "fractus", "--executor", "cpu", "--trace", trace], check=True,
+                               stdout=subprocess.DEVNULL)
             began = time.monotonic()
-            subprocess.run([COMMAND, "draw", plan, "-o", page], check=True)
+            subprocess.run([COMMAND, "draw", plan, *(["--simulation", trace] if run else []), "-o", page], check=True)
             seconds = time.monotonic() - began
-            samples = [measure(page) for _ in range(flags.repeat)]
-            found.append({"nodes": nodes, "blocks": blocks, "draw_seconds": seconds, "page_bytes": pathlib.Path(page).stat().st_size,
+            samples = [measure(page, bool(run)) for _ in range(flags.repeat)]
+            found.append({"nodes": nodes, "blocks": blocks, "run": bool(run), "draw_seconds": seconds, "page_bytes": pathlib.Path(page).stat().st_size,
                           "samples": samples})
             middle = {key: statistics.median(it[key] for it in samples) for key in samples[0]}
             print(f"{size}: {pathlib.Path(page).stat().st_size / 1e6:.2f} MB, drawn in {seconds:.1f} s; "
                   f"first picture after {middle['first_ms']:.0f} ms, all after {middle['all_ms']:.0f} ms, "
-                  f"{middle['frames_per_second']:.0f} frames/s, the longest {middle['worst_frame_ms']:.0f} ms", flush=True)
+                  f"{middle['frames_per_second']:.0f} frames/s, the longest {middle['worst_frame_ms']:.0f} ms"
+                  + (f"; timeline {middle['zoom_frames_per_second']:.0f} frames/s, {middle['zoom_worst_frame_ms']:.0f} ms" if run else ""),
+                  flush=True)
     if flags.json:
         flags.json.write_text(json.dumps(found))
 

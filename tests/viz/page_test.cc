@@ -4,6 +4,7 @@
 // page_test.py's.
 #include "viz/page.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sodium.h>
 #include <zlib.h>
@@ -11,11 +12,17 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "backends/nic/program/lower.h"
+#include "backends/triggered/deferred_program.h"
 #include "tests/support/plans.h"
 #include "viz/page_columns.h"
+#include "viz/page_queues.h"
+#include "viz/page_run.h"
+#include "viz/queue_contents.h"
 
 namespace prepost::viz::page_test {
 namespace {
@@ -55,6 +62,7 @@ Data Unpack(const std::string& text) {
         step |= uint64_t{byte & 0x7fu} << shift;
         if (byte < 0x80) break;
       }
+      if (column.contains("plain")) last = 0;
       last += (step >> 1) ^ (0 - (step & 1));
       values.push_back(static_cast<int64_t>(last));
     }
@@ -73,10 +81,15 @@ TEST(PageColumnsTest, AnyNumbersComeBack) {
   columns.Begin("empty");
   columns.Begin("all");
   for (const int64_t number : numbers) columns.Add(number);
+  PageColumns more;
+  more.Begin("plain", PageColumns::Coding::kPlain);
+  for (const int64_t number : numbers) more.Add(number);
+  columns.Append(more);
   nlohmann::ordered_json head;
   head["columns"] = columns.Describe();
   Data data = Unpack(PackPage(head.dump(), columns));
   EXPECT_EQ(data.columns["all"], numbers);
+  EXPECT_EQ(data.columns["plain"], numbers);
   EXPECT_TRUE(data.columns["empty"].empty());
 }
 
@@ -99,8 +112,8 @@ TEST(PageTest, HoldsThePlanAndTheQueuesOfTheSelectedNode) {
   const auto& side = data.head["sides"][0];
   EXPECT_EQ(side["label"], "</script>.json");
   EXPECT_EQ(side["header"]["blocks"], 6);
-  EXPECT_EQ(side["queues"].size(), 3 * 5u);
-  EXPECT_EQ(side["queues"][0]["node"], 3);
+  EXPECT_EQ(data.columns["0.queues.node"].size(), 3 * 5u);
+  EXPECT_EQ(data.columns["0.queues.node"][0], 3);
   size_t op = 0, after = 0;
   for (const Program& program : plan.programs()) {
     for (size_t i = 0; i < program.op_count; ++i, ++op) {
@@ -126,19 +139,140 @@ TEST(PageTest, TakesTwoPlansOfOtherNamesAndSizes) {
   const std::string page = Page({{.plan = &small}, {.plan = &large}}, options);
   const Data data = Unpack(DataOf(page));
   EXPECT_EQ(data.head["sides"][0]["header"]["algorithm"], header.algorithm);
-  EXPECT_EQ(data.head["sides"][0]["queues"].size(), 3 * 3u);
-  EXPECT_EQ(data.head["sides"][1]["queues"].size(), 3 * 6u);
+  EXPECT_EQ(data.columns.at("0.queues.node").size(), 3 * 3u);
+  EXPECT_EQ(data.columns.at("1.queues.node").size(), 3 * 6u);
   EXPECT_EQ(page.find("<title>@PREPOST_DATA@ @PREPOST_TITLE@ &lt;/script"), page.find("<title>"));
 }
 
+/// What a page says of an entry of a queue, as text.
+std::string TextOf(const DrawnEntry& entry) {
+  const auto place = [](const std::optional<QueuePlace>& it) {
+    return it ? fmt::format("{}.{}", it->queue, it->index) : "-";
+  };
+  return fmt::format("{}|{}|{}|{}|{}|{}|{}|{}", entry.css_class, entry.what, entry.detail,
+                     entry.fields, entry.op ? int64_t{entry.op->value} : -1, place(entry.waits_for),
+                     place(entry.enables), entry.rearm);
+}
+std::vector<std::string> TextsOf(const std::vector<DrawnQueue>& queues) {
+  std::vector<std::string> texts;
+  for (const DrawnQueue& queue : queues) {
+    texts.push_back(TextOf({.css_class = "queue", .what = queue.title, .detail = queue.detail}));
+    for (const DrawnEntry& entry : queue.entries) texts.push_back(TextOf(entry));
+  }
+  return texts;
+}
+
+/// The entries of the `part`-th node and engine, as the page holds them.
+std::vector<std::string> EntriesOf(Data* data, size_t part) {
+  const auto forms = data->head["sides"][0]["forms"].get<std::vector<std::string>>();
+  const auto& steps = data->columns["0.queues.steps"];
+  const auto numbers_of = [&](const std::string& form) {
+    size_t count = 0;
+    const size_t marks = form.rfind('\n');
+    for (size_t i = 0; i < form.size(); ++i) {
+      if (i < marks) count += form[i] == kFormNumber || form[i] == kFormHex ? 1 : 0;
+      if (i > marks) count += form[i] == 'w' || form[i] == 'e' ? 2 : 1;
+    }
+    return count;
+  };
+  std::vector<size_t> begin;
+  for (size_t at = 0; at < steps.size(); at += 1 + numbers_of(forms[steps[at]]))
+    begin.push_back(at);
+  size_t first = 0;
+  for (size_t i = 0; i < part; ++i) first += data->columns["0.queues.count"][i];
+  std::map<int64_t, std::vector<int64_t>> last;
+  std::vector<std::string> texts;
+  for (int64_t i = 0; i < data->columns["0.queues.count"][part]; ++i) {
+    const size_t at = begin[data->columns["0.queues.entries"][first + i]];
+    const std::string& form = forms[steps[at]];
+    std::vector<int64_t>& numbers = last[steps[at]];
+    numbers.resize(numbers_of(form));
+    for (size_t k = 0; k < numbers.size(); ++k) numbers[k] += steps[at + 1 + k];
+    size_t next = 0;
+    std::string text;
+    const size_t marks = form.rfind('\n');
+    for (const char c : form.substr(0, marks)) {
+      text += c == kFormNumber ? std::to_string(numbers[next++])
+              : c == kFormHex  ? fmt::format("{:08x}", numbers[next++])
+              : c == '\n'      ? "|"
+                               : std::string(1, c);
+    }
+    std::string op = "-1", waits = "-", enables = "-", rearm = "0";
+    for (const char mark : form.substr(marks + 1)) {
+      std::string& it = mark == 'o' ? op : mark == 'w' ? waits : mark == 'e' ? enables : rearm;
+      it = std::to_string(numbers[next++]);
+      if (mark == 'w' || mark == 'e') it += "." + std::to_string(numbers[next++]);
+    }
+    texts.push_back(fmt::format("{}|{}|{}|{}|{}", text, op, waits, enables, rearm));
+  }
+  return texts;
+}
+
+// Catches numbers that are written as another form's, and texts that do not come back as they were.
+TEST(PageTest, QueuesComeBack) {
+  for (const char* const algorithm : {"binomial_pipeline", "two_tree", "scatter_allgather"}) {
+    const VerifiedPlan plan = test::PlanOf(9, 20, algorithm);
+    Data data = Unpack(DataOf(Page({{.plan = &plan}}, {})));
+    nic::LowerOptions lower;
+    for (uint32_t node = 0; node < 9; ++node) {
+      const Selection whole = {.nodes = {NodeId(node)}};
+      lower.node = NodeId(node);
+      const auto nic = nic::Lower(plan, lower);
+      ASSERT_TRUE(nic.ok()) << nic.status().message();
+      const auto deferred = triggered::LowerDeferred(plan, NodeId(node));
+      ASSERT_TRUE(deferred.ok()) << deferred.status().message();
+      EXPECT_EQ(EntriesOf(&data, 3 * node),
+                TextsOf(QueuesOfNic(plan, whole, nic->nodes.front(), /*has_fields=*/true)));
+      EXPECT_EQ(EntriesOf(&data, 3 * node + 1),
+                TextsOf(QueuesOfDeferredWork(plan, whole, *deferred)));
+      EXPECT_EQ(EntriesOf(&data, 3 * node + 2), TextsOf(QueuesOfCpu(plan, whole, NodeId(node))));
+    }
+  }
+}
+
+TEST(EntryCoderTest, TakesNumbersOutOfTextsThatComeBack) {
+  EntryCoder coder;
+  coder.Begin();
+  const uint32_t step = coder.Step({.css_class = "x",
+                                    .what = "b7 007 12a 1234567890123456 [0, 5) a1b",
+                                    .fields = "imm 0000001f imm 12"});
+  EXPECT_EQ(coder.forms()[0], "x\nb\1 007 12a 1234567890123456 [\1, \1) a1b\n\nimm \2 imm \1\n");
+  EXPECT_EQ(coder.steps()[step], (std::vector<int64_t>{0, 7, 0, 5, 31, 12}));
+}
+
 // A root whose queues are too large leaves room for the others.
-TEST(PageTest, SaysWhichQueuesItLacks) {
+TEST(PageTest, SaysHowManyNodesItHasNoRoomFor) {
   const VerifiedPlan plan = test::PlanOf(20, 600, "sequential");
-  const Data data = Unpack(DataOf(Page({{.plan = &plan}}, {})));
-  const auto& side = data.head["sides"][0];
-  EXPECT_NE(side["queues_note"].get<std::string>().find("30000 entries"), std::string::npos);
-  EXPECT_GT(side["queues"].size(), 3 * 10u);
-  EXPECT_EQ(side["queues"][0]["node"], 1);
+  Data data = Unpack(DataOf(Page({{.plan = &plan}}, {.entries_max = 30000})));
+  const std::string note = data.head["sides"][0]["queues_note"];
+  const auto& nodes = data.columns["0.queues.node"];
+  EXPECT_NE(note.find(fmt::format("{} of the 20 nodes", 20 - nodes.size() / 3)), std::string::npos)
+      << note;
+  EXPECT_GT(nodes.size(), 3 * 10u);
+  EXPECT_EQ(nodes[0], 1);
+}
+
+// Times are rounded until they have room, and not before.
+TEST(PageRunTest, RoundsTimesThatHaveNoRoom) {
+  const VerifiedPlan plan = test::PlanOf(9, 40, "binomial_pipeline");
+  Result<RunTrace> trace = RunTrace::Make(plan);
+  ASSERT_TRUE(trace.ok());
+  trace->start_ns = 1'000'000'000;
+  std::mt19937_64 random(1);
+  for (const Program& program : plan.programs()) {
+    for (OpTimes& op : trace->times(program.node)) {
+      for (uint64_t OpTimes::*time :
+           {&OpTimes::posted_ns, &OpTimes::started_ns, &OpTimes::completed_ns})
+        op.*time = trace->start_ns + random() % 1'000'000;
+    }
+  }
+  const PlanTables tables(plan);
+  const PageRun run = {.label = "x", .trace = &*trace, .info = {.executor = "cpu", .detail = ""}};
+  PageColumns exact, rounded;
+  EXPECT_EQ(AddPageRun(tables, run, "", 1u << 20, &exact), 1u);
+  const size_t half = PackedBytes(exact) / 2;
+  EXPECT_GT(AddPageRun(tables, run, "", half, &rounded), 1u);
+  EXPECT_LE(PackedBytes(rounded), half);
 }
 
 }  // namespace

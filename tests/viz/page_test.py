@@ -18,6 +18,9 @@ import unittest
 from PIL import Image, ImageChops
 from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 COMMAND, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 GOLDEN = SOURCE / "tests/golden/page"
@@ -75,6 +78,37 @@ class Page(unittest.TestCase):
         self.browser.execute_async_script(
             "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
+    def wait_for(self, script, *arguments):
+        """Until `script` returns what is true, which it then is."""
+        found = self.browser.execute_async_script(
+            f"const [done, given] = [arguments[arguments.length - 1], [...arguments].slice(0, -1)];"
+            f"const of = function () {{ {script} }}; const end = performance.now() + 3000;"
+            "const look = () => { const it = of(...given); if (it || performance.now() > end) done(it); else setTimeout(look, 20) };"
+            "look()", *arguments)
+        self.assertTrue(found, script)
+        return found
+
+    def point(self, element, x=0, y=0):
+        ActionChains(self.browser, duration=0).move_to_element_with_offset(element, x, y).perform()
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def find(self, selector):
+        return self.browser.find_element(By.CSS_SELECTOR, selector)
+
+    def both_ways(self):
+        """That of docs/inspect.md: a plan with the runs of both executors."""
+        if not self.path("ways.html").exists():
+            run("compile", "--nodes", 8, "--message-bytes", "4MiB", "--block-bytes", "512KiB", "--algorithm", "binomial_pipeline", "-o",
+                self.path("eight.json"))
+            for executor in ["cpu", "offload"]:
+                run("simulate", "eight.json", "--profile", "fractus", "--wait", "interrupt", "--executor", executor, "--trace",
+                    f"{executor}.json", folder=self.folder.name)
+            run("draw", self.path("eight.json"), "--simulation", self.path("cpu.json"), "--against", self.path("offload.json"), "-o",
+                self.path("ways.html"))
+        return self.path("ways.html")
+
     def expect_quiet(self):
         self.assertEqual([it for it in self.browser.get_log("browser") if it["level"] in ("WARNING", "SEVERE")], [])
 
@@ -82,13 +116,16 @@ class Page(unittest.TestCase):
         for nodes, blocks, flags in PLANS:
             with self.subTest(nodes=nodes, flags=flags):
                 plan = self.compile("plan.json", nodes, blocks, flags)
-                run("draw", plan, "-o", self.path("page.html"))
+                run("draw", plan, *(["--engine", "nic"] if nodes > 100 else []), "-o", self.path("page.html"))
                 self.open(self.path("page.html"))
                 for view in VIEWS:
                     self.do("prepost.setView(arguments[0])", view)
                     self.assertEqual(self.do("return prepost.search('node 0')"), "")
                     self.settle()
                     self.assertEqual(self.do("return prepost.state().views[0]"), view)
+                    if view == "queues":
+                        entries = self.do("return document.querySelectorAll('.entry').length")
+                        self.assertGreater(entries, 0)
                     self.expect_quiet()
                 self.assertEqual(self.do("return performance.getEntriesByType('resource').length"), 0)
                 figures = self.do("return prepost.figures().sides[0]")
@@ -102,13 +139,17 @@ class Page(unittest.TestCase):
     def test_its_words_are_those_of_explain(self):
         print(f"seed {SEED}")
         chosen = random.Random(SEED)
-        for nodes, blocks, flags in PLANS[1:8]:
+        for nodes, blocks, flags in PLANS[1:9]:
             plan = self.compile("plan.json", nodes, blocks, flags)
-            run("draw", plan, "-o", self.path("page.html"))
+            run("draw", plan, "--engine", "cpu", "-o", self.path("page.html"))
             self.open(self.path("page.html"))
             programs = {it["node"]: it["ops"] for it in json.loads(plan.read_text())["programs"]}
             ops = [f"{node}/{i}" for node, of_node in programs.items() for i in range(len(of_node))]
-            for what in [*chosen.sample(ops, min(6, len(ops))), str(chosen.randrange(nodes)), str(nodes - 1)]:
+            channels = json.loads(plan.read_text())["channels"]
+            messages = [f"{channels[op['channel']]['from']}>{channels[op['channel']]['to']}:{op['block']}"
+                        for of_node in programs.values() for op in of_node if op["op"] == "send" and op["block"] is not None]
+            for what in [*chosen.sample(ops, min(5, len(ops))), *chosen.sample(messages, min(2, len(messages))), str(chosen.randrange(nodes)),
+                         str(nodes - 1)]:
                 with self.subTest(nodes=nodes, flags=flags, what=what):
                     lines = run("explain", plan, what).splitlines()[:-2]
                     self.assertEqual(self.do("return prepost.explain(arguments[0])", what).rstrip("\n").splitlines(), lines)
@@ -123,15 +164,112 @@ class Page(unittest.TestCase):
         self.assertEqual(self.do("return prepost.search('0>4:2')"), "")
         self.assertIn("0 to 9", self.do("try { prepost.setFilter({rounds: '10'}) } catch (error) { return error.message }"))
         self.do("prepost.setClock(4); prepost.setFilter({rounds: '2:6'}); prepost.setView('tree')")
-        self.browser.execute_async_script("setTimeout(arguments[0], 500)")  # the link waits for the last of many changes
+        self.wait_for("return location.hash.includes('tree,')")  # it waits for the last of many changes
         before = self.do("return prepost.state()")
         self.assertIn("0>4:2", self.do("return document.body.innerText"))
         link = self.do("return location.hash")
-        self.assertTrue(link)
         self.open(self.path("page.html"), link)
         self.settle()
         self.assertEqual(self.do("return prepost.state()"), before)
         self.expect_quiet()
+
+    def test_links_hold_all_of_the_state(self):
+        page = self.both_ways()
+        parts = ["view=queues,grid", "side=1", "at=0>4:2", "time=200000", "rounds=1:3", "nodes=1,2", "engine=cpu", "rows=links",
+                 "across=rounds", "keep=1>5:3", "dim=nothing", "speed=4", "theme=dark", "zoom.graph=0,4,0,5", "zoom.sides=g,1,5,2,6"]
+        self.open(page, "#" + "&".join(parts))
+        self.assertEqual(sorted(self.do("return prepost.state().link").split("&")), sorted(parts))
+        self.do("prepost.setView('graph')")  # which was hidden, and so had no size
+        self.wait_for("return location.hash.includes('graph,')")
+        self.assertIn("zoom.graph=0,4,0,5", self.do("return prepost.state().link"))
+        self.open(page, "#view=grid,foo&side=7&at=node 9&rounds=3&nodes=9&speed=3&zoom.grid=1&more=1")
+        said = self.find("#search-note").text
+        for part in ["view: 'foo'", "side: '7'", "at: there is no node 9", "nodes: there is no node 9", "speed: '3'", "zoom.grid: '1'", "more:"]:
+            self.assertIn(f"the link's {part}", said)
+        self.assertEqual(self.do("return prepost.state().filter"), {"rounds": "3", "nodes": "", "blocks": ""})
+        self.expect_quiet()
+
+    def test_what_is_pointed_at_is_explained(self):
+        self.open(self.both_ways())
+        self.do("prepost.search('0>4:2')")
+        for view in [*VIEWS, "timeline", "sides"]:
+            self.do("prepost.setView(arguments[0])", view)
+            self.settle()
+            stage = self.find(".pane:first-child .entry" if view == "queues" else ".pane:first-child canvas")
+            x = 0 if view in ("queues", "tree") else 30 - stage.size["width"] // 2  # where nodes are named
+            for y in [0] if view == "queues" else range(-60, 150, 12):
+                self.point(stage, x, y)
+                target = self.do("return prepost.state().hovered")
+                if target not in (None, "0>4:2"):
+                    break
+            with self.subTest(view=view):
+                self.assertNotIn(target, (None, "0>4:2"))
+                self.wait_for("return document.querySelector('.details h2').textContent.endsWith(arguments[0])", target)
+                self.assertIn("selected: message 0>4:2", self.find(".details").text)
+        self.point(self.browser.find_elements(By.CSS_SELECTOR, ".details .lines .link")[1])  # links there are pointed at, and the text stays
+        self.assertNotIn(self.do("return prepost.state().hovered"), (None, target))
+        self.browser.execute_async_script("setTimeout(arguments[0], 250)")
+        self.assertTrue(self.find(".details h2").text.endswith(target))
+        self.point(self.find("h1"))
+        self.wait_for("return document.querySelector('.details h2').textContent === 'message 0>4:2'")
+        self.expect_quiet()
+
+    def test_every_view_marks_what_is_pointed_at(self):
+        """Of each kind: all canvases look other than before."""
+        self.open(self.both_ways(), "#view=tree,graph&at=0>4:2&zoom.sides=g,")
+        pictures = "[...document.querySelectorAll('canvas')].map((it) => it.toDataURL())"
+        for views in [("tree", "graph"), ("sides", "grid")]:
+            for view in reversed(views):
+                self.do("prepost.setView(arguments[0]); prepost.point('')", view)
+            self.settle()
+            self.assertEqual(self.do(f"window.before = {pictures}; return before.length"), 2)
+            for what in ["node 5", "round 3", "4/6", "0>4", "credit 5>4", "nic 0 queue 3 entry 1"]:
+                self.do("prepost.point(arguments[0])", what)
+                self.settle()
+                with self.subTest(views=views, what=what):
+                    self.assertEqual(self.do(f"return {pictures}.map((it, i) => it !== before[i])"), [True, True])
+        self.do("prepost.setView('queues')")
+        for what, count in [("node 1", 12), ("round 3", 1), ("block 2", 1), ("0>4", 3), ("0>4:2", 1), ("0/5", 1)]:
+            self.do("prepost.point(arguments[0])", what)
+            self.settle()
+            self.assertGreaterEqual(self.do("return document.querySelectorAll('.entries li.hovered').length"), count, what)
+        self.expect_quiet()
+
+    def test_keys(self):
+        self.open(self.both_ways(), "#view=grid,tree&at=0>4:2")
+        for _ in range(30):
+            self.press(Keys.TAB)
+            if self.do("return document.activeElement.tagName") == "CANVAS":
+                break
+        state = lambda: self.do("return prepost.state()")  # noqa: E731
+        self.press("+", "+")
+        zoomed = state()["zoom"]["grid"]
+        ActionChains(self.browser).key_down(Keys.SHIFT).send_keys(Keys.ARROW_RIGHT).key_up(Keys.SHIFT).perform()
+        self.assertNotIn(state()["zoom"]["grid"], ("", zoomed))
+        self.press("0")
+        self.assertEqual(state()["zoom"]["grid"], "")
+        for key, clock in [(Keys.HOME, 0), (Keys.ARROW_RIGHT, 1), (Keys.ARROW_RIGHT, 2), (Keys.ARROW_LEFT, 1), (Keys.END, 10)]:
+            self.press(key)
+            self.assertEqual(state()["clock"]["value"], clock)
+        for playing in [True, False]:
+            self.press(" ")
+            self.assertEqual(state()["playing"], playing)
+        self.press(Keys.ESCAPE)
+        self.assertIsNone(state()["selected"])
+        self.press("/")
+        self.assertTrue(self.do("return document.activeElement.matches('.search input')"))
+        self.expect_quiet()
+
+    def test_a_filter_that_is_refused_leaves_the_last_one(self):
+        self.open(self.both_ways())
+        nodes = self.find("input[aria-label='Only nodes']")
+        nodes.send_keys("1,2", Keys.ENTER, ",9", Keys.TAB)
+        self.assertEqual((nodes.get_attribute("aria-invalid"), nodes.get_attribute("value")), ("true", "1,2,9"))
+        self.assertEqual(self.find("#search-note").text, "nodes: there is no node 9, the nodes are 0 to 7; 1,2 stays in force")
+        self.assertEqual(self.do("return prepost.state().filter.nodes"), "1,2")
+        nodes.send_keys(Keys.BACKSPACE, "3", Keys.ENTER)
+        self.assertEqual((nodes.get_attribute("aria-invalid"), self.find("#search-note").text), ("false", ""))
+        self.assertEqual(self.do("return prepost.state().filter.nodes"), "1,2,3")
 
     def test_flags_say_what_is_shown_first(self):
         plan = self.compile("plan.json", 8, 8)
@@ -140,6 +278,8 @@ class Page(unittest.TestCase):
         state = self.do("return prepost.state()")
         self.assertIn("queues", state["views"])
         self.assertEqual((state["filter"]["rounds"], state["selected"]), ("2:4", "node 3"))
+        self.do("prepost.setView('graph')")
+        self.assertIn("around node 3 in rounds 2 to 4", self.do("return document.body.innerText"))
         self.expect_quiet()
 
     def test_sides_of_other_sizes(self):
@@ -208,8 +348,8 @@ class Page(unittest.TestCase):
         for before, after in itertools.pairwise(held):
             self.assertTrue(all(a <= b for a, b in zip(before, after)))
         self.do("prepost.setClock(0); prepost.play()")
-        self.browser.execute_async_script("setTimeout(arguments[0], 1500)")
-        self.assertGreater(self.do("prepost.pause(); return prepost.state().clock.value"), 0)
+        self.wait_for("return prepost.state().clock.value > 0")
+        self.do("prepost.pause()")
         self.expect_quiet()
 
     def test_figures_of_runs_are_those_of_their_traces(self):
@@ -231,6 +371,13 @@ class Page(unittest.TestCase):
             self.assertLessEqual(of_page["duration"], max(it["completed_ns"] for it in ops.values()) - start)
             self.assertGreater(of_page["duration"], 0)
             self.assertEqual(of_page["posts"], sum(it["posted_ns"] > start for it in ops.values()))
+            known = {what: [it[what + "_ns"] - start for it in ops.values() if what + "_ns" in it] for what in of_page["times"]}
+            self.assertEqual(of_page["times"], {what: [len(times), sum(times)] for what, times in known.items()})
+            self.assertEqual(of_page["step"], 1)
+            wakeups = sum(len(it.get("wakeups_ns", [])) for it in trace["otherData"]["hosts"])
+            self.assertEqual(of_page["wakeups"], wakeups)
+            self.assertEqual((of_page["strips"]["posts"], of_page["strips"]["wakeups"]), (of_page["posts"], wakeups))
+            self.assertAlmostEqual(of_page["strips"]["gaps"], sum(it["sum"] for it in of_page["gaps"]), delta=1)
         self.assertEqual(runs[1]["posts"], 0)
         self.assertGreater(runs[0]["posts"], 0)
         self.expect_quiet()
@@ -285,16 +432,10 @@ class Page(unittest.TestCase):
             self.do("prepost.setView(arguments[0]); prepost.search('node 5'); prepost.setClock(3)", view)
             self.expect_picture(GOLDEN / f"{view}.png")
 
-    # That of docs/inspect.md.
     def test_picture_of_both_ways(self):
-        run("compile", "--nodes", 8, "--message-bytes", "4MiB", "--block-bytes", "512KiB", "--algorithm", "binomial_pipeline", "-o",
-            self.path("eight.json"))
-        for executor in ["cpu", "offload"]:
-            run("simulate", "eight.json", "--profile", "fractus", "--executor", executor, "--trace", f"{executor}.json",
-                folder=self.folder.name)
-        run("draw", self.path("eight.json"), "--simulation", self.path("cpu.json"), "--against", self.path("offload.json"), "-o",
-            self.path("page.html"))
-        self.open(self.path("page.html"))
+        self.open(self.both_ways())
+        self.addCleanup(self.browser.set_window_size, *self.browser.get_window_size().values())
+        self.browser.set_window_size(1400, 1040)
         self.do("prepost.setView('sides'); prepost.search('0>4:2')")
         self.expect_picture(SOURCE / "docs/images/page.png", is_small=False)
         self.expect_quiet()

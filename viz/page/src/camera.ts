@@ -56,6 +56,12 @@ export class Axis {
   }
 }
 
+/** What of both axes is in view, "2,6,1,5", or null. */
+export function readZoom(text: string): number[] | null {
+  const parts = text.split(",").map((part) => (part === "" ? NaN : Number(part)));
+  return parts.length === 4 && parts.every(Number.isFinite) ? parts : null;
+}
+
 export class Camera {
   readonly x = new Axis();
   readonly y = new Axis();
@@ -76,6 +82,19 @@ export class Camera {
     this.x.fit();
     this.y.fit();
   }
+  copy(): Camera {
+    const copy = new Camera();
+    Object.assign(copy.x, this.x);
+    Object.assign(copy.y, this.y);
+    copy.moved = this.moved;
+    return copy;
+  }
+  /** Whether it shows the same part at the same size. */
+  isSame(other: Camera): boolean {
+    const same = (a: Axis, b: Axis) =>
+      a.scale === b.scale && a.offset === b.offset && a.size === b.size;
+    return same(this.x, other.x) && same(this.y, other.y);
+  }
   /** "" when it fits. */
   get text(): string {
     if (!this.moved) return "";
@@ -88,8 +107,8 @@ export class Camera {
     return `${axis(this.x)},${axis(this.y)}`;
   }
   set text(text: string) {
-    const parts = text.split(",").map(Number);
-    if (parts.length !== 4 || parts.some((n) => !Number.isFinite(n))) {
+    const parts = readZoom(text);
+    if (!parts) {
       this.fit();
       return;
     }

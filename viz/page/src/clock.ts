@@ -14,9 +14,7 @@ export enum Phase {
 }
 
 export const isOver = (side: Side, clock: Clock) =>
-  clock.kind === "rounds"
-    ? clock.value >= side.header.rounds
-    : !side.run || clock.value >= side.run.duration;
+  clock.kind === "rounds" ? clock.value >= side.header.rounds : clock.value >= side.duration;
 
 export function phaseOf(side: Side, message: number, clock: Clock): Phase {
   if (clock.kind === "rounds") {
@@ -66,7 +64,7 @@ export function heldBy(side: Side, node: number, clock: Clock): number {
     const { received } = indices;
     return indices.from(received, node, clock.value) - received.begin[node]!;
   }
-  if (!side.run) return side.header.blocks;
+  if (!side.hasRun) return side.header.blocks;
   const { begin, times } = indices.arrivalTimes;
   return upTo(times, begin[node]!, begin[node + 1]!, clock.value);
 }
@@ -142,15 +140,14 @@ export function nowLine(side: Side, clock: Clock): string {
       ? isOver(side, clock)
         ? `after ${count(header.rounds, "round")}`
         : `round ${clock.value} of ${header.rounds}`
-      : side.run
+      : side.hasRun
         ? isOver(side, clock)
-          ? `after ${timeText(side.run.duration)}`
-          : `${timeText(clock.value)} of ${timeText(side.run.duration)}`
+          ? `after ${timeText(side.duration)}`
+          : `${timeText(clock.value)} of ${timeText(side.duration)}`
         : "no run";
   const { list, total } = onWire(side, clock, 6);
   const overText = held === copies ? "all is over" : "nothing more is known";
-  if (total === 0)
-    return `${when}: ${isOver(side, clock) ? overText : "no block moves"}; ${share}`;
+  if (total === 0) return `${when}: ${isOver(side, clock) ? overText : "no block moves"}; ${share}`;
   const some = list.map((message) => messageText(side, message)).join(", ");
   return (
     `${when}: ${count(total, "block")} on the wire: ${some}` +

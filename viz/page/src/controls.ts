@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The bar at the top: title, search, filter, which side is shown, and the colour scheme.
-import { parseFilter } from "./filter";
+import { FIELDS, Field, noFilter, withField } from "./filter";
 import { onSide } from "./marks";
 import { Change, Store, Theme } from "./store";
 import { parseTarget, targetText } from "./targets";
@@ -18,7 +18,9 @@ export class Controls {
     "aria-describedby": "search-note",
   });
   private readonly note = make("output", { class: "problem", id: "search-note" });
-  private readonly fields: Record<"rounds" | "nodes" | "blocks", HTMLInputElement>;
+  private readonly fields: Record<Field, HTMLInputElement>;
+  private readonly problems = new Map<"search" | "link" | Field, string>();
+  private filterMade = noFilter; // by its fields, or that they show
   private readonly headline = make("h1");
   private readonly subline = make("p", { class: "subline" });
   private readonly sides: HTMLButtonElement[] = [];
@@ -30,15 +32,22 @@ export class Controls {
       event.preventDefault();
       this.find(this.search.value);
     };
-    this.search.oninput = () => this.say("");
-    const field = (name: string, placeholder: string) => {
+    this.search.oninput = () => this.say("search", "");
+    const field = (name: Field, placeholder: string) => {
       const input = make("input", {
         type: "text",
         placeholder,
         spellcheck: "false",
         autocomplete: "off",
         "aria-label": `Only ${name}`,
+        "aria-errormessage": "search-note",
       });
+      input.onkeydown = (event) => {
+        if (event.key !== "Escape" || !this.problems.has(name)) return;
+        event.stopPropagation();
+        input.value = store.state.filter.text[name];
+        this.say(name, "");
+      };
       input.onchange = () => this.filter();
       return input;
     };
@@ -89,9 +98,18 @@ export class Controls {
     this.search.select();
   }
 
-  private say(text: string): void {
-    this.note.textContent = text;
-    this.search.setAttribute("aria-invalid", String(text !== ""));
+  /** Says what is wrong with one of its parts; "": nothing any more. */
+  private say(part: "search" | "link" | Field, text: string): void {
+    if (text === "") this.problems.delete(part);
+    else this.problems.set(part, text);
+    this.note.textContent = [...this.problems.values()].join("; ");
+    this.search.setAttribute("aria-invalid", String(this.problems.has("search")));
+    for (const field of FIELDS) {
+      this.fields[field].setAttribute("aria-invalid", String(this.problems.has(field)));
+    }
+  }
+  sayOfLink(problems: string[]): void {
+    this.say("link", problems.join("; "));
   }
 
   /** Selects what `text` names; what is wrong with it, or "". */
@@ -104,23 +122,31 @@ export class Controls {
     } catch (error) {
       problem = (error as Error).message;
     }
-    this.say(problem);
+    this.say("search", problem);
+    this.say("link", "");
     return problem;
   }
 
+  /** Fields that cannot be read leave what they said before in force. */
   private filter(): void {
     const { store } = this;
-    const text = {
-      rounds: this.fields.rounds.value,
-      nodes: this.fields.nodes.value,
-      blocks: this.fields.blocks.value,
-    };
-    try {
-      store.set({ filter: parseFilter(text, store.side.header) });
-      this.say("");
-    } catch (error) {
-      this.say((error as Error).message);
+    let { filter } = store.state;
+    this.say("link", "");
+    for (const field of FIELDS) {
+      const { value } = this.fields[field];
+      try {
+        if (value !== filter.text[field]) {
+          filter = withField(filter, field, value, store.side.header);
+        }
+        this.say(field, "");
+      } catch (error) {
+        const last = filter.text[field];
+        const rest = last === "" ? `all ${field} stay shown` : `${last} stays in force`;
+        this.say(field, `${field}: ${(error as Error).message}; ${rest}`);
+      }
     }
+    this.filterMade = filter;
+    store.set({ filter });
   }
 
   changed(change: Change): void {
@@ -136,11 +162,14 @@ export class Controls {
     this.sides.forEach((button, i) => button.setAttribute("aria-pressed", String(i === side)));
     if (change?.has("selected")) {
       this.search.value = selected ? targetText(store.sideOf(selected), selected) : "";
-      this.say("");
     }
-    for (const name of ["rounds", "nodes", "blocks"] as const) {
+    if (change?.has("selected") || change?.has("side")) this.say("search", "");
+    if (filter !== this.filterMade) FIELDS.forEach((field) => this.say(field, ""));
+    this.filterMade = filter;
+    for (const name of FIELDS) {
       const input = this.fields[name];
-      if (input !== document.activeElement) input.value = filter.text[name];
+      const isOpen = input === document.activeElement || this.problems.has(name);
+      if (!isOpen) input.value = filter.text[name];
       input.classList.toggle("on", filter[name] !== null);
     }
     this.theme.textContent = { auto: "\u25d0", light: "\u2600", dark: "\u263e" }[theme];

@@ -7,6 +7,8 @@ export interface ColumnHead {
   name: string;
   count: number;
   bytes: number;
+  /** Each value stands for itself; else it is the difference to the one before. */
+  plain?: true;
 }
 
 export interface Head<Side> {
@@ -44,10 +46,12 @@ export class Columns {
     if (!found) return new Int32Array(0);
     const out = new Int32Array(found.head.count);
     const bytes = this.bytes;
+    const keep = found.head.plain ? 0 : -1;
     let at = found.begin;
     let value = 0;
     for (let i = 0; i < out.length; ++i) {
       let byte = bytes[at++]!;
+      value &= keep;
       if (byte < 0x80) {
         // nearly all of them
         value += (byte >>> 1) ^ -(byte & 1);
@@ -72,17 +76,18 @@ export class Columns {
     const found = this.at.get(name);
     if (!found) return new Float64Array(0);
     const out = new Float64Array(found.head.count);
+    const { bytes } = this;
+    const { plain } = found.head;
     let at = found.begin;
     let value = 0;
     for (let i = 0; i < out.length; ++i) {
-      let zigzag = 0;
-      let unit = 1;
-      let byte: number;
-      do {
-        byte = this.bytes[at++]!;
+      let byte = bytes[at++]!;
+      let zigzag = byte & 0x7f;
+      for (let unit = 128; byte >= 0x80; unit *= 128) {
+        byte = bytes[at++]!;
         zigzag += (byte & 0x7f) * unit;
-        unit *= 128;
-      } while (byte >= 0x80);
+      }
+      if (plain) value = 0;
       value += zigzag % 2 === 0 ? zigzag / 2 : -(zigzag + 1) / 2;
       out[i] = value;
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The details panel: all that is known of what is selected, or else of what is pointed at, in the
+// The details panel: all that is known of what is pointed at, or else of what is selected, in the
 // words of `prepost explain`. Whatever a line names can be clicked.
 import { Phase, holds, phaseOf, timeText } from "./clock";
 import { indicesOf } from "./indices";
@@ -8,12 +8,14 @@ import { messageOf, messagesOf } from "./marks";
 import { NONE, Side } from "./model";
 import { planFacts } from "./plan_facts";
 import { Change, Store } from "./store";
-import { Line, Target, count, linkText, targetText } from "./targets";
+import { Line, Target, count, linkText, sameTarget, targetText } from "./targets";
 import { make } from "./view";
 import { Words } from "./words";
 
 const LIST_MAX = 60;
 const NODES_MAX = 24;
+const REST_MS = 120; // on a target, before the panel turns to it
+const LEAVE_MS = 300; // on the way to the panel
 
 /** Two parts with an empty line between them. */
 const above = (first: Line[], second: Line[]): Line[] =>
@@ -124,9 +126,7 @@ function roundLines(side: Side, words: Words, round: number): Line[] {
 
 function entryLines(store: Store, side: Side, words: Words, target: Target): Line[] {
   if (target.kind !== "entry") return [];
-  const all = side.head.queues.find(
-    (it) => it.engine === target.engine && it.node === target.node,
-  )?.queues;
+  const all = side.queues.find(target.engine, target.node)?.queues;
   const queue = all?.[target.queue];
   const entry = queue?.entries[target.index];
   if (!all || !queue || !entry) return [];
@@ -196,49 +196,102 @@ export function linesOn(store: Store, target: Target): Line[] {
 
 export class Details {
   readonly element = make("aside", { class: "details", "aria-label": "Details" });
+  private pointed: Target | null = null; // that it is about, instead of the selection
+  private isInside = false; // the pointer
+  private restTimer = 0;
+  private scrolled = 0; // where the selection's text was left
   private shown = "";
 
   constructor(private readonly store: Store) {
+    this.element.addEventListener("pointerenter", () => {
+      this.isInside = true;
+      window.clearTimeout(this.restTimer);
+    });
+    this.element.addEventListener("pointerleave", () => {
+      this.isInside = false;
+      store.hover(null);
+      this.follow();
+    });
     this.render();
   }
 
   changed(change: Change): void {
-    const keys = ["selected", "hovered", "clock", "side"] as const;
-    if (keys.some((key) => change.has(key))) this.render();
+    if (change.has("hovered")) this.follow();
+    if (change.has("selected") || change.has("side")) {
+      this.point(null);
+      this.element.scrollTop = 0;
+    } else if (change.has("clock")) {
+      this.render();
+    }
+  }
+
+  /**
+   * Turns to what the pointer rests on. It stays while the pointer is here, so that its links can
+   * be reached; what these point at is marked in the views and changes nothing here.
+   */
+  private follow(): void {
+    window.clearTimeout(this.restTimer);
+    const { hovered } = this.store.state;
+    if (this.store.hoveredIn === "panel" || sameTarget(hovered, this.pointed)) return;
+    if (this.isInside && !hovered) return;
+    const rest = hovered ? REST_MS : LEAVE_MS;
+    this.restTimer = window.setTimeout(() => this.point(hovered), rest);
+  }
+  private point(target: Target | null): void {
+    window.clearTimeout(this.restTimer);
+    if (!this.pointed) this.scrolled = this.element.scrollTop;
+    this.pointed = sameTarget(target, this.store.state.selected) ? null : target;
+    this.render();
+    this.element.scrollTop = this.pointed ? 0 : this.scrolled;
   }
 
   private render(): void {
-    const { selected, hovered, clock } = this.store.state;
-    const target = selected ?? hovered;
+    const { selected, clock } = this.store.state;
+    const target = this.pointed ?? selected;
     // Only a block's lines change with the clock.
     const key = JSON.stringify([
       target,
+      selected,
       target?.kind === "block" ? clock : 0,
       this.store.state.side,
     ]);
     if (key === this.shown) return;
     this.shown = key;
     this.element.replaceChildren();
-    if (!target) {
-      this.renderPlan();
-      return;
-    }
-    const side = this.store.sideOf(target);
+    if (this.pointed && selected) this.element.append(this.selectedLine(selected));
+    if (!target) this.renderPlan();
+    else this.element.append(this.heading(target), this.renderLines(linesOn(this.store, target)));
+  }
+
+  private nameOf(target: Target): string {
     const kind = target.kind === "op" || target.kind === "message" ? `${target.kind} ` : "";
-    const heading = make("h2", {}, `${kind}${targetText(side, target)}`);
+    return `${kind}${targetText(this.store.sideOf(target), target)}`;
+  }
+  private closeButton(): HTMLElement {
+    const close = make(
+      "button",
+      { type: "button", class: "close", "aria-label": "Clear the selection" },
+      "\u00d7",
+    );
+    close.onclick = () => this.store.select(null);
+    return close;
+  }
+  /** It stays while something else is pointed at. */
+  private selectedLine(selected: Target): HTMLElement {
+    const name = make("button", { type: "button", class: "link" }, this.nameOf(selected));
+    name.onclick = () => this.point(null);
+    const text = make("span", {}, "selected: ", name);
+    return make("div", { class: "details-top selected" }, text, this.closeButton());
+  }
+  private heading(target: Target): HTMLElement {
+    const heading = make("h2", {}, this.nameOf(target));
     const top = make("div", { class: "details-top" }, heading);
-    if (this.store.sides.length > 1)
+    if (this.pointed) top.append(make("span", { class: "note" }, "pointed at"));
+    if (this.store.sides.length > 1) {
       top.append(make("span", { class: "note" }, this.store.sideName(target.side)));
-    if (selected) {
-      const close = make(
-        "button",
-        { type: "button", "aria-label": "Clear the selection" },
-        "\u00d7",
-      );
-      close.onclick = () => this.store.select(null);
-      top.append(close);
     }
-    this.element.append(top, this.renderLines(linesOn(this.store, target)));
+    if (!this.pointed) top.append(this.closeButton());
+    return top;
   }
 
   private renderLines(lines: Line[]): HTMLElement {
@@ -254,13 +307,11 @@ export class Details {
         const link = make("button", { type: "button", class: "link" }, piece.text);
         link.onclick = () => {
           // the link goes away and will not say that it is left
-          this.store.hover(null);
+          this.store.hover(null, "panel");
           this.store.select(piece.target);
         };
-        link.onpointerenter = () => this.store.hover(piece.target);
-        link.onpointerleave = () => this.store.hover(null);
-        link.onfocus = () => this.store.hover(piece.target);
-        link.onblur = () => this.store.hover(null);
+        link.onpointerenter = link.onfocus = () => this.store.hover(piece.target, "panel");
+        link.onpointerleave = link.onblur = () => this.store.hover(null, "panel");
         row.append(link);
       }
       body.append(row);

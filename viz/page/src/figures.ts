@@ -3,9 +3,34 @@
 // Numbers of the page, for tests: what it holds, and what is so at the clock.
 import { heldBy, onWire } from "./clock";
 import { differenceOf } from "./diff";
+import { Side } from "./model";
 import { WaitKind } from "./reasons";
-import { gapsOf, postsOf } from "./run_bars";
+import { ActivityCounts, activityOf } from "./run_activity";
+import { gapSumsOf } from "./run_gaps";
 import { Store } from "./store";
+
+/** How many times of each kind are known, and what their sum is. */
+function timesOf(side: Side): Record<string, [number, number]> {
+  const { posted, started, completed } = side.run!;
+  const known = (times: Float64Array) => times.filter((time) => !Number.isNaN(time));
+  const of = (times: Float64Array): [number, number] => [
+    known(times).length,
+    known(times).reduce((sum, time) => sum + time, 0),
+  ];
+  return { posted: of(posted), started: of(started), completed: of(completed) };
+}
+
+/** What strips above a timeline show of all of the time, in 100 parts: moments, and ns in gaps. */
+function stripsOf(store: Store, side: Side): Record<string, number> {
+  const counts = new ActivityCounts(side);
+  const step = store.timeShown / 100;
+  const sum = (values: Float64Array) => values.reduce((all, it) => all + it, 0);
+  return {
+    posts: sum(counts.moments("posts", 0, step, 100)),
+    wakeups: activityOf(side).wakeups ? sum(counts.moments("wakeups", 0, step, 100)) : 0,
+    gaps: counts.gaps(0, step, 100).reduce((all, { level }) => all + step * sum(level), 0),
+  };
+}
 
 export function figuresOf(store: Store): unknown {
   const { clock } = store.state;
@@ -35,8 +60,12 @@ export function figuresOf(store: Store): unknown {
         run: side.head.run && {
           executor: side.head.run.executor,
           duration: side.head.run.duration_ns,
-          posts: postsOf(side).during,
-          gaps: gapsOf(side).map((gap) => ({ ...gap, kind: WaitKind[gap.kind!] })),
+          posts: activityOf(side).posts.times.length,
+          wakeups: activityOf(side).wakeups?.times.length ?? null,
+          strips: stripsOf(store, side),
+          step: side.head.run.step_ns,
+          times: timesOf(side),
+          gaps: gapSumsOf(side).map((gap) => ({ ...gap, kind: WaitKind[gap.kind] })),
         },
       };
     }),

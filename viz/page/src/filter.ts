@@ -52,17 +52,27 @@ function parseList(what: string, text: string, size: number): ReadonlySet<number
   return out;
 }
 
-/** Throws an Error that says what is wrong. */
-export function parseFilter(
-  text: Filter["text"],
-  { nodes, blocks, rounds }: { nodes: number; blocks: number; rounds: number },
-): Filter {
-  return {
-    rounds: parseRounds(text.rounds, rounds),
-    nodes: parseList("node", text.nodes, nodes),
-    blocks: parseList("block", text.blocks, blocks),
-    text,
-  };
+export const FIELDS = ["rounds", "nodes", "blocks"] as const;
+export type Field = (typeof FIELDS)[number];
+
+interface Sizes {
+  nodes: number;
+  blocks: number;
+  rounds: number;
+}
+
+/** Reads one field into the filter. Throws an Error that says what is wrong. */
+export function withField(filter: Filter, field: Field, text: string, sizes: Sizes): Filter {
+  const value =
+    field === "rounds"
+      ? parseRounds(text, sizes.rounds)
+      : parseList(field === "nodes" ? "node" : "block", text, sizes[field]);
+  return { ...filter, [field]: value, text: { ...filter.text, [field]: text } };
+}
+
+/** The same of all fields. */
+export function parseFilter(text: Filter["text"], sizes: Sizes): Filter {
+  return FIELDS.reduce((filter, field) => withField(filter, field, text[field], sizes), noFilter);
 }
 
 export const isOpen = (filter: Filter) => !filter.rounds && !filter.nodes && !filter.blocks;

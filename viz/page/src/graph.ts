@@ -2,87 +2,98 @@
 //
 // The op graph view: what led to the selection and what follows from it. A box is an op, an edge is
 // a reason, in the reason's colour and dashes; the chain back to the root is drawn thick.
-import { Camera, attachGestures } from "./camera";
+import { Camera } from "./camera";
+import { CanvasView } from "./canvas_view";
 import { isCompleted } from "./clock";
-import { passes } from "./filter";
+import { isOpen, passes } from "./filter";
 import { Graph, GraphEdge, GraphOp, layOutGraph } from "./graph_layout";
 import { indicesOf } from "./indices";
-import { messageOf, messagesOf, shortText } from "./marks";
+import { Mark, isOpOf, marksOn, messageOf, messagesOf, nodesOf, onSide, widthOf } from "./marks";
 import { NONE } from "./model";
 import { BlockColors, REASONS, currentTheme } from "./palette";
 import { WaitKind } from "./reasons";
-import { Change, Store } from "./store";
+import { Change, State, Store } from "./store";
 import { summarise } from "./summary";
 import { Target, count, targetText } from "./targets";
-import { Stage, View, make } from "./view";
+import { make } from "./view";
 
 const LEFT = 74;
 const TOP = 24;
 const BOX = 0.105; // half of a box's width, in units
+const SEEDS_MAX = 100; // messages that it is around
 const SCALE_MIN = 84; // pixels per unit at first: else boxes say nothing
 
-export class GraphView implements View {
+export class GraphView extends CanvasView {
   readonly name = "graph";
   readonly label = "Op graph";
-  readonly element = make("div", { class: "view" });
-  private readonly stage: Stage;
-  private readonly camera = new Camera();
+  protected readonly camera = new Camera();
   private readonly about = make("span", { class: "about" });
   private readonly legend = make("div", { class: "bar legend" });
   private readonly scale = make("select", { "aria-label": "Across" });
   private readonly keep = make("input", { type: "checkbox" });
   private graph: Graph | null = null;
   private madeFor = "";
+  private seedsMade: number[] = [];
 
-  constructor(private readonly store: Store) {
-    this.stage = new Stage("Op graph: causes and consequences of the selection", () => this.draw());
+  constructor(store: Store) {
+    super(store, "Op graph: causes and consequences of the selection");
     this.scale.append(
       make("option", { value: "time" }, "model time"),
-      make("option", { value: "round" }, "rounds"),
+      make("option", { value: "rounds" }, "rounds"),
     );
-    this.scale.onchange = () => {
-      this.keep.checked = false;
-      this.changed(new Set());
-    };
-    this.keep.onchange = () => this.changed(new Set());
+    this.scale.onchange = () => store.set({ across: this.scale.value as State["across"] });
+    this.keep.onchange = () => store.set({ kept: this.keep.checked ? this.around : null });
     this.keep.title = "Keep this graph while other things are selected";
-    this.element.append(
-      make(
-        "div",
-        { class: "bar" },
-        make("label", {}, "across", this.scale),
-        make("label", {}, this.keep, "keep"),
-        this.about,
-      ),
-      make("div", { class: "stage" }, this.stage.canvas),
-      this.legend,
+    const bar = make(
+      "div",
+      { class: "bar" },
+      make("label", {}, "across", this.scale),
+      make("label", {}, this.keep, "keep"),
+      this.about,
     );
-    attachGestures(
-      this.stage.canvas,
-      () => this.camera,
-      () => ({ x: LEFT, y: TOP }),
-      () => {
-        store.set({ zoom: { ...store.state.zoom, graph: this.zoomText() } });
-        this.stage.redraw();
-      },
-    );
-    this.stage.pointing(
-      store,
-      (x, y) => this.find(x, y),
-      (target) => shortText(store.sideOf(target), target),
-    );
+    this.assemble([bar], [this.legend]);
   }
 
+  protected origin() {
+    return { x: LEFT, y: TOP };
+  }
+
+  /** What it is to be around; null: nothing in particular. */
+  private get wished(): Target | null {
+    const { kept, selected, side } = this.store.state;
+    const it = (kept && onSide(this.store.sides, kept, side)) ?? selected;
+    return it?.side === side ? it : null;
+  }
+  /** What it is around, to be kept. */
+  private get around(): Target | null {
+    if (this.wished || this.seedsMade.length === 0) return this.wished;
+    return { side: this.store.state.side, kind: "message", message: this.seedsMade[0]! };
+  }
+  /** Block messages that pass the filter, of `node` if there is one, the last ones first. */
+  private filtered(node: number): number[] {
+    const { side } = this.store;
+    const { filter } = this.store.state;
+    const all = indicesOf(side).blocksByRound.filter((message) => {
+      const [from, to] = [side.fromOf(message), side.toOf(message)];
+      if (node !== NONE && from !== node && to !== node) return false;
+      return passes(filter, from, to, side.blockOf(message), side.roundOf(message));
+    });
+    return Array.from(all.subarray(-SEEDS_MAX)).reverse();
+  }
   /** The messages in the middle of the graph. */
   private seeds(): { seeds: number[]; text: string } {
     const { store } = this;
     const { side } = store;
-    const { selected } = store.state;
-    const it = selected && selected.side === store.state.side ? selected : null;
+    const it = this.wished;
     if (it) {
       const message = messageOf(side, it);
       if (message !== NONE) return { seeds: [message], text: targetText(side, it) };
       if (it.kind === "node") {
+        const { filter } = store.state;
+        const seeds = filter.rounds ? this.filtered(it.node) : [];
+        if (seeds.length > 0) {
+          return { seeds, text: `node ${it.node} in rounds ${filter.rounds!.join(" to ")}` };
+        }
         const { last } = summarise(side, it.node);
         if (last !== NONE) return { seeds: [last], text: `the last block of node ${it.node}` };
         const { sent } = indicesOf(side);
@@ -94,7 +105,7 @@ export class GraphView implements View {
       if (it.kind === "block" || it.kind === "link") {
         const all = messagesOf(side, it);
         all.sort((a, b) => side.delivery[b]! - side.delivery[a]!);
-        return { seeds: all.slice(0, 100), text: targetText(side, it) };
+        return { seeds: all.slice(0, SEEDS_MAX), text: targetText(side, it) };
       }
       if (it.kind === "round") {
         const { begin, list } = indicesOf(side).byRound;
@@ -105,6 +116,10 @@ export class GraphView implements View {
         };
       }
     }
+    if (!isOpen(store.state.filter)) {
+      const seeds = this.filtered(NONE);
+      if (seeds.length > 0) return { seeds, text: "what the filter shows" };
+    }
     let last = NONE;
     for (let m = 0; m < side.messages; ++m) {
       if (last === NONE || side.delivery[m]! > side.delivery[last]!) last = m;
@@ -114,16 +129,24 @@ export class GraphView implements View {
 
   private layOut(): Graph {
     const { store } = this;
-    if (this.graph && this.keep.checked && this.madeFor.startsWith(`[${store.state.side},`)) {
+    const { side, across, kept } = store.state;
+    this.keep.checked = kept !== null;
+    const { wished } = this;
+    const isFiltered = wished === null || wished.kind === "node";
+    const filter = isFiltered ? store.state.filter.text : null;
+    const key = JSON.stringify([side, wished, across, filter]);
+    if (this.graph && key === this.madeFor) return this.graph;
+    const isSame = this.madeFor.startsWith(`[${side},`) && this.scale.value === across;
+    this.madeFor = key;
+    this.scale.value = across;
+    const { seeds, text } = this.seeds();
+    if (this.graph && isSame && String(seeds) === String(this.seedsMade)) {
+      this.describe(this.graph, text);
       return this.graph;
     }
-    const byRound = this.scale.value === "round";
-    const selected = store.state.selected;
-    const key = JSON.stringify([store.state.side, selected, byRound]);
-    if (this.graph && key === this.madeFor) return this.graph;
-    this.madeFor = key;
-    const { seeds, text } = this.seeds();
-    const graph = (this.graph = layOutGraph(store.side, seeds, byRound));
+    if (this.graph) this.forgetZoom();
+    this.seedsMade = seeds;
+    const graph = (this.graph = layOutGraph(store.side, seeds, across === "rounds"));
     const { x, y } = this.camera;
     x.length = graph.last - graph.first;
     y.length = graph.height;
@@ -132,13 +155,17 @@ export class GraphView implements View {
     y.fitMax = 30;
     y.scaleMax = 40;
     this.home();
-    const rest = graph.leftOut ? "; farther causes and consequences are left out" : "";
-    this.about.textContent =
-      seeds.length === 0
-        ? "nothing is sent"
-        : `around ${text}: ${count(graph.messages, "message")}${rest}`;
+    this.describe(graph, text);
     this.drawLegend(graph);
     return graph;
+  }
+
+  private describe(graph: Graph, text: string): void {
+    const rest = graph.leftOut ? "; farther causes and consequences are left out" : "";
+    this.about.textContent =
+      graph.messages === 0
+        ? "nothing is sent"
+        : `around ${text}: ${count(graph.messages, "message")}${rest}`;
   }
 
   private drawLegend(graph: Graph): void {
@@ -156,12 +183,10 @@ export class GraphView implements View {
     );
   }
 
-  resize(): void {
-    if (!this.stage.resize()) return;
+  protected fitCanvas(): void {
     this.layOut();
     this.camera.resize(this.stage.width - LEFT - 6, this.stage.height - TOP - 6);
     if (!this.camera.moved) this.home();
-    this.stage.redraw();
   }
 
   /** As large as one can read, around the selection. */
@@ -181,21 +206,27 @@ export class GraphView implements View {
     y.clamp();
   }
 
-  changed(change: Change): void {
-    const before = this.madeFor;
+  override changed(change: Change): void {
     this.layOut();
-    if (before !== this.madeFor && !change.has("zoom")) {
-      this.store.set({ zoom: { ...this.store.state.zoom, graph: "" } });
-    }
-    this.stage.redraw();
+    super.changed(change);
   }
-  zoomText(): string {
-    return this.camera.text;
+  /** The zoom is that of a graph, and so of what the link selects. */
+  override setZoom(text: string): void {
+    if (text !== "") this.layOut();
+    super.setZoom(text);
   }
-  setZoom(text: string): void {
-    this.layOut();
-    this.camera.text = text;
-    this.stage.redraw();
+  protected override applyZoom(text: string): void {
+    if (text === "") this.home();
+    else super.applyZoom(text);
+  }
+  protected reveal(target: Target): void {
+    const message = messageOf(this.store.sideOf(target), target);
+    const it = this.graph!.at.get(this.store.sideOf(target).send[message] ?? NONE);
+    if (!it) return;
+    const { x, y } = this.camera;
+    x.show(it.x - this.graph!.first - BOX, it.x - this.graph!.first + BOX);
+    const row = this.graph!.rowTop[it.row]! + it.lane;
+    y.show(row, row + 1);
   }
 
   private box(it: GraphOp) {
@@ -208,7 +239,7 @@ export class GraphView implements View {
     return { left: center - width / 2, top: middle - height / 2, width, height };
   }
 
-  private draw(): void {
+  protected draw(): void {
     const graph = this.layOut();
     const { context } = this.stage;
     const { width, height } = this.stage;
@@ -218,23 +249,45 @@ export class GraphView implements View {
     context.rect(LEFT, TOP, width - LEFT, height - TOP);
     context.clip();
     const { side } = this.store;
-    const mark = this.store.marked;
-    const marked = mark && mark.side === this.store.state.side ? messageOf(side, mark) : NONE;
+    const marks = marksOn(this.store, this.store.state.side);
+    const widthOfOp = new Map(
+      graph.ops.map(({ op }) => [op, widthOf(marks, (mark) => isOpOf(side, mark, op))]),
+    );
+    const someMarked = graph.ops.some(({ op }) => widthOfOp.get(op)! > 0);
+    for (const mark of marks) this.drawRows(graph, mark);
     const inChain = (op: number) => graph.chain.has(side.messageOf[op]!);
     for (const edge of graph.edges) {
-      const touches =
-        marked !== NONE &&
-        (side.messageOf[edge.from] === marked || side.messageOf[edge.to] === marked);
+      const touches = widthOfOp.get(edge.from)! > 0 || widthOfOp.get(edge.to)! > 0;
       this.drawEdge(
         graph,
         edge,
         inChain(edge.from) && inChain(edge.to) && edge.isCause,
         touches,
-        marked !== NONE,
+        someMarked,
       );
     }
-    for (const it of graph.ops) this.drawOp(it, side.messageOf[it.op] === marked);
+    for (const it of graph.ops) this.drawOp(it, widthOfOp.get(it.op)!);
     context.restore();
+  }
+
+  /** The row of a node that is marked; with dashes, those of a message or channel not drawn. */
+  private drawRows(graph: Graph, mark: Mark): void {
+    const { context } = this.stage;
+    const { side } = this.store;
+    const isNode = nodesOf(side, mark).length === 1;
+    if (!isNode && graph.ops.some(({ op }) => isOpOf(side, mark, op))) return;
+    context.strokeStyle = currentTheme().mark;
+    context.lineWidth = mark.width;
+    context.setLineDash(isNode ? [] : [4, 3]);
+    for (const node of nodesOf(side, mark)) {
+      const row = graph.nodes.indexOf(node);
+      if (row < 0) continue;
+      const { y } = this.camera;
+      const top = TOP + y.px(graph.rowTop[row]!);
+      const height = Math.max(2, y.scale * (graph.lanes[row]! + 0.35) - 2);
+      context.strokeRect(LEFT + 1.5, top + 1, this.stage.width - LEFT - 3, height);
+    }
+    context.setLineDash([]);
   }
 
   private drawAxes(graph: Graph): void {
@@ -277,7 +330,7 @@ export class GraphView implements View {
     }
     context.textAlign = "right";
     context.fillStyle = theme.faint;
-    context.fillText(this.scale.value, LEFT - 8, TOP / 2);
+    context.fillText(this.store.state.across, LEFT - 8, TOP / 2);
   }
 
   private drawEdge(
@@ -315,7 +368,7 @@ export class GraphView implements View {
     context.globalAlpha = 1;
   }
 
-  private drawOp(it: GraphOp, isMarked: boolean): void {
+  private drawOp(it: GraphOp, mark: number): void {
     const { context } = this.stage;
     const { side } = this.store;
     const theme = currentTheme();
@@ -345,9 +398,8 @@ export class GraphView implements View {
     );
     context.fill();
     context.globalAlpha = 1;
-    const isSelected = isMarked;
-    context.strokeStyle = isSelected ? theme.mark : theme.faint;
-    context.lineWidth = isSelected ? 2.5 : 0.8;
+    context.strokeStyle = mark ? theme.mark : theme.faint;
+    context.lineWidth = mark || 0.8;
     context.stroke();
     const peer = side.peerOf(it.op);
     const sign = isSend ? "\u2192" : "\u2190";
@@ -364,7 +416,7 @@ export class GraphView implements View {
     context.fillText(text, box.left + box.width / 2, box.top + box.height / 2 + 0.5);
   }
 
-  private find(px: number, py: number): Target | null {
+  protected find(px: number, py: number): Target | null {
     const graph = this.layOut();
     const { side } = this.store.state;
     for (const it of graph.ops) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The grid view: the space-time grid of the side that is shown.
-import { Camera, attachGestures } from "./camera";
+import { Camera } from "./camera";
+import { CanvasView } from "./canvas_view";
 import { GridPlot } from "./grid_plot";
-import { shortText } from "./marks";
 import { BlockColors } from "./palette";
 import { Change, Store } from "./store";
-import { Stage, View, make } from "./view";
+import { Target } from "./targets";
+import { make } from "./view";
 
 /** What colours and places mean. */
 export function gridLegend(store: Store): HTMLElement {
@@ -34,66 +35,48 @@ export function gridLegend(store: Store): HTMLElement {
   return legend;
 }
 
-export class GridView implements View {
+export class GridView extends CanvasView {
   readonly name = "grid";
   readonly label = "Grid";
-  readonly element = make("div", { class: "view" });
-  private readonly stage: Stage;
   private readonly plots: GridPlot[];
   private legend: HTMLElement;
 
-  constructor(private readonly store: Store) {
-    this.stage = new Stage("Space-time grid: a row per node, a column per round", () =>
-      this.plot.draw(0, this.stage.height),
-    );
+  constructor(store: Store) {
+    super(store, "Space-time grid: a row per node, a column per round");
     this.legend = gridLegend(store);
-    this.element.append(this.legend, make("div", { class: "stage" }, this.stage.canvas));
+    this.assemble([this.legend]);
     this.plots = store.sides.map((_, side) => new GridPlot(store, side, this.stage, new Camera()));
-    attachGestures(
-      this.stage.canvas,
-      () => this.plot.camera,
-      () => ({ x: this.plot.left, y: this.plot.top }),
-      () => this.zoomed(),
-    );
-    this.stage.pointing(
-      store,
-      (x, y) => this.plot.find(x, y),
-      (target) => shortText(store.sideOf(target), target),
-    );
   }
 
   private get plot(): GridPlot {
     return this.plots[this.store.state.side]!;
   }
-  private zoomed(): void {
-    this.store.set({ zoom: { ...this.store.state.zoom, grid: this.zoomText() } });
-    this.stage.redraw();
+  protected get camera(): Camera {
+    return this.plot.camera;
   }
-
-  resize(): void {
-    if (!this.stage.resize()) return;
+  protected origin() {
+    return { x: this.plot.left, y: this.plot.top };
+  }
+  protected fitCanvas(): void {
     this.plot.resize(this.stage.height);
-    this.stage.redraw();
+  }
+  protected draw(): void {
+    this.plot.draw(0, this.stage.height);
+  }
+  protected find(x: number, y: number): Target | null {
+    return this.plot.find(x, y);
+  }
+  protected reveal(target: Target): void {
+    this.plot.reveal(target);
   }
 
-  changed(change: Change): void {
-    const { selected } = this.store.state;
+  override changed(change: Change): void {
     if (change.has("filter") || change.has("theme")) this.plots.forEach((it) => it.forgetImages());
     if (change.has("side")) {
       const legend = gridLegend(this.store);
       this.legend.replaceWith(legend);
       this.legend = legend;
-      this.resize();
     }
-    if (change.has("selected") && selected) this.plot.reveal(selected);
-    this.stage.redraw();
-  }
-
-  zoomText(): string {
-    return this.plot.camera.text;
-  }
-  setZoom(text: string): void {
-    this.plot.camera.text = text;
-    this.stage.redraw();
+    super.changed(change);
   }
 }

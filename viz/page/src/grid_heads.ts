@@ -4,10 +4,17 @@
 // hold at the clock.
 import { heldBy, holds, isOver } from "./clock";
 import { GridFrame } from "./grid_frame";
-import { BlockColors, currentTheme } from "./palette";
+import { BlockColors, currentTheme, drawBlockEdge } from "./palette";
 import { Clock } from "./store";
 
-const ROW_LABEL_MIN = 11;
+const ROW_LABEL_MIN = 14; // pixels from one to the next
+
+/** 1, 2, 5, 10, ...: the least of which each takes `need` at `scale`. */
+function niceStep(scale: number, need: number): number {
+  let step = 1;
+  for (let i = 0; step * scale < need; ++i) step = [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3);
+  return step;
+}
 
 export class GridHeads extends GridFrame {
   protected drawColumnHeads(): void {
@@ -21,9 +28,7 @@ export class GridHeads extends GridFrame {
     context.textAlign = "right";
     context.fillText("round", this.left - 8, this.top / 2);
     context.textAlign = "center";
-    const need = 10 + 7 * String(round1).length;
-    let step = 1;
-    for (let i = 0; step * x.scale < need; ++i) step = [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3);
+    const step = niceStep(x.scale, 10 + 7 * String(round1).length);
     const { clock } = this.store.state;
     for (let round = Math.ceil(round0 / step) * step; round < round1; round += step) {
       const center = this.left + x.px(round + 0.5);
@@ -53,7 +58,7 @@ export class GridHeads extends GridFrame {
     context.font = "11px system-ui, sans-serif";
     context.textBaseline = "middle";
     context.textAlign = "right";
-    const step = Math.max(1, Math.ceil(ROW_LABEL_MIN / y.scale));
+    const step = niceStep(y.scale, ROW_LABEL_MIN);
     const fills = Math.max(1, Math.floor(1 / y.scale));
     const bar = this.left - 8 - this.barWidth;
     const { clock } = this.store.state;
@@ -62,7 +67,7 @@ export class GridHeads extends GridFrame {
       const middle = this.top + y.px(row + 0.5);
       if (row % step === 0) {
         context.fillStyle = node === side.header.root ? theme.ink : theme.faint;
-        const root = node === side.header.root && y.scale >= 11 ? "root " : "";
+        const root = node === side.header.root ? "root " : "";
         context.fillText(
           `${root}${node}`,
           bar - 6,
@@ -92,7 +97,9 @@ export class GridHeads extends GridFrame {
       for (let block = 0; block < blocks; ++block) {
         if (!holds(side, node, block, clock)) continue;
         context.fillStyle = colors.fill(block);
-        context.fillRect(left + block * part, top, part + 0.2, height);
+        const box = { left: left + block * part, top, width: part + 0.2, height };
+        context.fillRect(box.left, box.top, box.width, box.height);
+        drawBlockEdge(context, colors, block, box);
       }
       return;
     }

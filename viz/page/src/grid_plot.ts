@@ -7,11 +7,10 @@ import { Phase, heldBy, isOver, onWire, phaseOf } from "./clock";
 import { passes } from "./filter";
 import { GridHeads } from "./grid_heads";
 import { indicesOf } from "./indices";
-import { messageOf, messagesOf, onSide } from "./marks";
-import { NONE } from "./model";
+import { Mark, marksOn, messagesOf } from "./marks";
+import { CREDIT_LANE, NONE } from "./model";
 import { Overview, drawOverview } from "./overview";
-import { BlockColors, CROSSING, currentTheme } from "./palette";
-import { Target } from "./targets";
+import { BlockColors, CROSSING, currentTheme, drawBlockEdge } from "./palette";
 
 const CELL_MIN = 6; // pixels; smaller cells come from the image
 
@@ -46,6 +45,11 @@ export class GridPlot extends GridHeads {
     context.restore();
   }
 
+  /** Whether cells are drawn one by one. */
+  private get isFine(): boolean {
+    return this.cellWidth >= CELL_MIN && this.cellHeight >= CELL_MIN;
+  }
+
   private drawNothing(): void {
     const { context } = this.stage;
     context.fillStyle = currentTheme().ink;
@@ -63,7 +67,7 @@ export class GridPlot extends GridHeads {
     context.rect(left, top, camera.x.size, camera.y.size);
     context.clip();
     context.translate(left, top);
-    if (this.cellWidth >= CELL_MIN && this.cellHeight >= CELL_MIN) this.drawCells();
+    if (this.isFine) this.drawCells();
     else this.drawImage(width, height);
     this.drawFilter(width, height);
     this.drawClock(width, height);
@@ -104,13 +108,16 @@ export class GridPlot extends GridHeads {
     const indices = indicesOf(side);
     const [row0, row1] = this.rows;
     const [round0, round1] = this.columns;
+    const { clock } = this.store.state;
     for (let row = row0; row < row1; ++row) {
       const node = side.nodeAt[row]!;
       context.fillStyle = theme.cell;
       for (let round = round0; round < round1; ++round) {
+        context.globalAlpha = clock.kind === "rounds" && round > clock.value ? 0.4 : 1;
         const cell = this.cell(row, round);
         context.fillRect(cell.left, cell.top, cell.width, cell.height);
       }
+      context.globalAlpha = 1;
       for (const isSend of [false, true]) {
         const lists = isSend ? indices.sent : indices.received;
         const end = lists.begin[node + 1]!;
@@ -130,7 +137,12 @@ export class GridPlot extends GridHeads {
   }
 
   /** `text` in the middle of a box behind `indent`, if there is room for it. */
-  private write(box: ReturnType<GridPlot["part"]>, text: string, ink: string, indent: number): void {
+  private write(
+    box: ReturnType<GridPlot["part"]>,
+    text: string,
+    ink: string,
+    indent: number,
+  ): void {
     const { context } = this.stage;
     const size = Math.min(12, box.height - 1);
     if (size < 8.5 || box.width < text.length * size * 0.6 + 2 + indent) return;
@@ -154,11 +166,12 @@ export class GridPlot extends GridHeads {
     const block = side.blockOf(message);
     const colors = BlockColors.of(side.header.blocks);
     const box = this.part(isSend, row, round, index, count);
-    const { filter } = this.store.state;
-    const faded =
+    const { clock, filter } = this.store.state;
+    const isOut =
       !passes(filter, side.fromOf(message), side.toOf(message), block, round) ||
       (this.dims?.(message) ?? false);
-    context.globalAlpha = faded ? 0.12 : 1;
+    const alpha = isOut ? 0.12 : phaseOf(side, message, clock) === Phase.Waiting ? 0.25 : 1;
+    context.globalAlpha = alpha;
     const words = box.width >= this.wordsWidth - 22 && box.height >= 14;
     const theme = currentTheme();
     let ink = colors.ink(block);
@@ -169,13 +182,19 @@ export class GridPlot extends GridHeads {
       context.fillStyle = colors.fill(block);
       context.fillRect(box.left, box.top, 7, box.height);
       ink = theme.ink;
+      drawBlockEdge(context, colors, block, { ...box, width: 7 });
     } else {
       context.fillStyle = colors.fill(block);
       context.fillRect(box.left, box.top, box.width, box.height);
+      drawBlockEdge(context, colors, block, box);
     }
+    // What is pale has words that are not.
+    context.globalAlpha = 1;
+    if (alpha < 1) ink = theme.faint;
     const peer = isSend ? side.toOf(message) : side.fromOf(message);
     const text = words ? `b${block} ${isSend ? "to" : "from"} ${peer}` : String(block);
     this.write(box, text, ink, isSend && words ? 6 : 0);
+    context.globalAlpha = alpha;
     if (side.head.racks && side.crosses(message) && box.height >= 6) {
       context.strokeStyle = CROSSING;
       context.lineWidth = 1.5;
@@ -188,7 +207,7 @@ export class GridPlot extends GridHeads {
 
   private drawFilter(width: number, height: number): void {
     const { filter } = this.store.state;
-    if (this.cellWidth >= CELL_MIN && this.cellHeight >= CELL_MIN) return;
+    if (this.isFine) return;
     const { context } = this.stage;
     const { x } = this.camera;
     if (!filter.rounds) return;
@@ -201,7 +220,7 @@ export class GridPlot extends GridHeads {
     context.globalAlpha = 1;
   }
 
-  /** What has not happened yet is veiled; what is on the wire is marked. */
+  /** What has not happened yet is veiled, but cells, which are pale themselves; what is on the wire is marked. */
   private drawClock(width: number, height: number): void {
     const { context } = this.stage;
     const { side } = this;
@@ -211,14 +230,14 @@ export class GridPlot extends GridHeads {
     const { x, y } = this.camera;
     context.fillStyle = theme.paper;
     if (clock.kind === "rounds") {
-      context.globalAlpha = 0.78;
       const from = Math.max(0, x.px(clock.value + 1));
-      context.fillRect(from, 0, Math.max(0, width - from), height);
+      context.globalAlpha = 0.78;
+      if (!this.isFine) context.fillRect(from, 0, Math.max(0, width - from), height);
       context.globalAlpha = 1;
       context.strokeStyle = theme.clock;
       context.lineWidth = 1.5;
       context.strokeRect(x.px(clock.value), -4, Math.max(1.5, x.scale), height + 8);
-    } else {
+    } else if (!this.isFine) {
       this.veilByTime();
     }
     const wire = onWire(side, clock, 400);
@@ -230,42 +249,23 @@ export class GridPlot extends GridHeads {
     );
   }
 
-  /** In time the front is ragged: per row, what has not arrived. */
+  /** In time the front is ragged: per row, from the round after the last one that has arrived. */
   private veilByTime(): void {
     const { context } = this.stage;
     const { side } = this;
     const { clock } = this.store.state;
-    const indices = indicesOf(side);
+    const { received } = indicesOf(side);
     const [row0, row1] = this.rows;
-    const [round0, round1] = this.columns;
     context.globalAlpha = 0.78;
-    const fine = this.cellWidth >= CELL_MIN && this.cellHeight >= CELL_MIN;
     for (let row = row0; row < row1; ++row) {
       const node = side.nodeAt[row]!;
-      if (!fine) {
-        // from the round after the last one that has arrived
-        const { received } = indices;
-        const held = node === side.header.root ? -1 : heldBy(side, node, clock);
-        const at = received.begin[node]! + held;
-        if (held < 0 || at >= received.begin[node + 1]!) continue;
-        const from = this.camera.x.px(side.roundOf(received.list[at]!));
-        const top = Math.round(this.camera.y.px(row));
-        const bottom = Math.round(this.camera.y.px(row + 1));
-        context.fillRect(from, top, this.camera.x.size - from, bottom - top);
-        continue;
-      }
-      for (const isSend of [false, true]) {
-        const lists = isSend ? indices.sent : indices.received;
-        for (let i = indices.from(lists, node, round0); i < lists.begin[node + 1]!; ++i) {
-          const message = lists.list[i]!;
-          const round = side.roundOf(message);
-          if (round >= round1) break;
-          if (phaseOf(side, message, clock) !== Phase.Waiting) continue;
-          const cell = this.cell(row, round);
-          const box = isSend ? cell.out : cell.in;
-          context.fillRect(box.left, box.top, box.width, box.height);
-        }
-      }
+      if (node === side.header.root) continue;
+      const at = received.begin[node]! + heldBy(side, node, clock);
+      if (at >= received.begin[node + 1]!) continue;
+      const from = this.camera.x.px(side.roundOf(received.list[at]!));
+      const top = Math.round(this.camera.y.px(row));
+      const bottom = Math.round(this.camera.y.px(row + 1));
+      context.fillRect(from, top, this.camera.x.size - from, bottom - top);
     }
     context.globalAlpha = 1;
   }
@@ -328,31 +328,45 @@ export class GridPlot extends GridHeads {
   }
 
   private drawMarks(width: number, height: number): void {
-    const { selected, hovered } = this.store.state;
-    for (const target of [selected, hovered]) {
-      const here = target && onSide(this.store.sides, target, this.sideIndex);
-      if (here) this.drawMark(here, width, height, target === hovered);
-    }
+    for (const mark of marksOn(this.store, this.sideIndex)) this.drawMark(mark, width, height);
   }
 
-  private drawMark(target: Target, width: number, height: number, isHover: boolean): void {
+  /** Credits have no cells of their own: their cells are marked with dashes. */
+  private drawCreditMark(message: number): void {
+    const { context } = this.stage;
+    const { side } = this;
+    context.setLineDash([4, 3]);
+    for (const node of [side.fromOf(message), side.toOf(message)]) {
+      const cell = this.cell(side.rowOf[node]!, side.roundOf(message));
+      context.strokeRect(cell.left, cell.top, Math.max(2, cell.width), Math.max(2, cell.height));
+    }
+    context.setLineDash([]);
+  }
+
+  private drawMark(mark: Mark, width: number, height: number): void {
     const { context } = this.stage;
     const theme = currentTheme();
     const { x, y } = this.camera;
     const { side } = this;
+    const { target, message: single } = mark;
     context.strokeStyle = theme.mark;
-    context.lineWidth = isHover ? 1.5 : 2;
-    if (target.kind === "node") {
+    context.lineWidth = mark.width;
+    if (single === NONE && (target.kind === "node" || target.kind === "entry")) {
       const top = y.px(side.rowOf[target.node]!);
       context.strokeRect(1, top, width - 2, Math.max(2, y.scale));
       return;
     }
+    if (single !== NONE && side.isCredit(single)) return this.drawCreditMark(single);
     if (target.kind === "round") {
       context.strokeRect(x.px(target.round), 1, Math.max(2, x.scale), height - 2);
       return;
     }
     const messages = messagesOf(side, target);
-    if (messages.length > 1 && !isHover) {
+    if (target.kind === "link" && side.lane[target.channel] === CREDIT_LANE) {
+      messages.forEach((message) => this.drawCreditMark(message));
+      return;
+    }
+    if (messages.length > 1 && !mark.isHover) {
       context.fillStyle = theme.paper;
       context.globalAlpha = 0.5;
       context.fillRect(0, 0, width, height);
@@ -369,11 +383,10 @@ export class GridPlot extends GridHeads {
         }
       }
     }
-    const lineWidth = messages.length > 1 && this.cellWidth < 18 ? 1 : isHover ? 1.5 : 2;
+    const lineWidth = messages.length > 1 && this.cellWidth < 18 ? 1 : mark.width;
     if (messages.length <= 4096) {
       for (const message of messages) this.outline(message, theme.mark, lineWidth);
     }
-    const single = messageOf(side, target);
     if (single !== NONE && side.blockOf(single) !== NONE) this.arrow(single, theme.mark);
   }
 }

@@ -50,12 +50,13 @@ class Page {
     const { store } = this;
     this.views = viewsOf(store);
     const names = this.views.map((view) => view.name);
-    const second: ViewName = sides.length > 1 ? "sides" : sides[0]!.run ? "timeline" : "tree";
+    const second: ViewName = sides.length > 1 ? "sides" : sides[0]!.hasRun ? "timeline" : "tree";
     store.set({ views: [names[0]!, names.includes(second) ? second : (names[1] ?? names[0]!)] });
     showFirst(store, first, names);
-    readLink(store, location.hash, names);
+    const problems = readLink(store, location.hash, names);
     this.applyTheme();
     this.controls = new Controls(store);
+    this.controls.sayOfLink(problems);
     this.details = new Details(store);
     this.player = new Player(store);
     const main = document.querySelector("main")!;
@@ -63,18 +64,23 @@ class Page {
     main.replaceChildren(this.panes.element, this.details.element);
     main.before(this.controls.element);
     main.after(this.player.element);
-    this.panes.visible().forEach((view) => view.resize());
     this.applyZoom();
+    this.panes.visible().forEach((view) => view.resize());
     store.on((change) => this.changed(change));
     document.addEventListener("keydown", (event) => this.key(event));
     window.addEventListener("hashchange", () => {
       if (location.hash.slice(1) === this.linkWritten) return;
-      readLink(store, location.hash, names);
+      this.controls.sayOfLink(readLink(store, location.hash, names));
       this.applyZoom();
     });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.recolor());
     window.addEventListener("beforeprint", () => this.printing(true));
     window.addEventListener("afterprint", () => this.printing(false));
+  }
+
+  /** Shows what takes longer than the first picture. */
+  openAll(): void {
+    this.panes.openAll();
   }
 
   private applyZoom(): void {
@@ -141,7 +147,8 @@ class Page {
     const onButton = element instanceof HTMLButtonElement;
     const { player, store } = this;
     if (event.key === " " && !onButton) player.toggle();
-    else if (isSlider) return; // the others are its own
+    else if (isSlider)
+      return; // the others are its own
     else if (event.key === "ArrowLeft" && !event.shiftKey) player.step(-1);
     else if (event.key === "ArrowRight" && !event.shiftKey) player.step(1);
     else if (event.key === "Home") player.go(0);
@@ -161,6 +168,7 @@ class Page {
       ...state,
       selected: text(state.selected),
       hovered: text(state.hovered),
+      kept: text(state.kept),
       filter: state.filter.text,
       link: writeLink(this.store),
     };
@@ -168,6 +176,11 @@ class Page {
   /** What is wrong with `text`, or "". */
   search(text: string): string {
     return this.controls.find(text);
+  }
+  /** Points at what `text` names; "": at nothing. */
+  point(text: string): void {
+    const { store } = this;
+    store.hover(text === "" ? null : parseTarget(store.side, store.state.side, text));
   }
   play(): void {
     if (!this.store.state.playing) this.player.toggle();
@@ -197,6 +210,13 @@ class Page {
   }
 }
 
+/** The next frame has been drawn. */
+const drawn = () =>
+  new Promise<void>((resolve) => {
+    requestAnimationFrame(() => requestAnimationFrame(() => resolve())); // the first of them draws
+    window.setTimeout(resolve, 500); // there are none while nobody looks
+  });
+
 async function start(): Promise<Page> {
   performance.mark("prepost-begin");
   const element = document.getElementById("prepost-data")!;
@@ -205,9 +225,11 @@ async function start(): Promise<Page> {
   element.remove(); // megabytes that nobody needs any more
   const sides = head.sides.map((side, index) => new Side(side, columns, index));
   const page = new Page(sides, head.first);
+  await drawn();
+  performance.mark("prepost-first-picture");
+  page.openAll();
+  await drawn();
   performance.mark("prepost-ready");
-  const painted = () => performance.mark("prepost-first-picture");
-  requestAnimationFrame(() => requestAnimationFrame(painted)); // the first of them paints it
   return page;
 }
 
@@ -231,6 +253,7 @@ const handle: Record<string, unknown> = {
 const calls = [
   "state",
   "search",
+  "point",
   "setFilter",
   "setClock",
   "setView",

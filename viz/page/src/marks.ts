@@ -3,6 +3,7 @@
 // What a target means to the views: its messages, nodes and rounds, and a short text on it.
 import { indicesOf } from "./indices";
 import { NONE, Side } from "./model";
+import { Store } from "./store";
 import { Target, count, linkText, messageText, targetText } from "./targets";
 
 /** The message of a target that has one, or NONE. */
@@ -10,9 +11,9 @@ export function messageOf(side: Side, target: Target): number {
   if (target.kind === "message") return target.message;
   if (target.kind === "op") return side.messageOf[target.op]!;
   if (target.kind === "entry") {
-    const entry = side.head.queues.find(
-      (it) => it.engine === target.engine && it.node === target.node,
-    )?.queues[target.queue]?.entries[target.index];
+    const entry = side.queues.find(target.engine, target.node)?.queues[target.queue]?.entries[
+      target.index
+    ];
     return typeof entry?.op === "number"
       ? side.messageOf[side.opBegin[target.node]! + entry.op]!
       : NONE;
@@ -93,27 +94,104 @@ export function shortText(side: Side, target: Target): string {
   }
 }
 
-/** The same thing on another side, or null: there messages are found by their ends and block. */
+/** The same message on another side, found by its ends and its block or place, or NONE. */
+function messageOn(own: Side, message: number, side: Side): number {
+  const [from, to] = [own.fromOf(message), own.toOf(message)];
+  const { nodes, blocks } = side.header;
+  if (from >= nodes || to >= nodes) return NONE;
+  const block = own.blockOf(message);
+  if (block !== NONE) {
+    const other = block < blocks ? indicesOf(side).arrival(to, block) : NONE;
+    return other !== NONE && side.fromOf(other) === from ? other : NONE;
+  }
+  const channel = channelOn(own, own.channelOf[message]!, side);
+  if (channel === NONE) return NONE;
+  const other = side.channelBegin[channel]! + message - own.channelBegin[own.channelOf[message]!]!;
+  return other < side.channelBegin[channel + 1]! ? other : NONE;
+}
+
+function channelOn(own: Side, channel: number, side: Side): number {
+  const [from, to] = [own.from[channel]!, own.to[channel]!];
+  if (from >= side.header.nodes || to >= side.header.nodes) return NONE;
+  const all = indicesOf(side).channels.get(from * side.header.nodes + to) ?? [];
+  return all.find((it) => side.lane[it] === own.lane[channel]) ?? NONE;
+}
+
+/** The same thing on another side, or null. Of a queue's entry its op, or else its node. */
 export function onSide(sides: Side[], target: Target, index: number): Target | null {
   if (target.side === index) return target;
+  const own = sides[target.side]!;
   const side = sides[index]!;
   const { nodes, blocks, rounds } = side.header;
+  const message = messageOf(own, target);
+  const other = message === NONE ? NONE : messageOn(own, message, side);
   switch (target.kind) {
-    case "node":
-      return target.node < nodes ? { ...target, side: index } : null;
     case "block":
       return target.block < blocks ? { ...target, side: index } : null;
     case "round":
       return target.round < rounds ? { ...target, side: index } : null;
-    default:
-      break;
+    case "link": {
+      const channel = channelOn(own, target.channel, side);
+      return channel === NONE ? null : { side: index, kind: "link", channel };
+    }
+    case "message":
+      return other === NONE ? null : { side: index, kind: "message", message: other };
+    case "op": {
+      const isSend = own.isSend[target.op] === 1;
+      if (other === NONE) return null;
+      return { side: index, kind: "op", op: (isSend ? side.send : side.recv)[other]! };
+    }
+    case "node":
+    case "entry":
+      if (other !== NONE) return { side: index, kind: "op", op: side.opAt(other, target.node) };
+      return target.node < nodes ? { side: index, kind: "node", node: target.node } : null;
   }
-  const own = sides[target.side]!;
-  const message = messageOf(own, target);
-  if (message === NONE) return null;
-  const block = own.blockOf(message);
-  if (block === NONE || own.toOf(message) >= nodes || block >= blocks) return null;
-  const other = indicesOf(side).arrival(own.toOf(message), block);
-  if (other === NONE || side.fromOf(other) !== own.fromOf(message)) return null;
-  return { side: index, kind: "message", message: other };
+}
+
+/** What a view marks: a target as it is on its side. */
+export interface Mark {
+  target: Target;
+  message: number; // that it is about, or NONE
+  isHover: boolean; // pointed at; else selected
+  width: number; // of its line
+}
+
+/** What is selected, and thinner what is pointed at. */
+export function marksOn(store: Store, index: number): Mark[] {
+  const { selected, hovered } = store.state;
+  const out: Mark[] = [];
+  const add = (it: Target | null, isHover: boolean) => {
+    const target = it && onSide(store.sides, it, index);
+    if (!target) return;
+    const message = messageOf(store.sides[index]!, target);
+    out.push({ target, message, isHover, width: isHover ? 1.5 : 2.5 });
+  };
+  add(selected, false);
+  add(hovered, true);
+  return out;
+}
+
+/** The line of what some marks hold for; 0: of none. */
+export const widthOf = (marks: Mark[], holds: (mark: Mark) => boolean): number =>
+  marks.reduce((most, mark) => (mark.width > most && holds(mark) ? mark.width : most), 0);
+
+/** Whether an op is one of a mark's: of its message, block, round or channel. */
+export function isOpOf(side: Side, { target, message }: Mark, op: number): boolean {
+  switch (target.kind) {
+    case "block":
+      return side.block[op] === target.block;
+    case "round":
+      return side.round[op] === target.round;
+    case "link":
+      return side.channel[op] === target.channel;
+    default:
+      return message !== NONE && side.messageOf[op] === message;
+  }
+}
+
+/** The nodes of a mark that is about one or two: of a message or channel its ends. */
+export function nodesOf(side: Side, { target, message }: Mark): number[] {
+  if (message !== NONE) return [side.fromOf(message), side.toOf(message)];
+  if (target.kind === "link") return [side.from[target.channel]!, side.to[target.channel]!];
+  return target.kind === "node" || target.kind === "entry" ? [target.node] : [];
 }

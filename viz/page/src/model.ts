@@ -4,6 +4,8 @@
 // the i-th send of a channel with its i-th receive; messages are numbered channel by channel. Ops
 // are global indices; an op's id is its position in its node's program.
 import { Columns } from "./decode";
+import { QueueTable } from "./queue_table";
+import { Run, decodeRun } from "./run_times";
 
 export interface Header {
   algorithm: string;
@@ -16,23 +18,6 @@ export interface Header {
   ports: number;
   send_window: number | null;
   ready: { mode: "barrier" | "channel" | "window" | "retry"; window: number };
-}
-
-export interface QueueEntry {
-  class: string;
-  what: string;
-  detail?: string;
-  fields?: string; // of a NIC's: what its bytes say
-  op?: number | null;
-  waits_for?: [number, number] | null;
-  enables?: [number, number] | null;
-  rearm?: number;
-}
-
-export interface NodeQueues {
-  engine: string;
-  node: number;
-  queues: { title: string; detail?: string; entries: QueueEntry[] }[];
 }
 
 export interface SideHead {
@@ -51,24 +36,28 @@ export interface SideHead {
     /** "completed", or why it failed. */
     outcome: string;
     duration_ns: number;
+    /** Of blocks, and of how many of them it is known when they completed. */
+    receives: number;
+    receives_known: number;
+    /** Of which nothing is known. */
+    nodes_missing: number[];
+    /** The last wake-up that is known; 0: none is. */
+    wakeups_until_ns: number;
+    /** Times are multiples of it. */
+    step_ns: number;
     hosts?: {
       node: number;
       posts: number;
       posts_during: number;
       wakeups: number;
+      /** Of how many the time is known; null: the file says none. */
+      wakeups_known: number | null;
       cpu_ns: number;
     }[];
   } | null;
-  queues: NodeQueues[];
+  /** Of entries of queues; see QueueTable. */
+  forms: string[];
   queues_note: string;
-}
-
-/** Times of a run by op, in ns since the start of the transfer; NaN: unknown. */
-export interface Run {
-  posted: Float64Array;
-  started: Float64Array;
-  completed: Float64Array;
-  duration: number;
 }
 
 export const CREDIT_LANE = 1;
@@ -106,7 +95,8 @@ export class Side {
   readonly start: Int32Array; // by message, as the next two: model time
   readonly delivery: Int32Array;
   readonly slack: Int32Array;
-  readonly run: Run | null = null;
+  readonly hasRun: boolean;
+  readonly queues: QueueTable;
   /** Rows of pictures: nodes of a rack are together. */
   readonly nodeAt: Int32Array;
   readonly rowOf: Int32Array;
@@ -114,10 +104,12 @@ export class Side {
   private readonly programBegin: Int32Array;
   private credits: { partner: Int32Array; granted: Float64Array } | null = null;
 
+  private times: Run | null = null;
+
   constructor(
     readonly head: SideHead,
-    columns: Columns,
-    index: number,
+    private readonly columns: Columns,
+    private readonly index: number,
   ) {
     const ints = (name: string) => columns.ints(`${index}.${name}`);
     this.header = head.header;
@@ -185,29 +177,26 @@ export class Side {
       this.slack[message] = slack[sends]!;
       ++sends;
     }
-    if (head.run && columns.has(`${index}.run.completed`)) {
-      const times = (name: string) => {
-        const raw = columns.wide(`${index}.run.${name}`);
-        for (let i = 0; i < raw.length; ++i) {
-          // Since the start, and one more from there on; 0: not known.
-          const at = raw[i]!;
-          raw[i] = at === 0 ? NaN : at > 0 ? at - 1 : at;
-        }
-        return raw;
-      };
-      this.run = {
-        posted: times("posted"),
-        started: times("started"),
-        completed: times("completed"),
-        duration: Math.max(1, head.run.duration_ns),
-      };
-    }
+    this.hasRun = head.run !== null && columns.has(`${index}.run.completed`);
+    this.queues = new QueueTable(columns, `${index}.queues.`, head.forms);
     const order = Array.from({ length: head.header.nodes }, (_, node) => node);
     const racks = head.racks;
     if (racks) order.sort((a, b) => racks.of[a]! - racks.of[b]! || a - b);
     this.nodeAt = Int32Array.from(order);
     this.rowOf = new Int32Array(order.length);
     order.forEach((node, row) => (this.rowOf[node] = row));
+  }
+
+  /** Its run's times, decoded when they are first asked for. */
+  get run(): Run | null {
+    if (this.hasRun && !this.times)
+      this.times = decodeRun(this, this.columns, `${this.index}.run.`);
+    return this.times;
+  }
+
+  /** Of its run, ns; 0 if there is none. */
+  get duration(): number {
+    return this.hasRun ? Math.max(1, this.head.run!.duration_ns) : 0;
   }
 
   /** The node of an op. */

@@ -39,11 +39,20 @@ function luminance(rgb: Rgb): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
+const EDGE_CONTRAST = 2; // colours with less have an edge
+
+function contrast(a: Rgb, b: Rgb): number {
+  const [low, high] = [luminance(a), luminance(b)].sort((x, y) => x - y) as [number, number];
+  return (high + 0.05) / (low + 0.05);
+}
+
 /** Colours of all blocks, made once per number of blocks. */
 export class BlockColors {
   private static readonly made = new Map<number, BlockColors>();
   private readonly fills: string[] = [];
   private readonly inks: string[] = [];
+  private edges: string[] = [];
+  private edgesOf: Theme | null = null;
 
   private constructor(private readonly blocks: number) {}
 
@@ -60,6 +69,47 @@ export class BlockColors {
     return (this.inks[block] ??=
       1.05 / (luminance(blockRgb(block, this.blocks)) + 0.05) >= 4.5 ? "#fff" : "#000");
   }
+  /**
+   * Of a thin line around it, which is the stronger the less its colour differs from the paper (on
+   * dark the first blocks, on light the last); "" where it stands out by itself, by 2 to 1.
+   */
+  edge(block: number): string {
+    const theme = currentTheme();
+    if (this.edgesOf !== theme) [this.edgesOf, this.edges] = [theme, []];
+    return (this.edges[block] ??= this.edgeOn(theme, block));
+  }
+  private edgeOn(theme: Theme, block: number): string {
+    const missing = EDGE_CONTRAST - contrast(blockRgb(block, this.blocks), theme.paperRgb);
+    if (missing <= 0) return "";
+    const [r, g, b] = theme.faintRgb;
+    return `rgba(${r},${g},${b},${missing.toFixed(2)})`;
+  }
+}
+
+export interface Box {
+  left: number;
+  top: number;
+  width: number;
+  height: number;
+}
+
+/** Draws the edge of what is in a block's colour, within its box; of a thin one at its top. */
+export function drawBlockEdge(
+  context: CanvasRenderingContext2D,
+  colors: BlockColors,
+  block: number,
+  box: Box,
+): void {
+  const edge = colors.edge(block);
+  if (edge === "" || box.width < 4) return;
+  if (box.height < 4) {
+    context.fillStyle = edge;
+    context.fillRect(box.left, box.top, box.width, 1);
+    return;
+  }
+  context.strokeStyle = edge;
+  context.lineWidth = 1;
+  context.strokeRect(box.left + 0.5, box.top + 0.5, box.width - 1, box.height - 1);
 }
 
 export interface Reason {
@@ -99,20 +149,21 @@ export interface Theme {
   clock: string;
   paperRgb: Rgb;
   cellRgb: Rgb;
+  faintRgb: Rgb;
 }
 
 let theme: Theme | null = null;
 
-function toRgb(text: string): Rgb {
-  const hex = /^#([0-9a-f]{6})$/i.exec(text);
-  const value = hex ? parseInt(hex[1]!, 16) : 0;
-  return [value >> 16, (value >> 8) & 255, value & 255];
-}
-
 export function currentTheme(): Theme {
   if (theme) return theme;
-  const style = getComputedStyle(document.documentElement);
-  const read = (name: string) => style.getPropertyValue(`--${name}`).trim();
+  // An element has the colours that the scheme chooses; the variables have both.
+  const probe = document.createElement("span");
+  document.body.append(probe);
+  const read = (name: string) => {
+    probe.style.color = `var(--${name})`;
+    return getComputedStyle(probe).color;
+  };
+  const toRgb = (text: string) => (text.match(/\d+/g) ?? []).map(Number) as unknown as Rgb;
   theme = {
     paper: read("paper"),
     panel: read("panel"),
@@ -124,7 +175,9 @@ export function currentTheme(): Theme {
     clock: read("clock"),
     paperRgb: toRgb(read("paper")),
     cellRgb: toRgb(read("cell")),
+    faintRgb: toRgb(read("faint")),
   };
+  probe.remove();
   return theme;
 }
 

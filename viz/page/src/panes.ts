@@ -9,6 +9,7 @@ export class Panes {
   readonly element = make("div", { class: "panes" });
   private readonly hosts: HTMLElement[] = [];
   private readonly tabs: HTMLElement[] = [];
+  private open = 1; // of panes that show their views
 
   constructor(
     private readonly store: Store,
@@ -40,6 +41,11 @@ export class Panes {
     this.place();
   }
 
+  /** Shows the second pane's view, too: until then it has cost nothing. */
+  openAll(): void {
+    this.open = this.hosts.length;
+    this.place();
+  }
   choose(pane: 0 | 1, name: ViewName): void {
     const views: [ViewName, ViewName] = [...this.store.state.views];
     if (views[1 - pane] === name) views[1 - pane] = views[pane]!;
@@ -80,7 +86,7 @@ export class Panes {
         tab.setAttribute("aria-selected", String(chosen));
         tab.setAttribute("tabindex", chosen ? "0" : "-1");
       }
-      if (view.element.parentElement === host) return;
+      if (view.element.parentElement === host || pane >= this.open) return;
       host.replaceChildren(view.element);
     });
     this.visible().forEach((view) => view.resize());

@@ -100,37 +100,14 @@ export function planFacts(side: Side): [string, string][] {
     );
   }
   const { run } = head;
-  if (run)
-    add("run", `${run.label}: ${runText(side)}; ${endText(side)}`);
+  if (run) add("run", `${run.label}: ${runText(side)}; ${endText(side)}`);
   return facts;
-}
-
-/** Receives of blocks that the run knows to have completed, of how many, and nodes of which it knows nothing. */
-function knownOf(side: Side): { known: number; all: number; missing: number[] } {
-  const { completed, started, posted } = side.run!;
-  let known = 0;
-  let all = 0;
-  for (let message = 0; message < side.messages; ++message) {
-    if (side.isCredit(message)) continue;
-    ++all;
-    if (!Number.isNaN(completed[side.recv[message]!]!)) ++known;
-  }
-  const missing: number[] = [];
-  for (let node = 0; node < side.header.nodes; ++node) {
-    const begin = side.opBegin[node]!;
-    const end = begin + side.opCount[node]!;
-    const isKnown = [completed, started, posted].some((times) =>
-      times.subarray(begin, end).some((time) => !Number.isNaN(time)),
-    );
-    if (end > begin && !isKnown) missing.push(node);
-  }
-  return { known, all, missing };
 }
 
 /** "complete after 1.2 ms"; or why it failed, and how much of it is known. */
 export function endText(side: Side): string {
   const run = side.head.run!;
-  const { known, all, missing } = knownOf(side);
+  const { receives: all, receives_known: known, nodes_missing: missing } = run;
   const isWhole = known === all && run.outcome === "completed";
   if (isWhole) return `complete after ${timeText(run.duration_ns)}`;
   const parts = run.outcome === "completed" ? [] : [`failed: ${run.outcome}`];
@@ -144,10 +121,13 @@ export function endText(side: Side): string {
   return parts.join("; ");
 }
 
+/** "tcp", "modelled, ...": its transport, or with what it was modelled. */
+export function overText(side: Side): string {
+  const { detail, modelled } = side.head.run!;
+  return modelled && !detail.includes("modelled") ? `${detail}, modelled` : detail;
+}
+
 /** "cpu, tcp", "offload, modelled, ...". */
 export function runText(side: Side): string {
-  const { run } = side.head;
-  if (!run) return "no run";
-  const isSaid = run.detail.includes("modelled");
-  return `${run.executor}, ${run.detail}${run.modelled && !isSaid ? ", modelled" : ""}`;
+  return `${side.head.run!.executor}, ${overText(side)}`;
 }

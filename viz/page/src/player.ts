@@ -2,7 +2,7 @@
 //
 // The player: moves the shared clock, over rounds or over a run's time, and says what happens now.
 import { nowLine, timeText } from "./clock";
-import { Change, ClockKind, Store } from "./store";
+import { Change, ClockKind, SPEEDS, Store } from "./store";
 import { icon, make } from "./view";
 
 const STEPS = 1000; // of the slider, over time
@@ -54,7 +54,7 @@ export class Player {
     if (store.hasRun) this.kind.append(make("option", { value: "time" }, "time"));
     this.kind.onchange = () => store.setClockKind(this.kind.value as ClockKind);
     this.kind.disabled = !store.hasRun;
-    for (const speed of [0.25, 0.5, 1, 2, 4, 16, 64]) {
+    for (const speed of SPEEDS) {
       this.speed.append(make("option", { value: String(speed) }, `${speed}\u00d7`));
     }
     this.speed.onchange = () => store.set({ speed: Number(this.speed.value) });

@@ -4,20 +4,19 @@
 // an entry shows what it waits for and what it enables; marks show where each queue stands.
 import { isCompleted, isOver, isStarted } from "./clock";
 import { passes } from "./filter";
-import { messageOf, nodeOf } from "./marks";
-import { NONE, NodeQueues, QueueEntry } from "./model";
+import { Mark, isOpOf, marksOn, nodeOf, nodesOf } from "./marks";
+import { NONE } from "./model";
 import { BlockColors } from "./palette";
+import { NodeQueues, QueueEntry } from "./queue_table";
 import { Change, Store } from "./store";
-import { Target } from "./targets";
+import { ENGINES, Target } from "./targets";
 import { View, make } from "./view";
 
 const ENTRIES_MAX = 1500; // of a queue, drawn
-const WRAP_MAX = 20; // entries; queues that are no longer stand in several rows
-const ENGINES: Record<string, string> = {
-  nic: "NIC (preposted)",
-  deferred: "deferred work queues",
-  cpu: "CPU",
-};
+// Queues stand in several rows if none has more entries than the first, or all no more than the
+// second: then it takes less to scroll down than sideways.
+const WRAP_MAX = 20;
+const WRAP_SUM_MAX = 160;
 
 export class QueuesView implements View {
   readonly name = "queues";
@@ -75,8 +74,11 @@ export class QueuesView implements View {
     this.build();
     if (change.has("clock")) this.markClock();
     if (change.has("filter")) this.markFilter();
-    if (change.has("selected") || change.has("hovered")) this.markTargets();
-    if (change.has("selected")) this.reveal();
+    if (change.has("hovered")) this.markTarget(true);
+    if (change.has("selected")) {
+      this.markTarget(false);
+      this.reveal();
+    }
   }
 
   /** Makes the columns, if another node or engine is shown than before. */
@@ -88,7 +90,7 @@ export class QueuesView implements View {
       if (node !== NONE) this.node = node;
     }
     this.node = Math.min(this.node, store.side.header.nodes - 1);
-    const all = store.side.head.queues.filter((it) => it.node === this.node);
+    const all = store.side.queues.of(this.node);
     const wished = selected?.kind === "entry" ? selected.engine : store.state.engine;
     const shown = all.find((it) => it.engine === wished) ?? all[0] ?? null;
     const key = JSON.stringify([store.state.side, this.node, shown?.engine ?? ""]);
@@ -97,7 +99,7 @@ export class QueuesView implements View {
     this.shown = shown;
     this.nodeInput.max = String(store.side.header.nodes - 1);
     this.nodeInput.value = String(this.node);
-    const engines = [...new Set(store.side.head.queues.map((it) => it.engine))];
+    const { engines } = store.side.queues;
     this.engine.replaceChildren(
       ...engines.map((engine) => make("option", { value: engine }, ENGINES[engine] ?? engine)),
     );
@@ -114,13 +116,15 @@ export class QueuesView implements View {
     const entries = shown.queues.reduce((sum, queue) => sum + queue.entries.length, 0);
     this.note.textContent = `${shown.queues.length} queues, ${entries} entries`;
     const most = Math.max(0, ...shown.queues.map((queue) => queue.entries.length));
-    const columns = make("div", { class: most <= WRAP_MAX ? "columns wrap" : "columns" });
+    const isShort = most <= WRAP_MAX || entries <= WRAP_SUM_MAX;
+    const columns = make("div", { class: isShort ? "columns wrap" : "columns" });
     shown.queues.forEach((queue, index) => columns.append(this.column(shown, index, queue)));
     columns.append(this.arrows);
     this.body.append(columns);
     this.markClock();
     this.markFilter();
-    this.markTargets();
+    this.markTarget(true);
+    this.markTarget(false);
     this.reveal();
   }
 
@@ -147,11 +151,12 @@ export class QueuesView implements View {
     );
   }
 
-  /** Of a message that the shown node takes part in, the node stays. */
+  /** Of a message or channel that the shown node takes part in, the node stays. */
   private nodeOfSelection(selected: Target): number {
     const { side } = this.store;
     if (selected.kind === "message" && side.fromOf(selected.message) === this.node)
       return this.node;
+    if (selected.kind === "link" && side.from[selected.channel] === this.node) return this.node;
     return nodeOf(side, selected);
   }
 
@@ -200,7 +205,7 @@ export class QueuesView implements View {
     if (typeof entry.op === "number" && entry.class !== "wait") {
       const block = side.block[side.opBegin[shown.node]! + entry.op]!;
       if (block !== NONE && block !== undefined) {
-        button.style.borderLeftColor = BlockColors.of(side.header.blocks).fill(block);
+        button.style.setProperty("--block", BlockColors.of(side.header.blocks).fill(block));
       }
     }
     button.onclick = () => store.select(target);
@@ -309,30 +314,39 @@ export class QueuesView implements View {
     });
   }
 
-  private markTargets(): void {
+  /** Whether an entry is one of a mark's; of another node, whatever goes there or comes from there. */
+  private isEntryOf(mark: Mark, queue: number, index: number, op: number): boolean {
+    const { side } = this.store;
+    const { target } = mark;
+    const { engine, node } = this.shown!;
+    if (target.kind === "entry" && target.engine === engine && target.node === node) {
+      return target.queue === queue && target.index === index;
+    }
+    if (op === NONE) return false;
+    if (target.kind === "node") return target.node !== node && side.peerOf(op) === target.node;
+    return isOpOf(side, mark, op);
+  }
+
+  /** Marks what is pointed at, or else what is selected. */
+  private markTarget(isHover: boolean): void {
     const { store, shown } = this;
     if (!shown) return;
     const { side } = store;
-    const mark = (name: string, target: Target | null) => {
-      const message = target && target.side === store.state.side ? messageOf(side, target) : NONE;
-      const block = target?.kind === "block" ? target.block : NONE;
-      const isEntry = target?.kind === "entry" && target.engine === shown.engine;
-      const entryOf = isEntry && target.node === shown.node ? target : null;
-      shown.queues.forEach((queue, q) =>
-        this.rows[q]!.forEach((row, i) => {
-          const entry = queue.entries[i]!;
-          const op = typeof entry.op === "number" ? side.opBegin[shown.node]! + entry.op : NONE;
-          const isIt = entryOf
-            ? entryOf.queue === q && entryOf.index === i
-            : op !== NONE &&
-              ((message !== NONE && side.messageOf[op] === message) ||
-                (block !== NONE && side.block[op] === block));
-          row.classList.toggle(name, isIt);
-        }),
-      );
-    };
-    mark("hovered", store.state.hovered);
-    mark("selected", store.state.selected);
+    const name = isHover ? "hovered" : "selected";
+    for (const row of this.body.querySelectorAll(`li.${name}`)) row.classList.remove(name);
+    const mark = marksOn(store, store.state.side).find((it) => it.isHover === isHover);
+    if (isHover) {
+      const isNode = mark !== undefined && nodesOf(side, mark).includes(shown.node);
+      this.nodeInput.classList.toggle("pointed", isNode);
+    }
+    if (!mark) return;
+    shown.queues.forEach((queue, q) =>
+      this.rows[q]!.forEach((row, i) => {
+        const id = queue.entries[i]!.op;
+        const op = typeof id === "number" ? side.opBegin[shown.node]! + id : NONE;
+        if (this.isEntryOf(mark, q, i, op)) row.classList.add(name);
+      }),
+    );
   }
 
   private reveal(): void {

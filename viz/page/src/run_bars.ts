@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bars of a run: per row, the blocks that pass there, by when they start; and what hosts posted.
+// Bars of a run: per row, the blocks that pass there, by when they start.
 import { indicesOf } from "./indices";
 import { NONE, Side } from "./model";
-import { WaitKind } from "./reasons";
 
 const LANES_MAX = 4;
 
@@ -39,6 +38,25 @@ function atNode(side: Side, op: number, message: number): [number, number] {
   ];
 }
 
+/** By rounds, as they come, they are nearly in the order of their starts. */
+function sortByStart(order: Int32Array, start: Float64Array, begin: number, end: number): void {
+  let moves = 0;
+  for (let i = begin + 1; i < end; ++i) {
+    const one = order[i]!;
+    let at = i;
+    while (at > begin && start[order[at - 1]!]! > start[one]!) {
+      order[at] = order[at - 1]!;
+      --at;
+      ++moves;
+    }
+    order[at] = one;
+    if (moves > 16 * (end - begin)) {
+      order.subarray(begin, end).sort((a, b) => start[a]! - start[b]!);
+      return;
+    }
+  }
+}
+
 function makeBars(
   side: Side,
   rows: number,
@@ -49,35 +67,30 @@ function makeBars(
   const begin = new Int32Array(rows + 1);
   const start = new Float64Array(all.length);
   const end = new Float64Array(all.length);
-  const known: number[] = [];
   for (let i = 0; i < all.length; ++i) {
     const [from, to] = timesOf(all[i]!);
-    if (Number.isNaN(to)) continue;
     start[i] = Number.isNaN(from) ? to : from;
     end[i] = to;
-    known.push(i);
-    ++begin[rowOf(all[i]!) + 1]!;
+    if (!Number.isNaN(to)) ++begin[rowOf(all[i]!) + 1]!;
   }
   for (let row = 0; row < rows; ++row) begin[row + 1]! += begin[row]!;
-  known.sort((a, b) => start[a]! - start[b]!);
+  const count = begin[rows]!;
+  const order = new Int32Array(count);
   const next = begin.slice();
-  const count = known.length;
+  for (let i = 0; i < all.length; ++i) {
+    if (!Number.isNaN(end[i]!)) order[next[rowOf(all[i]!)]!++] = i;
+  }
+  for (let row = 0; row < rows; ++row) sortByStart(order, start, begin[row]!, begin[row + 1]!);
   const bars: Bars = {
     rows,
     begin,
-    message: new Int32Array(count),
-    start: new Float64Array(count),
-    end: new Float64Array(count),
+    message: Int32Array.from(order, (i) => all[i]!),
+    start: Float64Array.from(order, (i) => start[i]!),
+    end: Float64Array.from(order, (i) => end[i]!),
     endMax: new Float64Array(count),
     lane: new Uint8Array(count),
     lanes: new Uint8Array(rows).fill(1),
   };
-  for (const i of known) {
-    const at = next[rowOf(all[i]!)]!++;
-    bars.message[at] = all[i]!;
-    bars.start[at] = start[i]!;
-    bars.end[at] = end[i]!;
-  }
   const free = new Float64Array(LANES_MAX);
   for (let row = 0; row < rows; ++row) {
     free.fill(-Infinity);
@@ -128,100 +141,6 @@ export function barsOfLinks(side: Side): { bars: Bars; channels: number[] } {
     (message) => wireOf(side, message),
   );
   return { bars, channels };
-}
-
-/** What hosts posted: times during the transfer, by node and together, sorted; and counts. */
-export interface Posts {
-  begin: Int32Array; // by node
-  times: Float64Array;
-  all: Float64Array;
-  before: number;
-  during: number;
-}
-
-export function postsOf(side: Side): Posts {
-  const { posted } = side.run!;
-  const perNode: Float64Array[] = [];
-  const begin = new Int32Array(side.header.nodes + 1);
-  let before = 0;
-  for (let node = 0; node < side.header.nodes; ++node) {
-    const first = side.opBegin[node]!;
-    const own = posted.subarray(first, first + side.opCount[node]!);
-    const during = own.filter((time) => time > 0).sort();
-    before += own.reduce((sum, time) => sum + (time <= 0 ? 1 : 0), 0);
-    perNode.push(during);
-    begin[node + 1] = begin[node]! + during.length;
-  }
-  const times = new Float64Array(begin[side.header.nodes]!);
-  perNode.forEach((list, node) => times.set(list, begin[node]!));
-  return { begin, times, all: times.slice().sort(), before, during: times.length };
-}
-
-export interface Gap {
-  kind: WaitKind | null; // null: nothing that is known
-  count: number;
-  median: number;
-  sum: number;
-  longest: number;
-  longestOp: number;
-}
-
-/**
- * How long block sends start after the last of what they wait for, by that one's kind: what the
- * one who starts them takes. Ends are as their node saw them. Sends of which something is not
- * known do not count.
- */
-export function gapsOf(side: Side): Gap[] {
-  const { started, completed } = side.run!;
-  const byKind = new Map<WaitKind, { gaps: number[]; op: number; longest: number }>();
-  const indices = indicesOf(side);
-  const window = side.header.send_window !== null;
-  for (let message = 0; message < side.messages; ++message) {
-    const send = side.send[message]!;
-    const block = side.block[send]!;
-    const start = started[send]!;
-    if (block === NONE || Number.isNaN(start)) continue;
-    let latest = -Infinity;
-    let kind = WaitKind.After;
-    const consider = (time: number, why: WaitKind) => {
-      if (time > latest || (time === latest && why < kind)) [latest, kind] = [time, why];
-    };
-    const needs: [number, WaitKind][] = [];
-    const arrival = indices.arrival(side.from[side.channelOf[message]!]!, block);
-    if (arrival !== NONE) needs.push([completed[side.recv[arrival]!]!, WaitKind.Data]);
-    for (let i = side.afterBegin[send]!; i < side.afterBegin[send + 1]!; ++i) {
-      const op = send - side.after[i]!;
-      const ofRecv = side.block[op] === NONE ? WaitKind.Credit : WaitKind.Data;
-      const isOther = !side.isSend[op] && side.block[op] !== NONE && side.block[op] !== block;
-      const ofSend = window ? WaitKind.SendWindow : WaitKind.After;
-      needs.push([completed[op]!, side.isSend[op] ? ofSend : isOther ? WaitKind.After : ofRecv]);
-    }
-    // The one before on its channel must only have left; one that had ended by then may be why.
-    if (message !== side.channelBegin[side.channelOf[message]!]!) {
-      const before = completed[side.send[message - 1]!]!;
-      if (before <= start) needs.push([before, WaitKind.ChannelOrder]);
-    }
-    if (needs.length === 0 || needs.some(([time]) => Number.isNaN(time))) continue;
-    for (const [time, why] of needs) consider(time, why);
-    let group = byKind.get(kind);
-    if (!group) byKind.set(kind, (group = { gaps: [], op: send, longest: -Infinity }));
-    const gap = Math.max(0, start - latest);
-    group.gaps.push(gap);
-    if (gap > group.longest) [group.longest, group.op] = [gap, send];
-  }
-  return [...byKind]
-    .sort((a, b) => a[0] - b[0])
-    .map(([kind, { gaps, op, longest }]) => {
-      const sorted = Float64Array.from(gaps).sort();
-      return {
-        kind,
-        count: gaps.length,
-        median: sorted[(gaps.length - 1) >> 1]!,
-        sum: gaps.reduce((sum, gap) => sum + gap, 0),
-        longest,
-        longestOp: op,
-      };
-    });
 }
 
 /** The first of values[begin..end), which rise, that is at least `value`. */

@@ -2,19 +2,19 @@
 //
 // Both sides, one above the other on one scale and one clock: their grids or their timelines, a
 // line of figures of each, and what differs.
-import { Camera, attachGestures } from "./camera";
-import { timeText } from "./clock";
+import { Camera } from "./camera";
+import { CanvasView } from "./canvas_view";
 import { Differs, Difference, differenceOf } from "./diff";
 import { GridPlot } from "./grid_plot";
-import { onSide, shortText } from "./marks";
+import { onSide } from "./marks";
 import { NONE, Side } from "./model";
-import { REASONS, currentTheme } from "./palette";
-import { endText, runText } from "./plan_facts";
-import { gapsOf, postsOf } from "./run_bars";
+import { currentTheme } from "./palette";
+import { sidesFigures } from "./sides_figures";
 import { Change, Store } from "./store";
 import { Target, count } from "./targets";
+import { applyRows, rowsSelect } from "./timeline";
 import { TimelinePlot } from "./timeline_plot";
-import { Stage, View, make } from "./view";
+import { make } from "./view";
 
 const GAP = 22; // above each plot, for its name
 
@@ -40,76 +40,59 @@ function headerDifferences(a: Side, b: Side): string {
     .join(", ");
 }
 
-export class SidesView implements View {
+export class SidesView extends CanvasView {
   readonly name = "sides";
   readonly label = "Both sides";
-  readonly element = make("div", { class: "view" });
-  private readonly stage: Stage;
   private readonly gridCamera = new Camera();
   private readonly timeCamera = new Camera();
   private readonly grids: GridPlot[];
   private readonly timelines: TimelinePlot[];
   private readonly what = make("select", { "aria-label": "What is compared" });
+  private readonly rows: HTMLSelectElement;
+  private readonly rowsLabel = make("label", {}, "rows");
   private readonly only = make("input", { type: "checkbox" });
   private readonly about = make("span", { class: "about" });
+  private readonly figures = make("div", { class: "figures" });
   private difference: Difference | null = null;
   /** What it shows first: "g", grids, or "t". */
   private readonly usual: string;
 
-  constructor(private readonly store: Store) {
-    this.stage = new Stage("Both sides, one above the other", () => this.draw());
+  constructor(store: Store) {
+    super(store, "Both sides, one above the other");
     const { stage } = this;
     this.grids = store.sides.map((_, i) => new GridPlot(store, i, stage, this.gridCamera));
     this.timelines = store.sides.map((_, i) => new TimelinePlot(store, i, stage, this.timeCamera));
+    this.timelines.forEach((plot) => (plot.peers = this.timelines.filter((it) => it !== plot)));
     this.gridCamera.x.length = Math.max(1, store.end("rounds"));
     this.gridCamera.y.length = Math.max(...store.sides.map((side) => side.header.nodes));
     this.what.append(make("option", { value: "grids" }, "grids"));
     if (store.hasRun) this.what.append(make("option", { value: "timelines" }, "timelines"));
-    if (store.sides.every((side) => side.run)) this.what.value = "timelines";
+    if (store.sides.every((side) => side.hasRun)) this.what.value = "timelines";
     this.usual = this.isGrids ? "g" : "t";
     this.what.onchange = () => {
-      this.store.set({ zoom: { ...this.store.state.zoom, sides: this.zoomText() } });
+      this.noteZoom();
       this.resize();
     };
-    this.only.onchange = () => this.applyDims();
-    this.element.append(
+    this.rows = rowsSelect(store);
+    this.rowsLabel.append(this.rows);
+    this.only.onchange = () => store.set({ dims: this.only.checked });
+    this.assemble([
       make(
         "div",
         { class: "bar" },
         make("label", {}, "show", this.what),
+        this.rowsLabel,
         make("label", {}, this.only, "dim what is the same"),
         this.about,
       ),
-      make("div", { class: "figures" }, this.figures()),
-      make("div", { class: "stage" }, stage.canvas),
-    );
-    attachGestures(
-      stage.canvas,
-      () => this.camera,
-      (_, y) => {
-        const plot = this.plots[y > this.half ? 1 : 0]!;
-        return { x: plot.left, y: (y > this.half ? this.half : 0) + GAP + plot.top };
-      },
-      () => {
-        store.set({ zoom: { ...store.state.zoom, sides: this.zoomText() } });
-        stage.redraw();
-      },
-    );
-    stage.pointing(
-      store,
-      (x, y) => {
-        const index = y > this.half ? 1 : 0;
-        return this.plots[index]!.find(x, y - index * this.half - GAP);
-      },
-      (target) =>
-        `${"AB"[target.side]}: ${shortText(store.sideOf(target), target)}` + this.otherText(target),
-    );
+      this.figures,
+    ]);
   }
 
   private get isGrids(): boolean {
     return this.what.value === "grids";
   }
-  private get camera(): Camera {
+  protected get camera(): Camera {
     return this.isGrids ? this.gridCamera : this.timeCamera;
   }
   private get plots(): (GridPlot | TimelinePlot)[] {
@@ -119,62 +102,31 @@ export class SidesView implements View {
     return this.stage.height / 2;
   }
 
-  /** A line of figures for each side; those that differ are bold, those that say nothing absent. */
-  private figures(): HTMLElement {
-    const names = [
-      "",
-      "nodes",
-      "blocks",
-      "rounds",
-      "model time",
-      "completes",
-      "posts before",
-      "posts during",
-      "wake-ups",
-      "hosts' processor time",
-      "gaps before sends, by what they waited for:",
-    ];
-    const rows = this.store.sides.map((side, i) => this.figuresOf(side, i)) as [string[], string[]];
-    const shown = names
-      .map((_, i) => i)
-      .filter((i) => i === 0 || i === 3 || rows[0][i] !== rows[1][i]);
-    const lines = make("div", {});
-    for (const row of rows) {
-      const line = make("p", { class: "figures-line" }, make("b", {}, row[0]!));
-      for (const i of shown.slice(1)) {
-        const value = make("span", { class: "value" }, row[i]!);
-        if (rows[0][i] !== rows[1][i]) value.classList.add("differs");
-        line.append(make("span", {}, `${names[i]} `, value));
-      }
-      lines.append(line);
-    }
-    return lines;
+  /** Of the side at a height of the canvas. */
+  private indexAt(y: number): number {
+    return y > this.half ? 1 : 0;
   }
-  private figuresOf(side: Side, index: number): string[] {
-    const { header, head } = side;
-    const run = head.run;
-    const posts = side.run ? postsOf(side) : null;
-    const how = run ? ` (${runText(side)})` : "";
-    const hosts = run?.hosts ?? [];
-    const opsText = (ops?: number) => (ops === undefined ? "-" : count(ops, "op"));
-    const sum = (of: "posts" | "posts_during" | "wakeups" | "cpu_ns") => hosts.reduce((all, host) => all + host[of], 0);
-    const gaps = side.run ? gapsOf(side) : [];
-    const gapText = gaps.map(
-      (gap) => `${gap.kind === null ? "-" : REASONS[gap.kind].name} ${timeText(gap.sum)}`,
-    );
-    return [
-      `${"AB"[index]}: ${this.store.sideName(index)}${how}`,
-      String(header.nodes),
-      String(header.blocks),
-      String(header.rounds),
-      String(head.length),
-      run ? endText(side).replace("complete after ", "") : "no run",
-      hosts.length > 0 ? String(sum("posts") - sum("posts_during")) : opsText(posts?.before),
-      hosts.length > 0 ? String(sum("posts_during")) : opsText(posts?.during),
-      hosts.length > 0 ? String(sum("wakeups")) : "-",
-      hosts.length > 0 ? timeText(sum("cpu_ns")) : "-",
-      gapText.length > 0 ? gapText.join(", ") : "-",
-    ];
+  protected origin(_: number, y: number) {
+    const index = this.indexAt(y);
+    const plot = this.plots[index]!;
+    return { x: plot.left, y: index * this.half + GAP + plot.top };
+  }
+  protected find(x: number, y: number): Target | null {
+    const index = this.indexAt(y);
+    return this.plots[index]!.find(x, y - index * this.half - GAP);
+  }
+  protected override hintAt(x: number, y: number): string | null {
+    const index = this.indexAt(y);
+    const plot = this.plots[index]!;
+    if (plot instanceof GridPlot) return null;
+    const text = plot.stripText(x, y - index * this.half - GAP);
+    return text && `${"AB"[index]}: ${text}`;
+  }
+  protected reveal(target: Target): void {
+    this.plots[target.side]!.reveal(target);
+  }
+  protected override tipOf(target: Target): string {
+    return `${"AB"[target.side]}: ${super.tipOf(target)}${this.otherText(target)}`;
   }
 
   private compare(): Difference {
@@ -193,7 +145,6 @@ export class SidesView implements View {
     }
     const headers = headerDifferences(a, b);
     if (headers !== "") this.about.textContent += `; other ${headers}`;
-    this.only.checked = it.same > 0 && differing > 0;
     this.only.disabled = !it.comparable || differing + it.only[1] === 0;
     this.applyDims();
     return it;
@@ -213,7 +164,9 @@ export class SidesView implements View {
       : `\nin ${other} in round ${side.roundOf(same.message)}`;
   }
   private applyDims(): void {
-    const { of } = this.compare();
+    const { of, same, only, otherRound } = this.compare();
+    const usual = same > 0 && only[0] + otherRound > 0;
+    this.only.checked = this.store.state.dims ?? usual;
     this.grids.forEach((grid, i) => {
       grid.dims = this.only.checked ? (message) => of[i]![message] === Differs.Same : null;
       grid.forgetImages();
@@ -221,44 +174,48 @@ export class SidesView implements View {
     this.stage.redraw();
   }
 
-  resize(): void {
+  override resize(): void {
+    if (this.element.clientWidth === 0) return;
+    if (!this.figures.hasChildNodes()) this.figures.append(sidesFigures(this.store));
     this.compare();
-    if (!this.stage.resize()) return;
+    super.resize();
+  }
+  protected fitCanvas(): void {
+    this.rowsLabel.hidden = this.isGrids;
+    if (applyRows(this.store, this.timelines, this.rows)) this.noteZoom();
     const height = this.half - GAP;
-    this.plots.forEach((plot) => {
-      if (plot instanceof GridPlot) plot.resize(height);
-      else if (plot.side.run) plot.resize(height, this.store.end("time"));
-    });
+    for (const plot of this.plots) plot.resize(height);
     // One scale: the headings of both are as wide.
     this.timeCamera.y.length = Math.max(...this.timelines.map((plot) => plot.rowCount));
     const left = Math.max(...this.plots.map((plot) => plot.left));
     this.plots.forEach((plot) => (plot.left = left));
     this.camera.resize(this.stage.width - left - 8, height - this.plots[0]!.top - 4);
-    this.stage.redraw();
   }
-  changed(change: Change): void {
+  override changed(change: Change): void {
+    if (change.has("dims")) this.applyDims();
+    if (change.has("rows")) this.resize();
     if (change.has("filter") || change.has("theme")) {
-      this.plots.forEach((plot) => plot.forgetImages());
+      [...this.grids, ...this.timelines].forEach((plot) => plot.forgetImages());
     }
-    const { selected } = this.store.state;
-    if (change.has("selected") && selected) this.plots[selected.side]!.reveal(selected);
-    this.stage.redraw();
+    super.changed(change);
   }
   /** "g" or "t" says of what, and stands alone where all of it is shown. */
-  zoomText(): string {
-    const { text } = this.camera;
+  protected override zoomText(): string {
+    const text = super.zoomText();
     const kind = this.isGrids ? "g" : "t";
     return text === "" && kind === this.usual ? "" : `${kind},${text}`;
   }
-  setZoom(text: string): void {
+  override setZoom(text: string): void {
     const found = /^([gt]),(.*)$/.exec(text);
     const kind = found ? found[1]! : this.usual;
     this.what.value = kind === "t" && this.store.hasRun ? "timelines" : "grids";
-    this.camera.text = found ? found[2]! : "";
-    this.stage.redraw();
+    super.setZoom(text);
+  }
+  protected override applyZoom(text: string): void {
+    super.applyZoom(text.replace(/^[gt],/, ""));
   }
 
-  private draw(): void {
+  protected draw(): void {
     const { context, width } = this.stage;
     this.plots.forEach((plot, i) => {
       const top = i * this.half;

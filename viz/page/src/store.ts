@@ -5,10 +5,13 @@
 import { Side } from "./model";
 import { Target, sameTarget } from "./targets";
 import { Filter, noFilter } from "./filter";
+import { Rows } from "./timeline_frame";
 
 export type ViewName = "grid" | "tree" | "graph" | "queues" | "timeline" | "sides";
 export type ClockKind = "rounds" | "time";
 export type Theme = "auto" | "light" | "dark";
+
+export const SPEEDS = [0.25, 0.5, 1, 2, 4, 16, 64];
 
 /**
  * Rounds: the round that happens now; as many as the plan has rounds: all is over. Time: ns since
@@ -30,6 +33,12 @@ export interface State {
   filter: Filter;
   theme: Theme;
   engine: string;
+  rows: Rows; // of timelines
+  across: "time" | "rounds"; // of the op graph
+  /** What the op graph is around, whatever else is selected; null: the selection. */
+  kept: Target | null;
+  /** Both sides dim what is the same; null: as it comes. */
+  dims: boolean | null;
   /** How each view is zoomed, as it writes it itself; "" as it comes. */
   zoom: Partial<Record<ViewName, string>>;
 }
@@ -40,6 +49,8 @@ export class Store {
   readonly state: State;
   private readonly listeners: ((change: Change) => void)[] = [];
   private pending = new Set<keyof State>();
+  /** Where it was pointed last: the panel does not follow its own links. */
+  hoveredIn: "view" | "panel" = "view";
 
   constructor(readonly sides: Side[]) {
     const rounds = Math.max(...sides.map((side) => side.header.rounds));
@@ -54,6 +65,10 @@ export class Store {
       filter: noFilter,
       theme: "auto",
       engine: "",
+      rows: "nodes",
+      across: "time",
+      kept: null,
+      dims: null,
       zoom: {},
     };
   }
@@ -65,19 +80,32 @@ export class Store {
   sideOf(target: Target): Side {
     return this.sides[target.side]!;
   }
-  /** What tells a side from the other: its plan, or its run if the plans are the same. */
+  /** What tells a side from the other: its plan, or its run if the plans have one name. */
   sideName(index: number): string {
-    const { label, run } = this.sides[index]!.head;
+    const { label } = this.sides[index]!.head;
     const isShared = this.sides.some((side, i) => i !== index && side.head.label === label);
-    return isShared && run ? run.label : run ? `${label}, ${run.label}` : label;
+    const nameOf = ({ head: { label, run } }: Side) =>
+      isShared && run ? run.label : run ? `${label}, ${run.label}` : label;
+    const names = [
+      this.sides.map(nameOf),
+      this.sides.map((side) => `${nameOf(side)}, ${side.header.algorithm}`),
+    ];
+    const telling = names.find((all) => new Set(all).size === all.length);
+    const name = nameOf(this.sides[index]!);
+    return telling?.[index] ?? (index === 0 ? name : `${name} (${index + 1})`);
   }
   /** The end of the clock. */
   end(kind: ClockKind = this.state.clock.kind): number {
     if (kind === "rounds") return Math.max(...this.sides.map((side) => side.header.rounds));
-    return Math.max(0, ...this.sides.map((side) => side.run?.duration ?? 0));
+    return Math.max(0, ...this.sides.map((side) => side.duration));
+  }
+  /** Until when something is shown: hosts may wake up after the last op. */
+  get timeShown(): number {
+    const ends = this.sides.map((side) => side.head.run?.wakeups_until_ns ?? 0);
+    return Math.max(1.02 * this.end("time"), 1.005 * Math.max(...ends));
   }
   get hasRun(): boolean {
-    return this.sides.some((side) => side.run !== null);
+    return this.sides.some((side) => side.hasRun);
   }
 
   on(listener: (change: Change) => void): void {
@@ -97,7 +125,8 @@ export class Store {
     if (sameTarget(target, this.state.selected)) return;
     this.set(target ? { selected: target, side: target.side } : { selected: null });
   }
-  hover(target: Target | null): void {
+  hover(target: Target | null, where: "view" | "panel" = "view"): void {
+    this.hoveredIn = where;
     if (!sameTarget(target, this.state.hovered)) this.set({ hovered: target });
   }
   setClock(value: number): void {
@@ -111,11 +140,6 @@ export class Store {
     const share = this.state.clock.value / Math.max(1, this.end());
     const value = share * this.end(kind);
     this.set({ clock: { kind, value: kind === "rounds" ? Math.round(value) : value } });
-  }
-
-  /** What views mark: what is pointed at, else what is selected. */
-  get marked(): Target | null {
-    return this.state.hovered ?? this.state.selected;
   }
 
   private flush(): void {

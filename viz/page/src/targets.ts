@@ -15,6 +15,12 @@ export type Target = { side: number } & (
   | { kind: "entry"; engine: string; node: number; queue: number; index: number }
 );
 
+export const ENGINES: Record<string, string> = {
+  nic: "NIC (preposted)",
+  deferred: "deferred work queues",
+  cpu: "CPU",
+};
+
 /** A piece of text; with a target it can be clicked. */
 export type Piece = string | { text: string; target: Target };
 export type Line = Piece[];
@@ -160,7 +166,7 @@ export function parseTarget(side: Side, index: number, text: string): Target {
   const entry = /^(\w+) (\d{1,9}) queue (\d{1,6}) entry (\d{1,9})$/.exec(clean);
   if (entry) {
     const [node, queue, at] = entry.slice(2).map(Number) as [number, number, number];
-    const found = side.head.queues.find((it) => it.engine === entry[1] && it.node === node);
+    const found = side.queues.find(entry[1]!, node);
     if (!found?.queues[queue]?.entries[at]) throw new Error(`there is no ${clean}`);
     return { side: index, kind: "entry", engine: entry[1]!, node, queue, index: at };
   }

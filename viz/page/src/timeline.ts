@@ -1,88 +1,107 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The timeline view: the run of the side that is shown, and how long sends wait beyond their cause.
-import { Camera, attachGestures } from "./camera";
+import { Camera } from "./camera";
+import { CanvasView } from "./canvas_view";
 import { timeText } from "./clock";
-import { shortText } from "./marks";
 import { REASONS } from "./palette";
 import { endText, runText } from "./plan_facts";
-import { gapsOf } from "./run_bars";
+import { WaitKind } from "./reasons";
+import { activityOf } from "./run_activity";
+import { gapSumsOf } from "./run_gaps";
 import { Change, Store } from "./store";
-import { opText } from "./targets";
+import { Target, opText } from "./targets";
 import { Rows } from "./timeline_frame";
 import { TimelinePlot } from "./timeline_plot";
-import { Stage, View, make } from "./view";
+import { make } from "./view";
 
-export class TimelineView implements View {
+/** What the rows of timelines are, to be chosen. */
+export function rowsSelect(store: Store): HTMLSelectElement {
+  const rows = make("select", { "aria-label": "Rows" });
+  for (const value of ["nodes", "links"]) rows.append(make("option", { value }, value));
+  rows.onchange = () => store.set({ rows: rows.value as Rows });
+  return rows;
+}
+
+/** Gives plots the rows that are chosen; they show all, if that is new to them. */
+export function applyRows(store: Store, plots: TimelinePlot[], select: HTMLSelectElement): boolean {
+  const { rows } = store.state;
+  select.value = rows;
+  const changed = plots.filter((plot) => plot.rows !== rows);
+  for (const plot of changed) {
+    plot.rows = rows;
+    plot.camera.fit();
+  }
+  return changed.length > 0;
+}
+
+/** The name of a reason with its colour. */
+export function reasonKey(kind: WaitKind): HTMLElement {
+  const { name, color } = REASONS[kind];
+  return make(
+    "span",
+    { class: "key" },
+    make("span", { class: "swatch", style: `background: ${color}` }),
+    name,
+  );
+}
+
+export class TimelineView extends CanvasView {
   readonly name = "timeline";
   readonly label = "Timeline";
-  readonly element = make("div", { class: "view" });
-  private readonly stage: Stage;
   private readonly plots: TimelinePlot[];
-  private readonly rows = make("select", { "aria-label": "Rows" });
+  private readonly rows: HTMLSelectElement;
   private readonly about = make("span", { class: "about" });
   private readonly gaps = make("details", { class: "gaps" });
   private shownSide = -1;
 
-  constructor(private readonly store: Store) {
-    this.stage = new Stage("Timeline of the run", () => this.plot.draw(0, this.stage.height));
+  constructor(store: Store) {
+    super(store, "Timeline of the run");
+    this.rows = rowsSelect(store);
     this.plots = store.sides.map(
       (_, side) => new TimelinePlot(store, side, this.stage, new Camera()),
     );
-    this.rows.append(
-      make("option", { value: "nodes" }, "nodes"),
-      make("option", { value: "links" }, "links"),
-    );
-    this.rows.onchange = () => {
-      for (const plot of this.plots) plot.rows = this.rows.value as Rows;
-      this.plot.camera.fit();
-      this.resize();
-    };
     this.gaps.ontoggle = () => this.resize();
-    this.element.append(
-      make("div", { class: "bar" }, make("label", {}, "rows", this.rows), this.about),
-      make("div", { class: "stage" }, this.stage.canvas),
-      this.gaps,
-    );
-    attachGestures(
-      this.stage.canvas,
-      () => this.plot.camera,
-      () => ({ x: this.plot.left, y: this.plot.top }),
-      () => {
-        store.set({ zoom: { ...store.state.zoom, timeline: this.zoomText() } });
-        this.stage.redraw();
-      },
-    );
-    this.stage.pointing(
-      store,
-      (x, y) => this.plot.find(x, y),
-      (target) => shortText(store.sideOf(target), target),
+    this.assemble(
+      [make("div", { class: "bar" }, make("label", {}, "rows", this.rows), this.about)],
+      [this.gaps],
     );
   }
 
   private get plot(): TimelinePlot {
     return this.plots[this.store.state.side]!;
   }
+  protected get camera(): Camera {
+    return this.plot.camera;
+  }
+  protected origin() {
+    return { x: this.plot.left, y: this.plot.top };
+  }
+  protected fitCanvas(): void {
+    if (applyRows(this.store, this.plots, this.rows)) this.noteZoom();
+    this.plot.resize(this.stage.height);
+  }
+  protected draw(): void {
+    this.plot.draw(0, this.stage.height);
+  }
+  protected find(x: number, y: number): Target | null {
+    return this.plot.find(x, y);
+  }
+  protected override hintAt(x: number, y: number): string | null {
+    return this.plot.stripText(x, y);
+  }
+  protected reveal(target: Target): void {
+    this.plot.reveal(target);
+  }
 
-  resize(): void {
-    this.describe();
-    if (!this.stage.resize()) return;
-    this.plot.resize(this.stage.height, this.store.end("time"));
-    this.stage.redraw();
+  override resize(): void {
+    if (this.element.clientWidth > 0) this.describe();
+    super.resize();
   }
-  changed(change: Change): void {
-    const { selected } = this.store.state;
+  override changed(change: Change): void {
+    if (change.has("rows")) this.resize();
     if (change.has("filter") || change.has("theme")) this.plots.forEach((it) => it.forgetImages());
-    if (change.has("side")) this.resize();
-    if (change.has("selected") && selected) this.plot.reveal(selected);
-    this.stage.redraw();
-  }
-  zoomText(): string {
-    return this.plot.camera.text;
-  }
-  setZoom(text: string): void {
-    this.plot.camera.text = text;
-    this.stage.redraw();
+    super.changed(change);
   }
 
   /** The run in words, and the table of gaps. */
@@ -92,20 +111,21 @@ export class TimelineView implements View {
     this.shownSide = store.state.side;
     const { side } = store;
     this.gaps.replaceChildren();
-    if (!side.run) {
+    if (!side.hasRun) {
       this.about.textContent = "";
       return;
     }
     const run = side.head.run!;
     const { hosts } = run;
-    const { before, during } = this.plot.posts;
+    const { posts } = activityOf(side);
     this.about.textContent =
       `${run.label}: ${runText(side)}; ${endText(side)}; ops posted: ` +
-      `${before} before the transfer, ${during} during it` +
+      `${posts.before} before the transfer, ${posts.times.length} during it` +
       (hosts && hosts.length > 0
         ? `; hosts handed work over ${hosts.reduce((sum, host) => sum + host.posts_during, 0)} ` +
           "times during it"
-        : "");
+        : "") +
+      (run.step_ns > 1 ? `; times here are rounded down to ${timeText(run.step_ns)}` : "");
     const table = make(
       "table",
       {},
@@ -117,7 +137,7 @@ export class TimelineView implements View {
         ),
       ),
     );
-    for (const gap of gapsOf(side)) {
+    for (const gap of gapSumsOf(side)) {
       const link = make(
         "button",
         { type: "button", class: "link" },
@@ -129,7 +149,7 @@ export class TimelineView implements View {
         make(
           "tr",
           {},
-          make("td", {}, gap.kind === null ? "-" : REASONS[gap.kind].name),
+          make("td", {}, reasonKey(gap.kind)),
           make("td", {}, String(gap.count)),
           make("td", {}, timeText(gap.median)),
           make("td", {}, timeText(gap.sum)),

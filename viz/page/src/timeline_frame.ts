@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where the bars of a timeline are on its canvas, and what is at a point of it.
-import { Camera } from "./camera";
+import { Axis, Camera } from "./camera";
 import { messageOf, nodeOf } from "./marks";
 import { NONE, Side } from "./model";
 import { Bars, barsOfLinks, barsOfNodes, lowerBound } from "./run_bars";
@@ -11,18 +11,36 @@ import { Stage } from "./view";
 
 export type Rows = "nodes" | "links";
 
-export const STRIP = 30; // posts over time
 export const AXIS = 20;
+
+export type StripName = "posts" | "wakeups" | "gaps";
+
+/** Over all nodes and time, above the rows. */
+export interface Strip {
+  name: StripName;
+  label: string;
+  top: number;
+  height: number;
+}
 
 export interface Layer {
   bars: Bars;
   top: number; // within the row, in shares of it
   height: number;
+  gaps: { top: number; height: number } | null; // before those that are sends
+}
+
+/** The bars of a row that are in view. */
+export function barsInView(bars: Bars, row: number, x: Axis): [number, number] {
+  const [begin, end] = [bars.begin[row]!, bars.begin[row + 1]!];
+  const first = lowerBound(bars.endMax, begin, end, x.unit(0));
+  return [first, lowerBound(bars.start, first, end, x.unit(x.size))];
 }
 
 export class TimelineFrame {
   left = 90;
-  readonly top = STRIP + AXIS;
+  readonly strips: Strip[] = [];
+  readonly top: number;
   rows: Rows = "nodes";
   protected channels: number[] = []; // by row, where rows are links
   private layersMade = new Map<Rows, Layer[]>();
@@ -32,7 +50,21 @@ export class TimelineFrame {
     readonly sideIndex: number,
     protected readonly stage: Stage,
     readonly camera: Camera,
-  ) {}
+  ) {
+    let top = 2;
+    const add = (name: StripName, label: string, height: number) => {
+      this.strips.push({ name, label, top, height });
+      top += height + 3;
+    };
+    add("posts", "posts", 15);
+    // Of both sides or of none, so that they stand alike.
+    const isKnown = store.sides.some((it) =>
+      it.head.run?.hosts?.some((host) => host.wakeups_known !== null),
+    );
+    if (isKnown) add("wakeups", "wake-ups", 15);
+    add("gaps", "gaps", 20);
+    this.top = top + AXIS;
+  }
 
   get side(): Side {
     return this.store.sides[this.sideIndex]!;
@@ -43,23 +75,27 @@ export class TimelineFrame {
     const { side } = this;
     if (this.rows === "nodes") {
       layers = [
-        { bars: barsOfNodes(side, false), top: 0.06, height: 0.48 },
-        { bars: barsOfNodes(side, true), top: 0.57, height: 0.27 },
+        { bars: barsOfNodes(side, false), top: 0.05, height: 0.43, gaps: null },
+        {
+          bars: barsOfNodes(side, true),
+          top: 0.58,
+          height: 0.25,
+          gaps: { top: 0.5, height: 0.07 },
+        },
       ];
     } else {
       const { bars, channels } = barsOfLinks(side);
       this.channels = channels;
-      layers = [{ bars, top: 0.12, height: 0.76 }];
+      layers = [{ bars, top: 0.1, height: 0.68, gaps: { top: 0.82, height: 0.12 } }];
     }
     this.layersMade.set(this.rows, layers);
     return layers;
   }
 
-  /** `duration`: of the clock, which both sides share. */
-  resize(height: number, duration: number): void {
+  resize(height: number): void {
     const { camera, side } = this;
     if (!side.run) return;
-    camera.x.length = duration * 1.02;
+    camera.x.length = this.store.timeShown;
     camera.x.fitMax = Infinity;
     camera.x.scaleMax = 20;
     camera.y.length = Math.max(1, this.layers[0]!.bars.rows);
@@ -67,7 +103,7 @@ export class TimelineFrame {
     camera.y.scaleMax = 80;
     const digits = String(side.header.nodes - 1).length;
     this.left =
-      this.rows === "nodes" ? Math.max(60, 34 + digits * 8) : Math.max(60, 26 + 2 * digits * 8);
+      this.rows === "nodes" ? Math.max(68, 34 + digits * 8) : Math.max(68, 26 + 2 * digits * 8);
     camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
   }
 
@@ -79,14 +115,6 @@ export class TimelineFrame {
     const { y } = this.camera;
     const end = Math.min(this.layers[0]!.bars.rows, Math.ceil(y.unit(y.size)));
     return [Math.max(0, Math.floor(y.unit(0))), end];
-  }
-
-  /** The bars of a row that are in view. */
-  protected range(bars: Bars, row: number): [number, number] {
-    const { x } = this.camera;
-    const [begin, end] = [bars.begin[row]!, bars.begin[row + 1]!];
-    const first = lowerBound(bars.endMax, begin, end, x.unit(0));
-    return [first, lowerBound(bars.start, first, end, x.unit(x.size))];
   }
 
   protected bar(layer: Layer, row: number, at: number) {
@@ -119,7 +147,7 @@ export class TimelineFrame {
         : { side: sideIndex, kind: "link", channel: this.channels[row]! };
     }
     for (const layer of this.layers) {
-      const [first, end] = this.range(layer.bars, row);
+      const [first, end] = barsInView(layer.bars, row, camera.x);
       const at = lowerBound(layer.bars.endMax, first, end, camera.x.unit(px - this.left - 2));
       for (let i = at; i < Math.min(end, at + 200); ++i) {
         const box = this.bar(layer, row, i);

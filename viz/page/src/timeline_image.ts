@@ -1,21 +1,84 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Many bars of a timeline as an image: a pixel per pixel; of the bars that begin within one, the
-// first shows.
+// Many bars of a timeline as images: a pixel per pixel; of the bars that begin within one, the first
+// shows. To paint one takes longer than a frame has, so while the camera moves the images that there
+// are, one of all and one of what was in view last, are shown where they belong now.
 import { Camera } from "./camera";
 import { Filter, passes } from "./filter";
 import { Side } from "./model";
 import { blockRgb } from "./palette";
 import { Bars, lowerBound } from "./run_bars";
-import { Layer } from "./timeline_frame";
+import { Layer, barsInView } from "./timeline_frame";
 
-/** `range`: the bars of a row that are in view. */
+const REST_MS = 90; // that the camera has not moved
+const QUICK_MS = 8; // of painting, which need not wait for that
+
+interface Painted {
+  canvas: HTMLCanvasElement;
+  camera: Camera;
+}
+
+/** Draws all bars on a canvas whose plot begins at 0. */
+export class BarImages {
+  private all: Painted | null = null;
+  private last: Painted | null = null;
+  private lastMs = 0; // what painting took
+  private timer = 0;
+
+  constructor(private readonly redraw: () => void) {}
+
+  forget(): void {
+    this.all = this.last = null;
+  }
+
+  draw(
+    context: CanvasRenderingContext2D,
+    camera: Camera,
+    paint: (camera: Camera) => HTMLCanvasElement,
+  ): void {
+    const isSameSize =
+      this.last?.camera.x.size === camera.x.size && this.last.camera.y.size === camera.y.size;
+    if (!isSameSize) this.forget();
+    if (!this.last || (this.lastMs <= QUICK_MS && !this.last.camera.isSame(camera))) {
+      this.paint(camera, paint);
+    }
+    if (this.last!.camera.isSame(camera)) {
+      context.drawImage(this.last!.canvas, 0, 0);
+      return;
+    }
+    if (!this.all) {
+      const whole = camera.copy();
+      whole.fit();
+      this.all = { canvas: paint(whole), camera: whole };
+    }
+    this.place(context, camera, this.all);
+    this.place(context, camera, this.last!);
+    window.clearTimeout(this.timer);
+    this.timer = window.setTimeout(() => {
+      this.paint(camera, paint);
+      this.redraw();
+    }, REST_MS);
+  }
+
+  private paint(camera: Camera, paint: (camera: Camera) => HTMLCanvasElement): void {
+    const begin = performance.now();
+    this.last = { canvas: paint(camera), camera: camera.copy() };
+    this.lastMs = performance.now() - begin;
+  }
+  private place(context: CanvasRenderingContext2D, now: Camera, it: Painted): void {
+    const { x, y } = it.camera;
+    const [left, right] = [now.x.px(x.unit(0)), now.x.px(x.unit(x.size))];
+    const [top, bottom] = [now.y.px(y.unit(0)), now.y.px(y.unit(y.size))];
+    context.imageSmoothingEnabled = false;
+    context.drawImage(it.canvas, left, top, right - left, bottom - top);
+  }
+}
+
 export function paintBars(
   side: Side,
   camera: Camera,
   layers: Layer[],
   filter: Filter,
-  range: (bars: Bars, row: number) => [number, number],
 ): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   canvas.width = Math.max(1, Math.floor(camera.x.size));
@@ -32,7 +95,7 @@ export function paintBars(
   const line = new Uint32Array(canvas.width);
   const lineOf = (bars: Bars, row: number) => {
     line.fill(0);
-    const [first, end] = range(bars, row);
+    const [first, end] = barsInView(bars, row, camera.x);
     let at = first;
     while (at < end) {
       const left = Math.max(0, Math.floor(camera.x.px(bars.start[at]!)));

@@ -1,31 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The timeline of one side's run on a canvas: a row per node (what it receives above, what it sends
-// below, ticks where its host posted) or per link; above, how often hosts posted. Many bars are
-// drawn pixel by pixel into an image that is kept while the camera rests.
+// below, between them the gap before each send, ticks where its host posted and where it woke up) or
+// per link; above, over all nodes, what hosts posted, their wake-ups, and how many sends are in a gap.
 import { scaleLinear } from "d3-scale";
-import { Phase, phaseOf, tickText } from "./clock";
+import { Phase, phaseOf, tickText, timeText } from "./clock";
 import { passes } from "./filter";
-import { messagesOf, onSide } from "./marks";
+import { indicesOf } from "./indices";
+import { Mark, marksOn, messagesOf } from "./marks";
 import { NONE } from "./model";
-import { BlockColors, currentTheme } from "./palette";
-import { Posts, lowerBound, postsOf } from "./run_bars";
-import { Target, linkText } from "./targets";
-import { AXIS, STRIP, TimelineFrame } from "./timeline_frame";
-import { paintBars } from "./timeline_image";
+import { BlockColors, REASONS, currentTheme, drawBlockEdge } from "./palette";
+import { WaitKind } from "./reasons";
+import { ActivityCounts, Moments, activityOf, activityText } from "./run_activity";
+import { lowerBound } from "./run_bars";
+import { Gaps, gapSumsOf, gapsOf } from "./run_gaps";
+import { linkText } from "./targets";
+import { AXIS, Layer, Strip, TimelineFrame, barsInView } from "./timeline_frame";
+import { BarImages, paintBars } from "./timeline_image";
 
 const BARS_MAX = 6000; // that are drawn one by one
+const PART = 3; // pixels of a strip that are counted together
+const MARKED_MAX = 2000; // bars of a mark
+const GAP_TEXT_MIN = 9; // pixels that a gap is high with its reason in it
+
+/** What strips show, of a part of the time each. */
+interface Counts {
+  posts: Float64Array;
+  wakeups: Float64Array;
+  gaps: { kind: WaitKind; level: Float64Array }[];
+  /** Of each strip, the most of a part. */
+  most: Record<Strip["name"], number>;
+}
 
 export class TimelinePlot extends TimelineFrame {
-  private postsMade: Posts | null = null;
-  private image: HTMLCanvasElement | null = null;
-  private imageKey = "";
+  /** Those that are beside it on the same camera: their strips have one scale. */
+  peers: TimelinePlot[] = [];
+  private readonly activity = new ActivityCounts(this.side);
+  private counted: Counts | null = null;
+  private countedFor = "";
+  private readonly images = new BarImages(() => this.stage.redraw());
+  private imagesFor = "";
+  private gapOf: Int32Array | null = null;
 
-  get posts(): Posts {
-    return (this.postsMade ??= postsOf(this.side));
-  }
   forgetImages(): void {
-    this.imageKey = "";
+    this.images.forget();
   }
 
   draw(y0: number, height: number): void {
@@ -44,7 +62,7 @@ export class TimelinePlot extends TimelineFrame {
       return;
     }
     this.drawAxis();
-    this.drawPosts();
+    for (const strip of this.strips) this.drawStrip(strip);
     context.save();
     context.beginPath();
     context.rect(left, top, camera.x.size, camera.y.size);
@@ -52,10 +70,7 @@ export class TimelinePlot extends TimelineFrame {
     context.translate(left, top);
     this.drawBars();
     this.drawClock();
-    for (const target of [this.store.state.selected, this.store.state.hovered]) {
-      const here = target && onSide(this.store.sides, target, this.sideIndex);
-      if (here) this.drawMark(here);
-    }
+    for (const mark of marksOn(this.store, this.sideIndex)) this.drawMark(mark);
     context.restore();
     this.drawRowHeads();
     context.restore();
@@ -74,41 +89,99 @@ export class TimelinePlot extends TimelineFrame {
     for (const tick of ticks) {
       const at = this.left + x.px(tick);
       context.fillStyle = theme.line;
-      context.fillRect(Math.round(at), STRIP + AXIS - 4, 1, this.camera.y.size + 4);
+      context.fillRect(Math.round(at), this.top - 4, 1, this.camera.y.size + 4);
       context.fillStyle = theme.faint;
       const text = tickText(tick);
       if (at + text.length * 3.2 > this.stage.width) continue;
-      context.fillText(text, at, STRIP + AXIS / 2 - 2);
+      context.fillText(text, at, this.top - AXIS / 2 - 2);
     }
   }
 
-  /** How many ops are posted in each three pixels. */
-  private drawPosts(): void {
-    const { context } = this.stage;
-    const theme = currentTheme();
+  private counts(): Counts {
     const { x } = this.camera;
-    const { all } = this.posts;
-    const width = 3;
-    const counts: number[] = [];
-    let i = lowerBound(all, 0, all.length, x.unit(0));
-    for (let px = 0; px < x.size; px += width) {
-      const end = lowerBound(all, i, all.length, x.unit(px + width));
-      counts.push(end - i);
-      i = end;
-    }
-    const most = Math.max(1, ...counts);
+    const key = `${x.scale} ${x.offset} ${x.size}`;
+    if (this.counted && this.countedFor === key) return this.counted;
+    this.countedFor = key;
+    const parts = Math.max(1, Math.ceil(x.size / PART));
+    const [from, step] = [x.unit(0), PART / x.scale];
+    const hasWakeups = activityOf(this.side).wakeups !== null;
+    const posts = this.activity.moments("posts", from, step, parts);
+    const wakeups = hasWakeups
+      ? this.activity.moments("wakeups", from, step, parts)
+      : new Float64Array(0);
+    const gaps = this.activity.gaps(from, step, parts);
+    const most = (values: Float64Array) => values.reduce((a, b) => Math.max(a, b), 0);
+    const levels = new Float64Array(parts);
+    for (const { level } of gaps) level.forEach((it, i) => (levels[i]! += it));
+    this.counted = {
+      posts,
+      wakeups,
+      gaps,
+      most: { posts: most(posts), wakeups: most(wakeups), gaps: most(levels) },
+    };
+    return this.counted;
+  }
+
+  private drawStrip(strip: Strip): void {
+    const { context } = this.stage;
+    const { side, camera, left } = this;
+    const theme = currentTheme();
+    const bottom = strip.top + strip.height;
     context.fillStyle = theme.faint;
-    counts.forEach((count, at) => {
-      if (count === 0) return;
-      const height = Math.max(1.5, (count / most) * (STRIP - 8));
-      context.fillRect(this.left + at * width, STRIP - 3 - height, width - 0.5, height);
-    });
     context.textAlign = "right";
     context.textBaseline = "middle";
     context.font = "11px system-ui, sans-serif";
-    context.fillText("posts", this.left - 8, STRIP - 12);
+    context.fillText(strip.label, left - 8, strip.top + strip.height / 2);
     context.fillStyle = theme.line;
-    context.fillRect(this.left, STRIP - 3, x.size, 1);
+    context.fillRect(left, bottom, camera.x.size, 1);
+    if (strip.name === "wakeups" && !activityOf(side).wakeups) {
+      context.fillStyle = theme.faint;
+      context.textAlign = "left";
+      context.fillText("the trace does not say when", left + 6, strip.top + strip.height / 2);
+      return;
+    }
+    const counts = this.counts();
+    const all = [this, ...this.peers].filter((it) => it.side.hasRun);
+    const most = Math.max(1e-9, ...all.map((it) => it.counts().most[strip.name]));
+    const scale = strip.height / most;
+    if (strip.name !== "gaps") {
+      context.fillStyle = theme.faint;
+      counts[strip.name].forEach((count, i) => {
+        if (count === 0) return;
+        const height = Math.max(1.5, count * scale);
+        context.fillRect(left + i * PART, bottom - height, PART - 0.5, height);
+      });
+      return;
+    }
+    const below = new Float64Array(counts.posts.length);
+    for (const { kind, level } of counts.gaps) {
+      context.fillStyle = REASONS[kind].color;
+      level.forEach((count, i) => {
+        const height = count * scale;
+        if (height > 0)
+          context.fillRect(left + i * PART, bottom - below[i]! - height, PART, height);
+        below[i]! += height;
+      });
+    }
+  }
+
+  /** What the strips say at a point of the plot, whose top is at 0; null where there are none. */
+  stripText(px: number, py: number): string | null {
+    const last = this.strips.at(-1)!;
+    const isInside = py >= 0 && py < last.top + last.height && px >= this.left;
+    if (!this.side.hasRun || !isInside) return null;
+    const { x } = this.camera;
+    const first = Math.floor((px - this.left) / PART) * PART;
+    const [from, to] = [x.unit(first), x.unit(first + PART)];
+    if (from > this.side.duration) return null;
+    return (
+      `${timeText(from)} to ${timeText(to)}\n` +
+      activityText(this.activity, this.side, from, to, (kind) => REASONS[kind].name)
+    );
+  }
+  /** The kinds of its gaps, in the order in which they are drawn. */
+  get gapKinds(): WaitKind[] {
+    return this.side.hasRun ? gapSumsOf(this.side).map(({ kind }) => kind) : [];
   }
 
   private drawBars(): void {
@@ -116,13 +189,16 @@ export class TimelinePlot extends TimelineFrame {
     let count = 0;
     for (const { bars } of this.layers) {
       for (let row = row0; row < row1 && count <= BARS_MAX; ++row) {
-        const [first, end] = this.range(bars, row);
+        const [first, end] = barsInView(bars, row, this.camera.x);
         count += end - first;
       }
     }
     if (count > BARS_MAX) this.drawImage();
     else this.drawEach(row0, row1);
-    if (this.rows === "nodes" && this.camera.y.scale >= 14) this.drawTicks(row0, row1);
+    if (this.rows !== "nodes" || this.camera.y.scale < 14) return;
+    const { posts, wakeups } = activityOf(this.side);
+    this.drawTicks(posts, row0, row1, currentTheme().ink, 0.92, 0.07);
+    if (wakeups) this.drawTicks(wakeups, row0, row1, currentTheme().clock, 0.85, 0.07);
   }
 
   private drawEach(row0: number, row1: number): void {
@@ -136,7 +212,7 @@ export class TimelinePlot extends TimelineFrame {
     for (const layer of this.layers) {
       const { bars } = layer;
       for (let row = row0; row < row1; ++row) {
-        const [first, end] = this.range(bars, row);
+        const [first, end] = barsInView(bars, row, this.camera.x);
         for (let at = first; at < end; ++at) {
           const message = bars.message[at]!;
           const box = this.bar(layer, row, at);
@@ -152,14 +228,21 @@ export class TimelinePlot extends TimelineFrame {
           context.globalAlpha = shown ? (waits ? 0.25 : 1) : 0.1;
           context.fillStyle = colors.fill(block);
           context.fillRect(box.left, box.top, box.width, Math.max(0.75, box.height - 0.5));
+          drawBlockEdge(context, colors, block, {
+            ...box,
+            width: box.width - 0.5,
+            height: box.height - 0.5,
+          });
           if (box.width > 2.5) {
             // a seam between bars that touch
             context.fillStyle = theme.paper;
             context.fillRect(box.left + box.width - 0.6, box.top, 0.6, box.height);
           }
+          if (layer.gaps && shown) this.drawGap(layer, row, message);
           const text = String(block);
           if (box.height >= 10 && box.width >= text.length * 7 + 4) {
-            context.fillStyle = colors.ink(block);
+            context.globalAlpha = 1;
+            context.fillStyle = shown && !waits ? colors.ink(block) : theme.faint;
             context.font = `${Math.min(11, box.height - 1)}px system-ui, sans-serif`;
             const visible = Math.max(0, box.left);
             const right = Math.min(this.camera.x.size, box.left + box.width);
@@ -171,34 +254,56 @@ export class TimelinePlot extends TimelineFrame {
     context.globalAlpha = 1;
   }
 
-  private drawImage(): void {
-    const { camera, store } = this;
-    const { x, y } = camera;
-    const key = [
-      x.scale,
-      x.offset,
-      y.scale,
-      y.offset,
-      x.size,
-      y.size,
-      this.rows,
-      JSON.stringify(store.state.filter.text),
-      currentTheme().paper,
-    ].join(" ");
-    if (!this.image || this.imageKey !== key) {
-      this.imageKey = key;
-      this.image = paintBars(this.side, camera, this.layers, store.state.filter, (bars, row) =>
-        this.range(bars, row),
-      );
+  /** How long its send waited beyond its cause, in the colour of what that was. */
+  private drawGap(layer: Layer, row: number, message: number): void {
+    const { x, y } = this.camera;
+    const at = this.gapAt(message);
+    const height = layer.gaps!.height * y.scale;
+    if (at === NONE || height < 1) return;
+    const gaps = gapsOf(this.side);
+    const { context } = this.stage;
+    const left = Math.max(0, x.px(gaps.from[at]!));
+    const width = Math.min(x.size, x.px(gaps.to[at]!)) - left;
+    if (width < 0.5) return;
+    const top = y.px(row) + layer.gaps!.top * y.scale;
+    const { color, name } = REASONS[gaps.kind[at]! as WaitKind];
+    context.fillStyle = color;
+    context.fillRect(left, top, width, height);
+    if (height < GAP_TEXT_MIN || width < name.length * 6.5 + 4) return;
+    context.fillStyle = "#000";
+    context.font = "9px system-ui, sans-serif";
+    context.fillText(name, left + width / 2, top + height / 2);
+  }
+  private gapAt(message: number): number {
+    if (!this.gapOf) {
+      const gaps: Gaps = gapsOf(this.side);
+      this.gapOf = new Int32Array(this.side.messages).fill(NONE);
+      gaps.op.forEach((op, i) => (this.gapOf![this.side.messageOf[op]!] = i));
     }
-    this.stage.context.drawImage(this.image, 0, 0);
+    return this.gapOf[message]!;
   }
 
-  private drawTicks(row0: number, row1: number): void {
+  private drawImage(): void {
+    const { filter } = this.store.state;
+    const key = JSON.stringify([this.rows, filter.text, currentTheme().paper]);
+    if (key !== this.imagesFor) this.images.forget();
+    this.imagesFor = key;
+    this.images.draw(this.stage.context, this.camera, (camera) =>
+      paintBars(this.side, camera, this.layers, filter),
+    );
+  }
+
+  private drawTicks(
+    { begin, times }: Moments,
+    row0: number,
+    row1: number,
+    color: string,
+    top: number,
+    height: number,
+  ): void {
     const { context } = this.stage;
     const { x, y } = this.camera;
-    const { begin, times } = this.posts;
-    context.fillStyle = currentTheme().ink;
+    context.fillStyle = color;
     for (let row = row0; row < row1; ++row) {
       const node = this.side.nodeAt[row]!;
       const end = begin[node + 1]!;
@@ -206,7 +311,7 @@ export class TimelinePlot extends TimelineFrame {
       while (at < end) {
         const px = x.px(times[at]!);
         if (px > x.size) break;
-        context.fillRect(px, y.px(row) + 0.87 * y.scale, 1, Math.max(2, 0.11 * y.scale));
+        context.fillRect(px, y.px(row) + top * y.scale, 1, Math.max(2, height * y.scale));
         at = Math.max(at + 1, lowerBound(times, at, end, x.unit(px + 1.5)));
       }
     }
@@ -227,25 +332,29 @@ export class TimelinePlot extends TimelineFrame {
     context.fillRect(at - 0.75, 0, 1.5, y.size);
   }
 
-  private drawMark(target: Target): void {
+  private drawMark(mark: Mark): void {
     const { context } = this.stage;
     const { side, camera } = this;
+    const { target } = mark;
     context.strokeStyle = currentTheme().mark;
-    context.lineWidth = 2;
-    if (target.kind === "node" && this.rows === "nodes") {
-      const top = camera.y.px(side.rowOf[target.node]!);
-      context.strokeRect(1, top, camera.x.size - 2, Math.max(2, camera.y.scale));
+    context.lineWidth = mark.width;
+    const markRow = (row: number) =>
+      context.strokeRect(1, camera.y.px(row), camera.x.size - 2, Math.max(2, camera.y.scale));
+    if (target.kind === "node" && this.rows === "nodes") return markRow(side.rowOf[target.node]!);
+    if (target.kind === "node") {
+      this.channels.forEach((channel, row) => {
+        const isItsOwn = [side.from[channel], side.to[channel]].includes(target.node);
+        if (isItsOwn && row >= this.visibleRows[0] && row < this.visibleRows[1]) markRow(row);
+      });
       return;
     }
     if (target.kind === "link" && this.rows === "links") {
       const row = this.channels.indexOf(target.channel);
-      if (row >= 0) {
-        context.strokeRect(1, camera.y.px(row), camera.x.size - 2, Math.max(2, camera.y.scale));
-      }
+      if (row >= 0) markRow(row);
       return;
     }
-    if (target.kind === "round" || target.kind === "node") return;
-    const wanted = new Set(messagesOf(side, target).slice(0, 2000));
+    const all = target.kind === "round" ? this.messagesOfRound(target.round) : null;
+    const wanted = new Set((all ?? messagesOf(side, target)).slice(0, MARKED_MAX));
     const rowsWanted = new Set<number>();
     for (const message of wanted) {
       for (const row of this.rowsOf(message)) rowsWanted.add(row);
@@ -254,7 +363,7 @@ export class TimelinePlot extends TimelineFrame {
     for (const layer of this.layers) {
       for (const row of rowsWanted) {
         if (row < row0 || row >= row1) continue;
-        const [first, end] = this.range(layer.bars, row);
+        const [first, end] = barsInView(layer.bars, row, camera.x);
         for (let at = first; at < end; ++at) {
           if (!wanted.has(layer.bars.message[at]!)) continue;
           const box = this.bar(layer, row, at);
@@ -262,6 +371,11 @@ export class TimelinePlot extends TimelineFrame {
         }
       }
     }
+  }
+
+  private messagesOfRound(round: number): number[] {
+    const { begin, list } = indicesOf(this.side).byRound;
+    return Array.from(list.subarray(begin[round]!, begin[round + 1]!));
   }
 
   private drawRowHeads(): void {

@@ -1,34 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The tree view: how one block gets from the root to all nodes. Filled nodes have it at the clock.
-import { Camera, attachGestures } from "./camera";
+import { Camera } from "./camera";
+import { CanvasView } from "./canvas_view";
 import { Phase, phaseOf, timeText } from "./clock";
-import { blockOf, messageOf, nodeOf, shortText } from "./marks";
-import { NONE } from "./model";
+import { Mark, blockOf, marksOn, nodeOf, nodesOf, widthOf } from "./marks";
+import { CREDIT_LANE, NONE } from "./model";
 import { BlockColors, CROSSING, currentTheme } from "./palette";
 import { Change, Store } from "./store";
 import { Target, count } from "./targets";
 import { Tree, TreeNode, layOutTree } from "./tree_layout";
-import { Stage, View, make } from "./view";
+import { make } from "./view";
 
 const MARGIN = 14;
 
-export class TreeView implements View {
+export class TreeView extends CanvasView {
   readonly name = "tree";
   readonly label = "Block tree";
-  readonly element = make("div", { class: "view" });
-  private readonly stage: Stage;
-  private readonly camera = new Camera();
+  protected readonly camera = new Camera();
   private readonly input = make("input", { type: "number", min: "0", "aria-label": "Block" });
   private readonly note = make("span", { class: "about" });
   private block = 0;
   private tree: Tree | null = null;
   private madeFor = "";
 
-  constructor(private readonly store: Store) {
-    this.stage = new Stage("Block tree: the way of one block from the root to all nodes", () =>
-      this.draw(),
-    );
+  constructor(store: Store) {
+    super(store, "Block tree: the way of one block from the root to all nodes");
     const label = make("label", {}, "block", this.input);
     this.input.onchange = () => {
       const block = Math.min(
@@ -37,25 +34,12 @@ export class TreeView implements View {
       );
       store.select({ side: store.state.side, kind: "block", block });
     };
-    this.element.append(
-      make("div", { class: "bar" }, label, this.note),
-      make("div", { class: "stage" }, this.stage.canvas),
-    );
+    this.assemble([make("div", { class: "bar" }, label, this.note)]);
     this.camera.x.centred = this.camera.y.centred = true;
-    attachGestures(
-      this.stage.canvas,
-      () => this.camera,
-      () => ({ x: MARGIN, y: MARGIN }),
-      () => {
-        store.set({ zoom: { ...store.state.zoom, tree: this.zoomText() } });
-        this.stage.redraw();
-      },
-    );
-    this.stage.pointing(
-      store,
-      (x, y) => this.find(x, y),
-      (target) => shortText(store.sideOf(target), target),
-    );
+  }
+
+  protected origin() {
+    return { x: MARGIN, y: MARGIN };
   }
 
   private layOut(): Tree {
@@ -92,28 +76,18 @@ export class TreeView implements View {
     return tree;
   }
 
-  resize(): void {
-    if (!this.stage.resize()) return;
+  protected fitCanvas(): void {
     this.layOut();
+    this.hint();
     this.camera.resize(this.stage.width - 2 * MARGIN, this.stage.height - 2 * MARGIN);
-    this.stage.redraw();
   }
-  changed(change: Change): void {
-    const before = this.madeFor;
+  override changed(change: Change): void {
     this.layOut();
-    const { selected } = this.store.state;
-    if (change.has("selected") && selected && before === this.madeFor) this.reveal(selected);
-    this.stage.redraw();
-  }
-  zoomText(): string {
-    return this.camera.text;
-  }
-  setZoom(text: string): void {
-    this.camera.text = text;
-    this.stage.redraw();
+    this.hint();
+    super.changed(change);
   }
 
-  private reveal(target: Target): void {
+  protected reveal(target: Target): void {
     const node = nodeOf(this.store.sideOf(target), target);
     const it = this.layOut().nodes.find((one) => one.node === node);
     if (!it) return;
@@ -129,7 +103,7 @@ export class TreeView implements View {
     return Math.max(1.2, Math.min(13, this.camera.y.scale * 0.42, this.camera.x.scale * 0.3));
   }
 
-  private draw(): void {
+  protected draw(): void {
     const tree = this.layOut();
     const { context } = this.stage;
     const theme = currentTheme();
@@ -138,10 +112,7 @@ export class TreeView implements View {
     const { clock, filter } = store.state;
     const color = BlockColors.of(side.header.blocks).fill(this.block);
     const ink = BlockColors.of(side.header.blocks).ink(this.block);
-    const marked = store.marked;
-    const isHere = marked && marked.side === store.state.side ? marked : null;
-    const markedMessage = isHere ? messageOf(side, isHere) : NONE;
-    const markedNode = isHere ? nodeOf(side, isHere) : NONE;
+    const marks = marksOn(store, store.state.side);
     const radius = this.radius;
     const room = this.camera.x.scale - 2 * radius;
     const labels =
@@ -154,16 +125,16 @@ export class TreeView implements View {
       const [x1, y1] = this.center(it);
       if (Math.max(y0, y1) < -20 || Math.min(y0, y1) > this.stage.height + 20) continue;
       const phase = phaseOf(side, it.message, clock);
-      const isMarked = it.message === markedMessage;
-      context.strokeStyle = isMarked
+      const mark = widthOf(marks, (one) => this.isEdgeOf(one, it.message));
+      context.strokeStyle = mark
         ? theme.mark
         : phase === Phase.OnWire
           ? theme.clock
           : side.crosses(it.message)
             ? CROSSING
             : theme.faint;
-      context.globalAlpha = phase === Phase.Waiting && !isMarked ? 0.35 : 1;
-      context.lineWidth = isMarked || phase === Phase.OnWire ? 2.5 : 1;
+      context.globalAlpha = phase === Phase.Waiting && !mark ? 0.35 : 1;
+      context.lineWidth = mark || (phase === Phase.OnWire ? 2.5 : 1);
       context.setLineDash(side.crosses(it.message) ? [5, 3] : []);
       context.beginPath();
       context.moveTo(x0 + radius, y0);
@@ -193,17 +164,47 @@ export class TreeView implements View {
       context.arc(x, y, radius, 0, 2 * Math.PI);
       context.fillStyle = phase === Phase.Done ? color : theme.cell;
       context.fill();
-      const isMarked = it.node === markedNode;
-      context.strokeStyle = isMarked
-        ? theme.mark
-        : phase === Phase.OnWire
-          ? theme.clock
-          : theme.faint;
-      context.lineWidth = isMarked || phase === Phase.OnWire ? 2.5 : 0.75;
+      const mark = widthOf(marks, (one) => this.isNodeOf(one, it.node));
+      context.strokeStyle = mark ? theme.mark : phase === Phase.OnWire ? theme.clock : theme.faint;
+      context.lineWidth = mark || (phase === Phase.OnWire ? 2.5 : 0.75);
       context.stroke();
       this.drawName(it, x, y, phase === Phase.Done ? ink : theme.ink);
       context.globalAlpha = 1;
     }
+  }
+
+  /** Whether the edge of `message`, by which a node gets the block, is one of a mark's. */
+  private isEdgeOf({ target, message: marked }: Mark, message: number): boolean {
+    const { side } = this.store;
+    if (target.kind === "round") return side.roundOf(message) === target.round;
+    const isCredit = marked !== NONE && side.isCredit(marked);
+    if (!isCredit && target.kind !== "link") return message === marked;
+    const channel = target.kind === "link" ? target.channel : side.channelOf[marked]!;
+    // Credits go against their blocks.
+    const [from, to] =
+      side.lane[channel] === CREDIT_LANE
+        ? [side.to[channel]!, side.from[channel]!]
+        : [side.from[channel]!, side.to[channel]!];
+    return side.fromOf(message) === from && side.toOf(message) === to;
+  }
+  /** Whether a node is one of a mark's: of a message of this block its receiver. */
+  private isNodeOf(mark: Mark, node: number): boolean {
+    const { side } = this.store;
+    const { target, message } = mark;
+    if (target.kind === "op" && side.nodeOf(target.op) === node) return true;
+    const isOfBlock = message !== NONE && side.blockOf(message) === this.block;
+    if (isOfBlock) return side.toOf(message) === node;
+    return nodesOf(side, mark).includes(node);
+  }
+
+  /** The block's field shows which block is pointed at, if that is another one. */
+  private hint(): void {
+    const { store, input } = this;
+    const pointed = marksOn(store, store.state.side).find((it) => it.isHover);
+    const block = pointed ? blockOf(store.side, pointed.target) : NONE;
+    const isOther = block !== NONE && block !== this.block;
+    input.classList.toggle("pointed", isOther || pointed?.target.kind === "block");
+    if (input !== document.activeElement) input.value = String(isOther ? block : this.block);
   }
 
   private drawName(it: TreeNode, x: number, y: number, ink: string): void {
@@ -233,7 +234,7 @@ export class TreeView implements View {
     }
   }
 
-  private find(px: number, py: number): Target | null {
+  protected find(px: number, py: number): Target | null {
     const tree = this.layOut();
     const reach = Math.max(6, this.radius + 2);
     let best: TreeNode | null = null;

@@ -12,8 +12,7 @@ export interface View {
   /** It became visible, or its pane has another size. */
   resize(): void;
   changed(change: Change): void;
-  /** How it is zoomed, for the link; "" as it comes. */
-  zoomText(): string;
+  /** As a link has it; "" as it comes. */
   setZoom(text: string): void;
 }
 
@@ -89,11 +88,12 @@ export class Stage {
   static paintAll(): void {
     for (const stage of Stage.all) stage.paintNow();
   }
-  /** Points at what `find` finds; a click selects it. */
+  /** Points at what `find` finds; a click selects it. Where it finds nothing there may be a hint. */
   pointing(
     store: Store,
     find: (x: number, y: number) => Target | null,
     describe: (target: Target) => string,
+    hintAt: (x: number, y: number) => string | null,
   ): void {
     const { canvas } = this;
     const tip = tooltip();
@@ -102,7 +102,8 @@ export class Stage {
       const target = find(event.offsetX, event.offsetY);
       store.hover(target);
       canvas.style.cursor = target ? "pointer" : "grab";
-      if (target) tip.show(describe(target), event.clientX, event.clientY);
+      const text = target ? describe(target) : hintAt(event.offsetX, event.offsetY);
+      if (text !== null) tip.show(text, event.clientX, event.clientY);
       else tip.hide();
     });
     canvas.addEventListener("pointerleave", () => {

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gaps of a run: how long block sends start after the last of what they wait for, by that one's
+// kind: what the one who starts them takes, a host or a NIC.
+import { indicesOf } from "./indices";
+import { NONE, Side } from "./model";
+import { WaitKind } from "./reasons";
+
+/**
+ * By send, of those of which all is known, in the order of their messages. Ends of what they wait for
+ * are as their node saw them.
+ */
+export interface Gaps {
+  op: Int32Array;
+  kind: Uint8Array; // WaitKind
+  from: Float64Array; // the end of what it waited for
+  to: Float64Array; // its start
+}
+
+/** Of one kind. */
+export interface GapSum {
+  kind: WaitKind;
+  count: number;
+  median: number;
+  sum: number;
+  longest: number;
+  longestOp: number;
+}
+
+function makeGaps(side: Side): Gaps {
+  const { started, completed } = side.run!;
+  const { send: sends, recv: recvs, channelOf, channelBegin, block, isSend, after } = side;
+  const { afterBegin, messages, from } = side;
+  const { arrivals } = indicesOf(side);
+  const { blocks, send_window } = side.header;
+  const ofSend = send_window !== null ? WaitKind.SendWindow : WaitKind.After;
+  const out: Gaps = {
+    op: new Int32Array(messages),
+    kind: new Uint8Array(messages),
+    from: new Float64Array(messages),
+    to: new Float64Array(messages),
+  };
+  let count = 0;
+  for (let message = 0; message < messages; ++message) {
+    const send = sends[message]!;
+    const own = block[send]!;
+    const start = started[send]!;
+    if (own === NONE || Number.isNaN(start)) continue;
+    let latest = -Infinity;
+    let kind = WaitKind.After;
+    let isKnown = true;
+    const channel = channelOf[message]!;
+    const arrival = arrivals[from[channel]! * blocks + own]!;
+    if (arrival !== NONE) {
+      latest = completed[recvs[arrival]!]!;
+      kind = WaitKind.Data;
+      isKnown = !Number.isNaN(latest);
+    }
+    for (let i = afterBegin[send]!; i < afterBegin[send + 1]!; ++i) {
+      const op = send - after[i]!;
+      const time = completed[op]!;
+      const isOther = block[op] !== NONE && block[op] !== own;
+      const why = isSend[op]
+        ? ofSend
+        : block[op] === NONE
+          ? WaitKind.Credit
+          : isOther
+            ? WaitKind.After
+            : WaitKind.Data;
+      if (Number.isNaN(time)) isKnown = false;
+      if (time > latest || (time === latest && why < kind)) [latest, kind] = [time, why];
+    }
+    // The one before on its channel must only have left; one that had ended by then may be why.
+    if (message !== channelBegin[channel]!) {
+      const time = completed[sends[message - 1]!]!;
+      const isLater = time > latest || (time === latest && WaitKind.ChannelOrder < kind);
+      if (time <= start && isLater) [latest, kind] = [time, WaitKind.ChannelOrder];
+    }
+    if (!isKnown || latest === -Infinity) continue;
+    out.op[count] = send;
+    out.kind[count] = kind;
+    out.from[count] = Math.min(latest, start);
+    out.to[count] = start;
+    ++count;
+  }
+  return {
+    op: out.op.slice(0, count),
+    kind: out.kind.slice(0, count),
+    from: out.from.slice(0, count),
+    to: out.to.slice(0, count),
+  };
+}
+
+function sumsOf(gaps: Gaps): GapSum[] {
+  const byKind = new Map<WaitKind, number[]>();
+  gaps.kind.forEach((kind, i) => {
+    const list = byKind.get(kind);
+    if (list) list.push(i);
+    else byKind.set(kind, [i]);
+  });
+  return [...byKind]
+    .sort((a, b) => a[0] - b[0])
+    .map(([kind, list]) => {
+      const length = Float64Array.from(list, (i) => gaps.to[i]! - gaps.from[i]!);
+      let longest = 0;
+      let sum = 0;
+      length.forEach((it, k) => {
+        sum += it;
+        if (it > length[longest]!) longest = k;
+      });
+      return {
+        kind,
+        count: length.length,
+        sum,
+        longest: length[longest]!,
+        longestOp: gaps.op[list[longest]!]!,
+        median: length.sort()[(length.length - 1) >> 1]!,
+      };
+    });
+}
+
+const made = new WeakMap<Side, { gaps: Gaps; sums: GapSum[] | null }>();
+
+/** Its side has a run; as the next. */
+export function gapsOf(side: Side): Gaps {
+  let it = made.get(side);
+  if (!it) made.set(side, (it = { gaps: makeGaps(side), sums: null }));
+  return it.gaps;
+}
+/** By kind. */
+export function gapSumsOf(side: Side): GapSum[] {
+  const gaps = gapsOf(side);
+  const it = made.get(side)!;
+  return (it.sums ??= sumsOf(gaps));
+}

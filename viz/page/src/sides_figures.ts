@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The figures of two sides beside each other; most of those that are the same are left out.
+import { timeText } from "./clock";
+import { Side } from "./model";
+import { REASONS } from "./palette";
+import { endText, overText } from "./plan_facts";
+import { WaitKind } from "./reasons";
+import { activityOf } from "./run_activity";
+import { gapSumsOf } from "./run_gaps";
+import { Store } from "./store";
+import { count } from "./targets";
+import { reasonKey } from "./timeline";
+import { make } from "./view";
+
+interface Figure {
+  name: string | HTMLElement;
+  value: string;
+  isAlways?: boolean;
+}
+
+function figuresOf(side: Side, gapKinds: WaitKind[]): Figure[] {
+  const { header, head } = side;
+  const { run } = head;
+  const hosts = run?.hosts ?? [];
+  const sum = (of: "posts" | "posts_during" | "wakeups" | "cpu_ns") =>
+    hosts.reduce((all, host) => all + host[of], 0);
+  const posts = side.hasRun ? activityOf(side).posts : null;
+  const postsText = (ofHosts: number, ops: number | undefined) =>
+    hosts.length > 0 ? String(ofHosts) : ops === undefined ? "-" : count(ops, "op");
+  const gaps = side.hasRun ? gapSumsOf(side) : [];
+  return [
+    { name: "nodes", value: String(header.nodes) },
+    { name: "blocks", value: String(header.blocks) },
+    { name: "rounds", value: String(header.rounds), isAlways: true },
+    { name: "model time", value: String(head.length) },
+    { name: "executor", value: run ? run.executor : "-" },
+    { name: "over", value: run ? overText(side) : "no run", isAlways: side.hasRun },
+    { name: "completes", value: run ? endText(side).replace("complete after ", "") : "-" },
+    {
+      name: "posts before the start",
+      value: postsText(sum("posts") - sum("posts_during"), posts?.before),
+    },
+    { name: "posts during it", value: postsText(sum("posts_during"), posts?.times.length) },
+    { name: "wake-ups", value: hosts.length > 0 ? String(sum("wakeups")) : "-" },
+    { name: "hosts' processor time", value: hosts.length > 0 ? timeText(sum("cpu_ns")) : "-" },
+    ...gapKinds.map((kind) => {
+      const name = make("span", {}, "gaps: ", reasonKey(kind));
+      const gap = gaps.find((it) => it.kind === kind);
+      return { name, value: !side.hasRun ? "-" : gap ? timeText(gap.sum) : "none" };
+    }),
+  ];
+}
+
+export function sidesFigures(store: Store): HTMLElement {
+  const kinds = Object.keys(REASONS).map((kind) => Number(kind) as WaitKind);
+  const gapKinds = kinds.filter((kind) =>
+    store.sides.some((side) => side.hasRun && gapSumsOf(side).some((it) => it.kind === kind)),
+  );
+  const [a, b] = store.sides.map((side) => figuresOf(side, gapKinds)) as [Figure[], Figure[]];
+  const heads = store.sides.map((_, i) => make("th", {}, `${"AB"[i]}: ${store.sideName(i)}`));
+  const table = make("table", {}, make("tr", {}, make("th", {}), ...heads));
+  a.forEach(({ name, value, isAlways }, i) => {
+    const other = b[i]!.value;
+    if (value === other && !isAlways) return;
+    const cells =
+      value === other
+        ? [make("td", { colspan: "2" }, value)]
+        : [value, other].map((text) => make("td", { class: "differs" }, text));
+    table.append(make("tr", {}, make("td", {}, name), ...cells));
+  });
+  return table;
+}
