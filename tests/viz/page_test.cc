@@ -166,6 +166,9 @@ std::vector<std::string> TextsOf(const std::vector<DrawnQueue>& queues) {
 std::vector<std::string> EntriesOf(Data* data, size_t part) {
   const auto forms = data->head["sides"][0]["forms"].get<std::vector<std::string>>();
   const auto& steps = data->columns["0.queues.steps"];
+  const auto form_at = [&](size_t at) -> const std::string& {
+    return forms[static_cast<size_t>(steps[at])];
+  };
   const auto numbers_of = [&](const std::string& form) {
     size_t count = 0;
     const size_t marks = form.rfind('\n');
@@ -176,15 +179,16 @@ std::vector<std::string> EntriesOf(Data* data, size_t part) {
     return count;
   };
   std::vector<size_t> begin;
-  for (size_t at = 0; at < steps.size(); at += 1 + numbers_of(forms[steps[at]]))
-    begin.push_back(at);
+  for (size_t at = 0; at < steps.size(); at += 1 + numbers_of(form_at(at))) begin.push_back(at);
   size_t first = 0;
-  for (size_t i = 0; i < part; ++i) first += data->columns["0.queues.count"][i];
+  for (size_t i = 0; i < part; ++i)
+    first += static_cast<size_t>(data->columns["0.queues.count"][i]);
   std::map<int64_t, std::vector<int64_t>> last;
   std::vector<std::string> texts;
-  for (int64_t i = 0; i < data->columns["0.queues.count"][part]; ++i) {
-    const size_t at = begin[data->columns["0.queues.entries"][first + i]];
-    const std::string& form = forms[steps[at]];
+  const auto count = static_cast<size_t>(data->columns["0.queues.count"][part]);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t at = begin[static_cast<size_t>(data->columns["0.queues.entries"][first + i])];
+    const std::string& form = form_at(at);
     std::vector<int64_t>& numbers = last[steps[at]];
     numbers.resize(numbers_of(form));
     for (size_t k = 0; k < numbers.size(); ++k) numbers[k] += steps[at + 1 + k];

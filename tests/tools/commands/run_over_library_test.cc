@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -71,12 +72,16 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   Command run({"run", "--nodes", std::to_string(kNodes), "--input", input_, "--output-dir", copies_,
                "--executor", executor, "--device", device_, "--ready", "window=1", "--json",
                "--trace", folder_ / "trace.json"});
+  const auto began = std::chrono::steady_clock::now();
   std::set<pid_t> processes = {run.pid()};
   run.WaitUntil([&] {
     for (const auto& [node, process] : run.Nodes()) processes.insert(process);
     return false;  // to the end
   });
   ASSERT_EQ(run.Wait(), 0) << run.err();
+  // On a busy machine others' signs of life wake them, too: one a second.
+  const auto seconds =
+      std::chrono::floor<std::chrono::seconds>(std::chrono::steady_clock::now() - began).count();
   for (uint32_t node = 1; node < kNodes; ++node) {
     EXPECT_EQ(test::ReadText(fmt::format("{}/node-{}/image", copies_, node)),
               test::ReadText(input_));
@@ -100,7 +105,7 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
     if (executor == "cpu") continue;
     EXPECT_EQ(node["host_posts"], 1);
     EXPECT_EQ(node["host_posts_during"], 0);
-    EXPECT_LE(node["host_wakeups"], 1);
+    EXPECT_LE(node["host_wakeups"], 1 + seconds);
   }
 }
 
