@@ -166,6 +166,7 @@ void PrepostedWork::Add(const PrepostedWork& other) {
   posts_before += other.posts_before;
   posts += other.posts;
   doorbells += other.doorbells;
+  doorbells_later += other.doorbells_later;
   rearms += other.rearms;
   completions += other.completions;
   wakeups += other.wakeups;
@@ -180,6 +181,7 @@ PrepostedWork WorkOf(const Simulation& it, const PrepostedResult::Node& node) {
       .posts_before = node.wqes,
       .posts = node.wqes_later,
       .doorbells = node.rings + node.rings_later,
+      .doorbells_later = node.rings_later,
       .rearms = node.rearms,
       .completions = node.completions,
       .wakeups = node.wakeups,

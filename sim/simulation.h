@@ -107,9 +107,10 @@ Gain GainOf(const Simulation& it);
 
 /// What hosts of preposted queues do: one, or all together.
 struct PrepostedWork {
-  uint64_t posts_before = 0;  ///< WQEs that stand in the first rings
-  uint64_t posts = 0;         ///< into rings that are re-armed
-  uint64_t doorbells = 0;     ///< from the start on
+  uint64_t posts_before = 0;     ///< WQEs that stand in the first rings
+  uint64_t posts = 0;            ///< into rings that are re-armed
+  uint64_t doorbells = 0;        ///< from the start on
+  uint64_t doorbells_later = 0;  ///< of these, for rings that are re-armed
   uint64_t rearms = 0;
   uint64_t completions = 0;  ///< CQEs read
   uint64_t wakeups = 0;

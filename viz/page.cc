@@ -93,7 +93,7 @@ Json KnownWakeups(const TraceHost& host) {
 
 Json RunJson(const Plan& plan, const PageRun& run) {
   Json hosts = Json::array();
-  uint64_t until = 0;
+  uint64_t until = 0, woken = 0;
   for (const TraceHost& host : run.info.hosts) {
     hosts.push_back({{"node", host.node.value},
                      {"posts", host.posts},
@@ -102,13 +102,16 @@ Json RunJson(const Plan& plan, const PageRun& run) {
                      {"wakeups_known", KnownWakeups(host)},
                      {"cpu_ns", host.cpu_ns}});
     if (!host.wakeups_ns.empty() && host.wakeups_ns.back() > run.trace->start_ns)
-      until = std::max(until, host.wakeups_ns.back() - run.trace->start_ns);
+      woken = std::max(woken, host.wakeups_ns.back() - run.trace->start_ns);
   }
   Json missing = Json::array();
   size_t receives = 0, known = 0;
   for (const Program& program : plan.programs()) {
     const std::span<const OpTimes> times = run.trace->times(program.node);
     for (size_t i = 0; i < times.size(); ++i) {
+      for (const uint64_t time : {times[i].posted_ns, times[i].started_ns, times[i].completed_ns}) {
+        if (time > run.trace->start_ns) until = std::max(until, time - run.trace->start_ns);
+      }
       const Op& op = plan.ops(program)[i];
       if (op.is_send() || op.is_credit()) continue;
       ++receives;
@@ -128,7 +131,8 @@ Json RunJson(const Plan& plan, const PageRun& run) {
           {"receives", receives},
           {"receives_known", known},
           {"nodes_missing", std::move(missing)},
-          {"wakeups_until_ns", until},
+          {"until_ns", until},
+          {"wakeups_until_ns", woken},
           {"hosts", std::move(hosts)}};
 }
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Page(): the page that a browser opens: plans, queues and runs in one file that needs no network. What
-// it shows and how is viz/page/ (TypeScript, built into viz/page/dist/page.html); here its data is
-// written.
+// Page(): the page that a browser opens: plans, queues and runs in one file that needs no network.
+// What it shows and how is viz/page/ (TypeScript, built into viz/page/dist/page.html); here its
+// data is written.
 //
-// The data is base64 of a zlib stream: the bytes of a head, 4, little-endian; the head, JSON; columns of
-// integers. A column has `count` values as zigzag LEB128, each the difference to the value before
-// unless the column is plain; its name begins with the side it is of. What is in them: a plan's are
-// the arrays of Plan; of runs page_run.h says it, of queues page_queues.h.
+// The data is base64 of a zlib stream: the bytes of a head, 4, little-endian; the head, JSON;
+// columns of integers. A column has `count` values as zigzag LEB128, each the difference to the
+// value before unless the column is plain; its name begins with the side it is of. What is in them:
+// a plan's are the arrays of Plan; of runs page_run.h says it, of queues page_queues.h.
 #ifndef PREPOST_VIZ_PAGE_H_
 #define PREPOST_VIZ_PAGE_H_
 
@@ -25,12 +25,12 @@
 
 namespace prepost::viz {
 
-/// Entries of queues that a side holds at most, of all engines and nodes together, and about the bytes
-/// of what differs between them.
+/// Entries of queues that a side holds at most, of all engines and nodes together, and about the
+/// bytes of what differs between them.
 inline constexpr size_t kPageEntriesMax = 2'000'000;
 inline constexpr size_t kPageStepBytesMax = 8u << 20;
-/// Bytes of the times of runs, packed, of both sides together: times that would take more are rounded.
-/// With a plan's own data it makes pages of at most 10 MB.
+/// Bytes of the times of runs, packed, of both sides together: times that would take more are
+/// rounded. With a plan's own data it makes pages of at most 10 MB.
 inline constexpr size_t kPageRunBytesMax = 5'000'000;
 /// Rounds of a plan that a page shows at most.
 inline constexpr uint32_t kPageRoundsMax = 1u << 22;
@@ -60,8 +60,9 @@ struct PageOptions {
   size_t entries_max = kPageEntriesMax;  ///< as many as fit, of a side's queues
 };
 
-/// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK). Engines that the plan does not fit are left out,
-/// and the page says why. The same arguments give the same bytes.
+/// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK).
+/// Engines that the plan does not fit are left out, and the page says why. The same arguments give
+/// the same bytes.
 std::string Page(const std::vector<PageSide>& sides, const PageOptions& options);
 
 }  // namespace prepost::viz

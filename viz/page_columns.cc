@@ -25,6 +25,12 @@ std::vector<char> Deflate(std::string_view raw) {
 
 }  // namespace
 
+void AppendVarint(int64_t value, std::string* bytes) {
+  uint64_t rest = (static_cast<uint64_t>(value) << 1) ^ (value < 0 ? ~uint64_t{0} : 0);
+  for (; rest >= 0x80; rest >>= 7) *bytes += static_cast<char>(rest | 0x80);
+  *bytes += static_cast<char>(rest);
+}
+
 void PageColumns::Begin(std::string name, Coding coding) {
   columns_.push_back({.name = std::move(name), .begin = bytes_.size(), .coding = coding});
   last_ = 0;
@@ -33,10 +39,7 @@ void PageColumns::Begin(std::string name, Coding coding) {
 void PageColumns::Add(int64_t value) {
   const auto step = static_cast<uint64_t>(value) - static_cast<uint64_t>(last_);
   if (columns_.back().coding == Coding::kSteps) last_ = value;
-  // Zigzag, so that small steps down are small, too.
-  uint64_t rest = (step << 1) ^ (static_cast<int64_t>(step) < 0 ? ~uint64_t{0} : 0);
-  for (; rest >= 0x80; rest >>= 7) bytes_ += static_cast<char>(rest | 0x80);
-  bytes_ += static_cast<char>(rest);
+  AppendVarint(static_cast<int64_t>(step), &bytes_);
   ++columns_.back().count;
 }
 

@@ -9,8 +9,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace prepost::viz {
+
+/// As zigzag LEB128, so that small values below 0 are short, too.
+void AppendVarint(int64_t value, std::string* bytes);
 
 /// Columns one after the other, each filled before the next is begun.
 class PageColumns {

@@ -32,12 +32,6 @@ size_t DigitsAt(std::string_view text) {
   return !is_whole || count > kDecimalDigitsMax || (count > 1 && text[0] == '0') ? 0 : count;
 }
 
-void AppendVarint(int64_t value, std::string* bytes) {
-  uint64_t rest = (static_cast<uint64_t>(value) << 1) ^ (value < 0 ? ~uint64_t{0} : 0);
-  for (; rest >= 0x80; rest >>= 7) *bytes += static_cast<char>(rest | 0x80);
-  *bytes += static_cast<char>(rest);
-}
-
 }  // namespace
 
 // ---- EntryCoder -----------------------------------------------------------------------------------

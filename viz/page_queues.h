@@ -2,10 +2,10 @@
 //
 // Internal to viz: the queues of nodes in a page's columns.
 //
-// Entries are alike: of most of them only numbers differ, and from one to the next by the same. A form
-// is what an entry says with the numbers taken out; its numbers are written as differences to those of
-// the entry of the same form before it at the same node and engine, and a form with such differences is a
-// step. An entry is the number of its step.
+// Entries are alike: of most of them only numbers differ, and from one to the next by the same. A
+// form is what an entry says with the numbers taken out; its numbers are written as differences to
+// those of the entry of the same form before it at the same node and engine, and a form with such
+// differences is a step. An entry is the number of its step.
 #ifndef PREPOST_VIZ_PAGE_QUEUES_H_
 #define PREPOST_VIZ_PAGE_QUEUES_H_
 
@@ -66,9 +66,9 @@ class EntryCoder {
 /// The queues of nodes, those of the selection first, while there is room for more.
 class PageQueues {
  public:
-  /// Adds the columns `prefix`queues.node, .engine (0 nic, 1 deferred, 2 cpu) and .count, by node and
-  /// engine, of their entries .entries, where a queue begins with an entry of class "queue", and
-  /// .steps.
+  /// Adds the columns `prefix`queues.node, .engine (0 nic, 1 deferred, 2 cpu) and .count, by node
+  /// and engine, of their entries .entries, where a queue begins with an entry of class "queue",
+  /// and .steps.
   PageQueues(const VerifiedPlan& plan, const PageOptions& options, const std::string& prefix,
              PageColumns* columns);
 

@@ -13,6 +13,22 @@ namespace {
 
 constexpr uint64_t kStepFactor = 4;
 constexpr uint64_t kStepMax = uint64_t{1} << 40;
+constexpr uint64_t kTimeMax = uint64_t{1} << 50;  // differences are exact in a browser, too
+
+/// How far the times are from the start of the transfer, at most.
+uint64_t LatestOf(const Plan& plan, const RunTrace& trace) {
+  uint64_t latest = 0;
+  for (const Program& program : plan.programs()) {
+    for (const OpTimes& op : trace.times(program.node)) {
+      for (const uint64_t time : {op.posted_ns, op.started_ns, op.completed_ns}) {
+        if (time != 0)
+          latest =
+              std::max(latest, std::max(time, trace.start_ns) - std::min(time, trace.start_ns));
+      }
+    }
+  }
+  return latest;
+}
 
 /// In steps since the start of the transfer.
 using Time = std::optional<int64_t>;
@@ -138,7 +154,9 @@ class RunColumns {
 
 uint64_t AddPageRun(const PlanTables& tables, const PageRun& run, const std::string& prefix,
                     size_t bytes_max, PageColumns* columns) {
-  for (uint64_t step = 1;; step *= kStepFactor) {
+  uint64_t first = 1;
+  while (LatestOf(tables.plan(), *run.trace) / first >= kTimeMax) first *= kStepFactor;
+  for (uint64_t step = first;; step *= kStepFactor) {
     PageColumns own;
     RunColumns(tables, run, step).AddTo(prefix, &own);
     if (step < kStepMax && own.bytes().size() > bytes_max && PackedBytes(own) > bytes_max) continue;

@@ -29,10 +29,10 @@
 
 namespace prepost::viz {
 
-/// Adds the columns `prefix`run.posted, .started and .completed, by op, and .wakeups, the times since
-/// the start of the transfer that are known of the hosts in `run.info`, one host after the other. Returns
-/// their unit, ns: 1, or as many as it takes for them to fit `bytes_max` when they are packed. Times are
-/// rounded down.
+/// Adds the columns `prefix`run.posted, .started and .completed, by op, and .wakeups, the times
+/// since the start of the transfer that are known of the hosts in `run.info`, one host after the
+/// other. Returns their unit, ns: 1, or as many as it takes for them to fit `bytes_max` when they
+/// are packed. Times are rounded down.
 uint64_t AddPageRun(const PlanTables& tables, const PageRun& run, const std::string& prefix,
                     size_t bytes_max, PageColumns* columns);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/flags/loaded_run.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "tools/flags/named_file.h"
@@ -12,12 +14,26 @@ Result<std::optional<LoadedRun>> LoadTraces(const std::vector<std::string>& path
   if (paths.empty()) return std::optional<LoadedRun>();
   Result<RunTrace> trace = RunTrace::Make(plan);
   if (!trace.ok()) return trace.status();
-  LoadedRun run = {.label = NameOfFile(paths.front()), .trace = *std::move(trace), .info = {}};
+  LoadedRun run = {
+      .label = paths.size() == 1
+                   ? NameOfFile(paths.front())
+                   : fmt::format("{} and {} more", NameOfFile(paths.front()), paths.size() - 1),
+      .trace = *std::move(trace),
+      .info = {}};
   for (const std::string& path : paths) {
+    const std::string executor = run.info.executor;
     const std::string failed = run.info.outcome == "completed" ? "" : run.info.outcome;
     PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string& name) {
       return ReadTrace(in, name, plan, &run.trace, &run.info);
     }));
+    if (!executor.empty() && run.info.executor != executor) {
+      return Status(
+          StatusCode::kRejected,
+          fmt::format("it is of a run on {}, and {} of one on {}: --against puts two runs "
+                      "beside each other on a page",
+                      run.info.executor, paths.front(), executor),
+          path);
+    }
     if (!failed.empty()) run.info.outcome = failed;
   }
   return std::optional<LoadedRun>(std::move(run));

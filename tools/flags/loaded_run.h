@@ -16,19 +16,20 @@
 namespace prepost::tools {
 
 struct LoadedRun {
-  std::string label;  ///< the first file's name
+  std::string label;  ///< the first file's name, and how many there are
   RunTrace trace;
   TraceInfo info;
 };
 
-/// The files together, as of several nodes of one run of `plan`; none when there are none. "-" is stdin.
-/// What they say of the run is the last one's, but for a failure, which is the first one's, and for
-/// hosts, which are all of them. Errors: those of ReadTrace().
+/// The files together, as of several nodes of one run of `plan`; none when there are none. "-" is
+/// stdin. What they say of the run is the last one's, but for a failure, which is the first one's,
+/// and for hosts, which are all of them. Errors: those of ReadTrace(); kRejected: they are of
+/// different executors.
 Result<std::optional<LoadedRun>> LoadTraces(const std::vector<std::string>& paths,
                                             const Plan& plan);
 
-/// Whether a file is a trace, by how it begins; of a pipe nothing is taken. One that cannot be read is
-/// none.
+/// Whether a file is a trace, by how it begins; of a pipe nothing is taken. One that cannot be read
+/// is none.
 bool IsTrace(const std::string& path);
 
 }  // namespace prepost::tools

@@ -40,6 +40,7 @@ struct HostFigures {
   uint64_t posts_before = 0;
   uint64_t posts = 0;
   uint64_t doorbells = 0;
+  uint64_t doorbells_later = 0;  ///< preposted: of these, for rings that are re-armed
   std::optional<uint64_t> rearms;
   uint64_t completions = 0;
   uint64_t wakeups = 0;
@@ -53,6 +54,7 @@ HostFigures FiguresOf(const sim::PrepostedWork& work, double arming_seconds) {
           .posts_before = work.posts_before,
           .posts = work.posts,
           .doorbells = work.doorbells,
+          .doorbells_later = work.doorbells_later,
           .rearms = work.rearms,
           .completions = work.completions,
           .wakeups = work.wakeups,
@@ -480,9 +482,10 @@ std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offloa
     const uint32_t nodes = simulation.plan->header().nodes;
     for (uint32_t node = 0; node < nodes; ++node) {
       const HostFigures host = executor.HostOf(simulation, /*group=*/0, NodeId(node));
+
       hosts.push_back({.node = NodeId(node),
-                       .posts = host.posts_before + host.posts,
-                       .posts_during = host.posts,
+                       .posts = is_offload ? host.doorbells : host.posts_before + host.posts,
+                       .posts_during = is_offload ? host.doorbells_later : host.posts,
                        .wakeups = host.wakeups,
                        .cpu_ns = static_cast<uint64_t>(host.busy_seconds * 1e9)});
     }

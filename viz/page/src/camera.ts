@@ -62,6 +62,15 @@ export function readZoom(text: string): number[] | null {
   return parts.length === 4 && parts.every(Number.isFinite) ? parts : null;
 }
 
+export const ROW_LABEL_MIN = 14; // pixels from the label of a row to the next
+
+/** 1, 2, 5, 10, ...: the least of which each takes `need` at `scale`. */
+export function niceStep(scale: number, need: number): number {
+  let step = 1;
+  for (let i = 0; step * scale < need; ++i) step = [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3);
+  return step;
+}
+
 export class Camera {
   readonly x = new Axis();
   readonly y = new Axis();

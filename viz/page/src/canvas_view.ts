@@ -15,6 +15,7 @@ export abstract class CanvasView implements View {
   protected readonly stage: Stage;
   private zoomWanted: string | null = null; // until it is shown
   private cameraNoted: Camera | null = null;
+  private zoomDrawn: string | undefined;
 
   constructor(
     protected readonly store: Store,
@@ -72,6 +73,9 @@ export abstract class CanvasView implements View {
   }
   changed(change: Change): void {
     const { selected, zoom } = this.store.state;
+    const isOthers = change.size === 1 && change.has("zoom") && zoom[this.name] === this.zoomDrawn;
+    this.zoomDrawn = zoom[this.name];
+    if (isOthers) return; // another view was moved
     if (change.has("side")) this.resize();
     // A link says itself what is in view.
     const isLinked = change.has("zoom") && zoom[this.name];

@@ -99,6 +99,9 @@ export function onWire(side: Side, clock: Clock, max: number): { list: number[];
     if (times[i]! > end) break;
     if (phaseOf(side, messages[i]!, clock) === Phase.OnWire) add(messages[i]!);
   }
+  for (const message of indicesOf(side).unfinished) {
+    if (phaseOf(side, message, clock) === Phase.OnWire) add(message);
+  }
   return { list, total };
 }
 

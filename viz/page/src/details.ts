@@ -2,11 +2,12 @@
 //
 // The details panel: all that is known of what is pointed at, or else of what is selected, in the
 // words of `prepost explain`. Whatever a line names can be clicked.
-import { Phase, holds, phaseOf, timeText } from "./clock";
+import { Phase, holds, phaseOf } from "./clock";
 import { indicesOf } from "./indices";
 import { messageOf, messagesOf } from "./marks";
 import { NONE, Side } from "./model";
 import { planFacts } from "./plan_facts";
+import { runLines } from "./run_words";
 import { Change, Store } from "./store";
 import { Line, Target, count, linkText, sameTarget, targetText } from "./targets";
 import { make } from "./view";
@@ -21,30 +22,7 @@ const LEAVE_MS = 300; // on the way to the panel
 const above = (first: Line[], second: Line[]): Line[] =>
   first.length === 0 ? second : [...first, [], ...second];
 
-/** What a run says of a node's host. */
-function hostLines(side: Side, node: number): Line[] {
-  const host = side.head.run?.hosts?.find((it) => it.node === node);
-  if (!host) return [];
-  return [
-    [
-      `in the run its host posted ${host.posts} times, ${host.posts_during} of them during ` +
-        `the transfer; ${count(host.wakeups, "wake-up")}, ${timeText(host.cpu_ns)} of a processor`,
-    ],
-  ];
-}
-
-/** What a run says of an op. */
-function runLines(side: Side, op: number, what: string): Line[] {
-  const { run } = side;
-  if (!run) return [];
-  const at = (times: Float64Array) => (Number.isNaN(times[op]!) ? "unknown" : timeText(times[op]!));
-  return [
-    [
-      `${what}: posted ${at(run.posted)}, started ${at(run.started)}, ` +
-        `completed ${at(run.completed)}`,
-    ],
-  ];
-}
+const OF_THE_MODEL: Line = ["Times without a unit are the model's: a block takes 1."];
 
 function messageLine(side: Side, words: Words, message: number): Line {
   return [
@@ -153,7 +131,7 @@ function entryLines(store: Store, side: Side, words: Words, target: Target): Lin
   if (message !== NONE) {
     const op = side.opBegin[target.node]! + entry.op!;
     lines.push(
-      ...runLines(side, op, "its op in the run"),
+      ...runLines(store, { side: target.side, kind: "op", op }, "its op in the run"),
       [],
       ...words.explain({ side: target.side, kind: "op", op }),
     );
@@ -162,7 +140,7 @@ function entryLines(store: Store, side: Side, words: Words, target: Target): Lin
 }
 
 /** All lines on a target. */
-export function linesOn(store: Store, target: Target): Line[] {
+function linesOn(store: Store, target: Target): Line[] {
   const side = store.sideOf(target);
   const words = new Words(side, target.side);
   switch (target.kind) {
@@ -180,17 +158,9 @@ export function linesOn(store: Store, target: Target): Line[] {
       ];
     }
     case "op":
-      return above(runLines(side, target.op, "in the run"), words.explain(target));
     case "message":
-      return above(
-        [
-          ...runLines(side, side.send[target.message]!, "its send in the run"),
-          ...runLines(side, side.recv[target.message]!, "its receive in the run"),
-        ],
-        words.explain(target),
-      );
     case "node":
-      return above(hostLines(side, target.node), words.explain(target));
+      return [...above(runLines(store, target), words.explain(target)), [], OF_THE_MODEL];
   }
 }
 

@@ -9,20 +9,24 @@ import { ActivityCounts, activityOf } from "./run_activity";
 import { gapSumsOf } from "./run_gaps";
 import { Store } from "./store";
 
-/** How many times of each kind are known, and what their sum is. */
+/** How many times of each kind are known, and their sum, each op's with a weight of 1 to 97. */
 function timesOf(side: Side): Record<string, [number, number]> {
   const { posted, started, completed } = side.run!;
-  const known = (times: Float64Array) => times.filter((time) => !Number.isNaN(time));
-  const of = (times: Float64Array): [number, number] => [
-    known(times).length,
-    known(times).reduce((sum, time) => sum + time, 0),
-  ];
+  const of = (times: Float64Array): [number, number] => {
+    let [count, sum] = [0, 0];
+    times.forEach((time, op) => {
+      if (Number.isNaN(time)) return;
+      ++count;
+      sum += time * ((op % 97) + 1);
+    });
+    return [count, sum];
+  };
   return { posted: of(posted), started: of(started), completed: of(completed) };
 }
 
 /** What strips above a timeline show of all of the time, in 100 parts: moments, and ns in gaps. */
-function stripsOf(store: Store, side: Side): Record<string, number> {
-  const counts = new ActivityCounts(side);
+function stripsOf(store: Store, side: Side, exactMax?: number): Record<string, number> {
+  const counts = new ActivityCounts(side, store.timeShown, exactMax);
   const step = store.timeShown / 100;
   const sum = (values: Float64Array) => values.reduce((all, it) => all + it, 0);
   return {
@@ -63,6 +67,7 @@ export function figuresOf(store: Store): unknown {
           posts: activityOf(side).posts.times.length,
           wakeups: activityOf(side).wakeups?.times.length ?? null,
           strips: stripsOf(store, side),
+          roughStrips: stripsOf(store, side, 0),
           step: side.head.run.step_ns,
           times: timesOf(side),
           gaps: gapSumsOf(side).map((gap) => ({ ...gap, kind: WaitKind[gap.kind] })),

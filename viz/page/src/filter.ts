@@ -27,8 +27,8 @@ function parseRounds(text: string, rounds: number): [number, number] | null {
   const first = Number(found[1]);
   const last = found[2] === undefined ? first : Number(found[2]);
   if (last < first) throw new Error(`rounds ${first} to ${last} are none`);
-  if (first >= rounds) {
-    throw new Error(`there is no round ${first}, the rounds are 0 to ${rounds - 1}`);
+  if (last >= rounds) {
+    throw new Error(`there is no round ${last}, the rounds are 0 to ${rounds - 1}`);
   }
   return [first, last];
 }

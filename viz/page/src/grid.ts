@@ -10,7 +10,7 @@ import { Target } from "./targets";
 import { make } from "./view";
 
 /** What colours and places mean. */
-export function gridLegend(store: Store): HTMLElement {
+function gridLegend(store: Store): HTMLElement {
   const { blocks } = store.side.header;
   const colors = BlockColors.of(blocks);
   const steps = Array.from({ length: 10 }, (_, i) => Math.round((i * (blocks - 1)) / 9));

@@ -38,11 +38,15 @@ export class GridFrame {
   }
 
   resize(height: number): void {
+    this.measure();
+    this.camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
+  }
+  /** Takes what room its headings need. */
+  measure(): void {
     const { header } = this.side;
     const digits = String(header.nodes - 1).length;
     this.barWidth = header.rounds === 0 ? 0 : 48;
     this.left = 24 + Math.max(digits * 8 + 34, 52) + this.barWidth;
-    this.camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
   }
 
   get cellWidth(): number {

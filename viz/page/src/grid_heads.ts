@@ -2,19 +2,11 @@
 //
 // The headings of a space-time grid: rounds above; at the left nodes, their racks, and what they
 // hold at the clock.
+import { ROW_LABEL_MIN, niceStep } from "./camera";
 import { heldBy, holds, isOver } from "./clock";
 import { GridFrame } from "./grid_frame";
 import { BlockColors, currentTheme, drawBlockEdge } from "./palette";
 import { Clock } from "./store";
-
-const ROW_LABEL_MIN = 14; // pixels from one to the next
-
-/** 1, 2, 5, 10, ...: the least of which each takes `need` at `scale`. */
-function niceStep(scale: number, need: number): number {
-  let step = 1;
-  for (let i = 0; step * scale < need; ++i) step = [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3);
-  return step;
-}
 
 export class GridHeads extends GridFrame {
   protected drawColumnHeads(): void {

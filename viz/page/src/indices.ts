@@ -153,6 +153,16 @@ export class Indices {
       };
     });
   }
+  /** Block messages that started and of whose arrival nothing is known. */
+  get unfinished(): Int32Array {
+    return this.once("unfinished", () => {
+      const { completed, started } = this.side.run!;
+      const { send, recv } = this.side;
+      return this.blocksByRound.filter(
+        (m) => Number.isNaN(completed[recv[m]!]!) && !Number.isNaN(started[send[m]!]!),
+      );
+    });
+  }
   /** By node: when its blocks arrived, sorted. */
   get arrivalTimes(): { begin: Int32Array; times: Float64Array } {
     return this.once("arrivalTimes", () => {

@@ -12,6 +12,7 @@ import { GridView } from "./grid";
 import { First, readLink, showFirst, writeLink } from "./link";
 import { Side, SideHead } from "./model";
 import { forgetTheme } from "./palette";
+import { isWhole } from "./plan_facts";
 import { Panes } from "./panes";
 import { Player } from "./player";
 import { QueuesView } from "./queues";
@@ -52,6 +53,10 @@ class Page {
     const names = this.views.map((view) => view.name);
     const second: ViewName = sides.length > 1 ? "sides" : sides[0]!.hasRun ? "timeline" : "tree";
     store.set({ views: [names[0]!, names.includes(second) ? second : (names[1] ?? names[0]!)] });
+    // Of a run that is not whole the plan's rounds would say too much.
+    if (sides.some((side) => side.hasRun && !isWhole(side))) {
+      store.set({ clock: { kind: "time", value: store.end("time") } });
+    }
     showFirst(store, first, names);
     const problems = readLink(store, location.hash, names);
     this.applyTheme();

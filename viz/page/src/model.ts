@@ -41,6 +41,8 @@ export interface SideHead {
     receives_known: number;
     /** Of which nothing is known. */
     nodes_missing: number[];
+    /** The last time that is known of an op: of a run that failed, later than its last arrival. */
+    until_ns: number;
     /** The last wake-up that is known; 0: none is. */
     wakeups_until_ns: number;
     /** Times are multiples of it. */
@@ -194,9 +196,10 @@ export class Side {
     return this.times;
   }
 
-  /** Of its run, ns; 0 if there is none. */
+  /** Where the clock of its run ends, ns: all that is known of ops is before; 0: there is no run. */
   get duration(): number {
-    return this.hasRun ? Math.max(1, this.head.run!.duration_ns) : 0;
+    const { duration_ns = 0, until_ns = 0 } = this.head.run ?? {};
+    return this.hasRun ? Math.max(1, duration_ns, until_ns) : 0;
   }
 
   /** The node of an op. */

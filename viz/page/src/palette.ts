@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Colours: one per block, in order, from violet over green to yellow (ten even steps of viridis,
-// Smith and van der Walt 2015, CC0), one per reason (Okabe and Ito 2008), and those of the page in
-// the scheme that is on. Nothing is said by colour alone.
+// Smith and van der Walt 2015, CC0), one per reason (after Okabe and Ito 2008), and those of the page in
+// the scheme that is on. What colours say is said in words or shapes, too.
 import { WaitKind } from "./reasons";
 
 export type Rgb = readonly [number, number, number];
@@ -29,7 +29,7 @@ export function blockRgb(block: number, blocks: number): Rgb {
   return [mix(0), mix(1), mix(2)];
 }
 
-export const css = ([r, g, b]: Rgb) => `rgb(${r},${g},${b})`;
+const css = ([r, g, b]: Rgb) => `rgb(${r},${g},${b})`;
 
 function luminance(rgb: Rgb): number {
   const [r, g, b] = rgb.map((channel) => {
@@ -86,7 +86,7 @@ export class BlockColors {
   }
 }
 
-export interface Box {
+interface Box {
   left: number;
   top: number;
   width: number;

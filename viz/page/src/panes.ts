@@ -2,7 +2,7 @@
 //
 // Two panes beside each other (one on a narrow window), each with tabs for its view. No view is in
 // both: to choose the other pane's view exchanges the two.
-import { Change, Store, ViewName } from "./store";
+import { Change, State, Store, ViewName } from "./store";
 import { View, make } from "./view";
 
 export class Panes {
@@ -10,6 +10,7 @@ export class Panes {
   private readonly hosts: HTMLElement[] = [];
   private readonly tabs: HTMLElement[] = [];
   private open = 1; // of panes that show their views
+  private readonly missed = new Map<View, Set<keyof State>>(); // by those that are hidden
 
   constructor(
     private readonly store: Store,
@@ -36,7 +37,7 @@ export class Panes {
       this.hosts.push(host);
       this.element.append(make("section", { class: "pane" }, tabs, host));
     }
-    const observer = new ResizeObserver(() => this.visible().forEach((view) => view.resize()));
+    const observer = new ResizeObserver(() => this.show());
     this.hosts.forEach((host) => observer.observe(host));
     this.place();
   }
@@ -62,7 +63,16 @@ export class Panes {
 
   changed(change: Change): void {
     if (change.has("views")) this.place();
-    this.visible().forEach((view) => view.changed(change));
+    const visible = this.visible();
+    for (const view of this.views) {
+      if (visible.includes(view)) {
+        view.changed(change);
+        continue;
+      }
+      const missed = this.missed.get(view) ?? new Set();
+      change.forEach((key) => missed.add(key));
+      this.missed.set(view, missed);
+    }
   }
 
   private tabKey(event: KeyboardEvent, pane: 0 | 1): void {
@@ -89,6 +99,16 @@ export class Panes {
       if (view.element.parentElement === host || pane >= this.open) return;
       host.replaceChildren(view.element);
     });
-    this.visible().forEach((view) => view.resize());
+    this.show();
+  }
+
+  /** Gives views their size, and what changed while they were hidden. */
+  private show(): void {
+    for (const view of this.visible()) {
+      view.resize();
+      const missed = this.missed.get(view);
+      this.missed.delete(view);
+      if (missed) view.changed(missed);
+    }
   }
 }

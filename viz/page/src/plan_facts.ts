@@ -37,7 +37,7 @@ function busiest(side: Side, stats: Json): string | null {
   const name = RESOURCES[resource] ?? resource;
   const share = (100 * Number(first["busy_share"] ?? 0)).toFixed(1);
   const needsIndex = resource.startsWith("node") || isRack;
-  return `${name}${needsIndex ? ` ${which}` : ""}, ${share} % of the time`;
+  return `${name}${needsIndex ? ` ${which}` : ""}, ${share} % of the rounds`;
 }
 
 export function planFacts(side: Side): [string, string][] {
@@ -104,12 +104,17 @@ export function planFacts(side: Side): [string, string][] {
   return facts;
 }
 
+/** Whether the run ended well and all of it is known. */
+export function isWhole(side: Side): boolean {
+  const { receives, receives_known, outcome } = side.head.run!;
+  return receives_known === receives && outcome === "completed";
+}
+
 /** "complete after 1.2 ms"; or why it failed, and how much of it is known. */
 export function endText(side: Side): string {
   const run = side.head.run!;
   const { receives: all, receives_known: known, nodes_missing: missing } = run;
-  const isWhole = known === all && run.outcome === "completed";
-  if (isWhole) return `complete after ${timeText(run.duration_ns)}`;
+  if (isWhole(side)) return `complete after ${timeText(run.duration_ns)}`;
   const parts = run.outcome === "completed" ? [] : [`failed: ${run.outcome}`];
   if (missing.length > 0) {
     const some = missing.slice(0, 8).join(", ");

@@ -24,6 +24,7 @@ export interface NodeQueues {
 const ENGINES = ["nic", "deferred", "cpu"];
 const SLOT = /[\u0001\u0002]/g;
 const HEX = "\u0002";
+const MADE_MAX = 8; // nodes and engines that are kept decoded
 const FIELDS = 4; // of a form that are texts
 
 interface Form {
@@ -86,7 +87,7 @@ export class QueueTable {
   private readonly engine: Int32Array;
   private readonly begin: Int32Array; // of each in `entries`
   private decoded: Decoded | null = null;
-  private readonly made = new Map<number, NodeQueues>();
+  private readonly made = new Map<number, NodeQueues>(); // the last ones
 
   constructor(
     private readonly columns: Columns,
@@ -101,22 +102,23 @@ export class QueueTable {
     this.engines = ENGINES.filter((_, i) => this.engine.includes(i));
   }
 
-  /** All of a node: one of each engine that it has any of. */
-  of(node: number): NodeQueues[] {
-    const out: NodeQueues[] = [];
-    for (let i = 0; i < this.node.length; ++i) {
-      if (this.node[i] === node) out.push(this.at(i));
-    }
-    return out;
+  /** Those that a node has queues of. */
+  enginesOf(node: number): string[] {
+    return ENGINES.filter((_, engine) => this.indexOf(engine, node) >= 0);
   }
   find(engine: string, node: number): NodeQueues | undefined {
-    return this.of(node).find((it) => it.engine === engine);
+    const index = this.indexOf(ENGINES.indexOf(engine), node);
+    if (index < 0) return undefined;
+    let queues = this.made.get(index);
+    if (queues) return queues;
+    queues = this.make(index);
+    this.made.set(index, queues);
+    if (this.made.size > MADE_MAX) this.made.delete(this.made.keys().next().value!);
+    return queues;
   }
 
-  private at(index: number): NodeQueues {
-    let queues = this.made.get(index);
-    if (!queues) this.made.set(index, (queues = this.make(index)));
-    return queues;
+  private indexOf(engine: number, node: number): number {
+    return this.node.findIndex((it, i) => it === node && this.engine[i] === engine);
   }
 
   private decode(): Decoded {

@@ -5,18 +5,26 @@
 import { isCompleted, isOver, isStarted } from "./clock";
 import { passes } from "./filter";
 import { Mark, isOpOf, marksOn, nodeOf, nodesOf } from "./marks";
-import { NONE } from "./model";
+import { NONE, Side } from "./model";
 import { BlockColors } from "./palette";
 import { NodeQueues, QueueEntry } from "./queue_table";
 import { Change, Store } from "./store";
 import { ENGINES, Target } from "./targets";
 import { View, make } from "./view";
 
-const ENTRIES_MAX = 1500; // of a queue, drawn
+const ENTRIES_MAX = 1500; // of a queue that are drawn: around where it stands, or what is selected
 // Queues stand in several rows if none has more entries than the first, or all no more than the
 // second: then it takes less to scroll down than sideways.
 const WRAP_MAX = 20;
 const WRAP_SUM_MAX = 160;
+
+/** Whose queues its run was on. */
+function engineOf(side: Side): string {
+  const { run } = side.head;
+  if (!run) return "";
+  if (run.executor === "cpu") return "cpu";
+  return run.detail.includes("fabric:") ? "deferred" : "nic";
+}
 
 export class QueuesView implements View {
   readonly name = "queues";
@@ -30,6 +38,8 @@ export class QueuesView implements View {
   private node = 0;
   private shown: NodeQueues | null = null;
   private rows: HTMLElement[][] = [];
+  private columns: HTMLElement[] = [];
+  private first: number[] = []; // by queue: the first entry that is drawn
   private madeFor = "";
 
   constructor(private readonly store: Store) {
@@ -65,9 +75,6 @@ export class QueuesView implements View {
   resize(): void {
     this.build();
   }
-  zoomText(): string {
-    return "";
-  }
   setZoom(): void {}
 
   changed(change: Change): void {
@@ -90,13 +97,17 @@ export class QueuesView implements View {
       if (node !== NONE) this.node = node;
     }
     this.node = Math.min(this.node, store.side.header.nodes - 1);
-    const all = store.side.queues.of(this.node);
-    const wished = selected?.kind === "entry" ? selected.engine : store.state.engine;
-    const shown = all.find((it) => it.engine === wished) ?? all[0] ?? null;
-    const key = JSON.stringify([store.state.side, this.node, shown?.engine ?? ""]);
+    const { queues } = store.side;
+    const own = queues.enginesOf(this.node);
+    const wished =
+      selected?.kind === "entry" ? selected.engine : store.state.engine || engineOf(store.side);
+    const engine = own.includes(wished) ? wished : (own[0] ?? "");
+    const key = JSON.stringify([store.state.side, this.node, engine]);
     if (key === this.madeFor) return;
     this.madeFor = key;
+    const shown = queues.find(engine, this.node) ?? null;
     this.shown = shown;
+    this.first = [];
     this.nodeInput.max = String(store.side.header.nodes - 1);
     this.nodeInput.value = String(this.node);
     const { engines } = store.side.queues;
@@ -106,6 +117,7 @@ export class QueuesView implements View {
     if (shown) this.engine.value = shown.engine;
     this.engine.disabled = engines.length < 2;
     this.rows = [];
+    this.columns = [];
     this.body.replaceChildren();
     this.arrows.replaceChildren();
     if (!shown) {
@@ -162,24 +174,39 @@ export class QueuesView implements View {
 
   private column(shown: NodeQueues, index: number, queue: NodeQueues["queues"][0]): HTMLElement {
     const list = make("ol", { class: "entries" });
-    const rows: HTMLElement[] = [];
-    queue.entries.slice(0, ENTRIES_MAX).forEach((entry, at) => {
-      const row = this.entry(shown, index, at, entry);
-      rows.push(row);
+    const rows: HTMLElement[] = []; // with holes, for those that are not drawn
+    const first = (this.first[index] ??= 0);
+    const end = Math.min(queue.entries.length, first + ENTRIES_MAX);
+    for (let at = first; at < end; ++at) {
+      const row = this.entry(shown, index, at, queue.entries[at]!);
+      rows[at] = row;
       list.append(row);
-    });
-    this.rows.push(rows);
+    }
+    this.rows[index] = rows;
+    const note = (count: number, where: string) =>
+      count > 0 ? [make("p", { class: "note" }, `${count} more ${where}`)] : [];
     const column = make(
       "section",
       { class: "queue" },
       make("h3", {}, queue.title),
-      make("p", { class: "note" }, queue.detail ?? ""),
+      make("p", { class: "note" }, queue.detail),
+      ...note(first, "before these"),
       list,
+      ...note(queue.entries.length - end, "behind these"),
     );
-    if (queue.entries.length > ENTRIES_MAX) {
-      column.append(make("p", { class: "note" }, `and ${queue.entries.length - ENTRIES_MAX} more`));
-    }
+    this.columns[index]?.replaceWith(column);
+    this.columns[index] = column;
     return column;
+  }
+  /** Draws other entries of a queue, if the one at `at` is not drawn. */
+  private bringIn(queue: number, at: number): void {
+    const entries = this.shown!.queues[queue]!.entries;
+    if (at >= entries.length || this.rows[queue]![at]) return;
+    this.first[queue] = Math.max(0, Math.min(at - ENTRIES_MAX / 2, entries.length - ENTRIES_MAX));
+    this.column(this.shown!, queue, this.shown!.queues[queue]!);
+    this.markFilter();
+    this.markTarget(true);
+    this.markTarget(false);
   }
 
   private entry(shown: NodeQueues, queue: number, index: number, entry: QueueEntry): HTMLElement {
@@ -266,7 +293,6 @@ export class QueuesView implements View {
     this.arrows.append(path);
   }
 
-  /** Where each queue stands: the first entry whose op has not completed at the clock. */
   /** Whether what an entry stands for has happened, so that what waits for it may go on. */
   private hasHappened([queue, index]: [number, number]): boolean {
     const { shown, store } = this;
@@ -292,6 +318,7 @@ export class QueuesView implements View {
     return side.isSend[op] ? isStarted(side, op, clock) : isCompleted(side, op, clock);
   }
 
+  /** Where each queue stands: at the first entry that is not passed. */
   private markClock(): void {
     const { shown, store } = this;
     if (!shown) return;
@@ -305,6 +332,7 @@ export class QueuesView implements View {
         const first = queue.entries.findIndex((entry) => !this.isPassed(entry));
         if (first >= 0) at = first;
       }
+      this.bringIn(q, at);
       this.rows[q]!.forEach((row, i) => {
         row.classList.toggle("done", isKnown && i < at && !isOver(side, clock));
         row.classList.toggle("now", i === at);
@@ -350,6 +378,10 @@ export class QueuesView implements View {
   }
 
   private reveal(): void {
+    const { selected } = this.store.state;
+    if (selected?.kind === "entry" && this.shown?.node === selected.node) {
+      if (selected.engine === this.shown.engine) this.bringIn(selected.queue, selected.index);
+    }
     this.body.querySelector("li.selected")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 }

@@ -36,7 +36,7 @@ export interface ChainStep {
 }
 
 /** What a message takes in the model. */
-export const costOf = (side: Side, message: number) => (side.isCredit(message) ? 0 : 1);
+const costOf = (side: Side, message: number) => (side.isCredit(message) ? 0 : 1);
 
 /** Message `later` starts at a node when `earlier`, which it sends or receives, is delivered. */
 function kindOfAfter(side: Side, earlier: number, later: number): WaitKind {
@@ -182,7 +182,7 @@ function creditsOf(side: Side, message: number): number[] {
 }
 
 /** What the start of `message` waits for longest, the one that says most. */
-export function causeOf(side: Side, message: number): Edge | null {
+function causeOf(side: Side, message: number): Edge | null {
   let best: Edge | null = null;
   for (const edge of beforeStart(side, message)) {
     if (edge.until !== side.start[message]) continue;

@@ -7,7 +7,7 @@ import { WaitKind } from "./reasons";
 import { lowerBound } from "./run_bars";
 import { gapSumsOf, gapsOf } from "./run_gaps";
 
-const BINS = 16384; // over the whole run
+const BINS = 16384; // over all of the time that is shown
 const EXACT_MAX = 50000; // moments or gaps that are counted anew for what is in view
 
 /** Moments during the transfer, by node: those of i are times[begin[i]] .. times[begin[i + 1]]. */
@@ -66,21 +66,22 @@ class Binned {
   private readonly bins: Float64Array;
 
   constructor(
-    private readonly duration: number,
+    private readonly until: number,
     add: (bin: (time: number) => number, bins: Float64Array) => void,
   ) {
-    this.bins = new Float64Array(BINS + 1);
-    add((time) => Math.min(BINS - 1, Math.max(0, Math.floor((time / duration) * BINS))), this.bins);
+    this.bins = new Float64Array(BINS);
+    add((time) => Math.min(BINS - 1, Math.max(0, Math.floor((time / until) * BINS))), this.bins);
   }
-  /** The sum, or of levels the mean, from `from` to `to`. */
+  /** The sum, or of levels the mean, from `from` to `to`; of a part of a bin, its share. */
   over(from: number, to: number, isLevel: boolean): number {
-    const scale = BINS / this.duration;
-    const first = Math.min(BINS - 1, Math.max(0, Math.floor(from * scale)));
-    const last = Math.min(BINS, Math.max(first + 1, Math.ceil(to * scale)));
+    const scale = BINS / this.until;
+    const first = Math.max(0, from * scale);
+    const last = Math.min(BINS, to * scale);
     let sum = 0;
-    for (let bin = first; bin < last; ++bin) sum += this.bins[bin]!;
-    if (isLevel) return sum / (last - first);
-    return sum * Math.min(1, ((to - from) * scale) / (last - first)); // of a part of a bin, a part
+    for (let bin = Math.floor(first); bin < last; ++bin) {
+      sum += this.bins[bin]! * (Math.min(last, bin + 1) - Math.max(first, bin));
+    }
+    return isLevel ? sum / ((to - from) * scale) : sum;
   }
 }
 
@@ -88,11 +89,22 @@ class Binned {
 export class ActivityCounts {
   private readonly binned = new Map<string, Binned>();
 
-  constructor(private readonly side: Side) {}
+  /** `until`: the time that is shown at most, ns. */
+  constructor(
+    private readonly side: Side,
+    private readonly until: number,
+    private readonly exactMax = EXACT_MAX,
+  ) {}
+
+  /** Whether what it says of a part may be a share of a larger one. */
+  get isRough(): boolean {
+    const { posts, wakeups } = activityOf(this.side);
+    return Math.max(posts.times.length, wakeups?.times.length ?? 0) > this.exactMax;
+  }
 
   private once(name: string, add: ConstructorParameters<typeof Binned>[1]): Binned {
     let it = this.binned.get(name);
-    if (!it) this.binned.set(name, (it = new Binned(this.side.duration, add)));
+    if (!it) this.binned.set(name, (it = new Binned(this.until, add)));
     return it;
   }
 
@@ -101,7 +113,7 @@ export class ActivityCounts {
     const out = new Float64Array(count);
     const { begin, times } = activityOf(this.side)[name]!;
     const to = from + step * count;
-    if (times.length > EXACT_MAX && this.inView(begin, times, from, to) > EXACT_MAX) {
+    if (times.length > this.exactMax && this.inView(begin, times, from, to) > this.exactMax) {
       const bins = this.once(name, (bin, into) => {
         for (const time of times) ++into[bin(time)]!;
       });
@@ -115,6 +127,7 @@ export class ActivityCounts {
     }
     return out;
   }
+  /** Counted only until it is too many. */
   private inView(begin: Int32Array, times: Float64Array, from: number, to: number): number {
     let sum = 0;
     for (let node = 0; node + 1 < begin.length; ++node) {
@@ -127,12 +140,12 @@ export class ActivityCounts {
   /** By kind, in the order of the sums: how many sends are in a gap, in the mean of each part. */
   gaps(from: number, step: number, count: number): { kind: WaitKind; level: Float64Array }[] {
     const gaps = gapsOf(this.side);
-    const isMany = gaps.op.length > EXACT_MAX;
+    const isMany = gaps.op.length > this.exactMax;
     return gapSumsOf(this.side).map(({ kind }) => {
       const level = new Float64Array(count);
       if (isMany) {
         const bins = this.once(`gaps ${kind}`, (_, into) => {
-          addLevels(this.side, kind, 0, this.side.duration / BINS, BINS, into);
+          addLevels(this.side, kind, 0, this.until / BINS, BINS, into);
         });
         level.forEach((_, i) => {
           level[i] = bins.over(from + i * step, from + (i + 1) * step, true);
@@ -189,8 +202,9 @@ export function activityText(
 ): string {
   const step = to - from;
   const whole = (name: "posts" | "wakeups") => Math.round(counts.moments(name, from, step, 1)[0]!);
-  const lines = [`ops posted: ${whole("posts")}`];
-  if (activityOf(side).wakeups) lines.push(`wake-ups: ${whole("wakeups")}`);
+  const about = counts.isRough ? "about " : "";
+  const lines = [`ops posted: ${about}${whole("posts")}`];
+  if (activityOf(side).wakeups) lines.push(`wake-ups: ${about}${whole("wakeups")}`);
   const gaps = counts
     .gaps(from, step, 1)
     .filter(({ level }) => level[0]! >= 0.005)

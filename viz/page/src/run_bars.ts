@@ -17,10 +17,11 @@ export interface Bars {
   endMax: Float64Array;
   lane: Uint8Array;
   lanes: Uint8Array; // by row
+  at: Int32Array; // by message: its place in the others, or NONE
 }
 
-/** When a block is on the wire: from its send's start to its arrival. */
-function wireOf(side: Side, message: number): [number, number] {
+/** When a message is on the wire: from its send's start to its arrival. */
+export function wireOf(side: Side, message: number): [number, number] {
   const { started, completed } = side.run!;
   const [send, recv] = [side.send[message]!, side.recv[message]!];
   const from = Number.isNaN(started[send]!) ? started[recv]! : started[send]!;
@@ -70,8 +71,8 @@ function makeBars(
   for (let i = 0; i < all.length; ++i) {
     const [from, to] = timesOf(all[i]!);
     start[i] = Number.isNaN(from) ? to : from;
-    end[i] = to;
-    if (!Number.isNaN(to)) ++begin[rowOf(all[i]!) + 1]!;
+    end[i] = Number.isNaN(to) && !Number.isNaN(from) ? side.duration : to; // it never ended
+    if (!Number.isNaN(end[i]!)) ++begin[rowOf(all[i]!) + 1]!;
   }
   for (let row = 0; row < rows; ++row) begin[row + 1]! += begin[row]!;
   const count = begin[rows]!;
@@ -90,7 +91,9 @@ function makeBars(
     endMax: new Float64Array(count),
     lane: new Uint8Array(count),
     lanes: new Uint8Array(rows).fill(1),
+    at: new Int32Array(side.messages).fill(NONE),
   };
+  bars.message.forEach((message, at) => (bars.at[message] = at));
   const free = new Float64Array(LANES_MAX);
   for (let row = 0; row < rows; ++row) {
     free.fill(-Infinity);

@@ -13,6 +13,7 @@ import { WaitKind } from "./reasons";
 export interface Gaps {
   op: Int32Array;
   kind: Uint8Array; // WaitKind
+  cause: Int32Array; // the op of what it waited for
   from: Float64Array; // the end of what it waited for
   to: Float64Array; // its start
 }
@@ -37,6 +38,7 @@ function makeGaps(side: Side): Gaps {
   const out: Gaps = {
     op: new Int32Array(messages),
     kind: new Uint8Array(messages),
+    cause: new Int32Array(messages),
     from: new Float64Array(messages),
     to: new Float64Array(messages),
   };
@@ -48,12 +50,14 @@ function makeGaps(side: Side): Gaps {
     if (own === NONE || Number.isNaN(start)) continue;
     let latest = -Infinity;
     let kind = WaitKind.After;
+    let cause = NONE;
     let isKnown = true;
     const channel = channelOf[message]!;
     const arrival = arrivals[from[channel]! * blocks + own]!;
     if (arrival !== NONE) {
       latest = completed[recvs[arrival]!]!;
       kind = WaitKind.Data;
+      cause = recvs[arrival]!;
       isKnown = !Number.isNaN(latest);
     }
     for (let i = afterBegin[send]!; i < afterBegin[send + 1]!; ++i) {
@@ -68,17 +72,22 @@ function makeGaps(side: Side): Gaps {
             ? WaitKind.After
             : WaitKind.Data;
       if (Number.isNaN(time)) isKnown = false;
-      if (time > latest || (time === latest && why < kind)) [latest, kind] = [time, why];
+      if (time > latest || (time === latest && why < kind)) {
+        [latest, kind, cause] = [time, why, op];
+      }
     }
     // The one before on its channel must only have left; one that had ended by then may be why.
     if (message !== channelBegin[channel]!) {
       const time = completed[sends[message - 1]!]!;
       const isLater = time > latest || (time === latest && WaitKind.ChannelOrder < kind);
-      if (time <= start && isLater) [latest, kind] = [time, WaitKind.ChannelOrder];
+      if (time <= start && isLater) {
+        [latest, kind, cause] = [time, WaitKind.ChannelOrder, sends[message - 1]!];
+      }
     }
     if (!isKnown || latest === -Infinity) continue;
     out.op[count] = send;
     out.kind[count] = kind;
+    out.cause[count] = cause;
     out.from[count] = Math.min(latest, start);
     out.to[count] = start;
     ++count;
@@ -86,6 +95,7 @@ function makeGaps(side: Side): Gaps {
   return {
     op: out.op.slice(0, count),
     kind: out.kind.slice(0, count),
+    cause: out.cause.slice(0, count),
     from: out.from.slice(0, count),
     to: out.to.slice(0, count),
   };
@@ -119,12 +129,18 @@ function sumsOf(gaps: Gaps): GapSum[] {
     });
 }
 
-const made = new WeakMap<Side, { gaps: Gaps; sums: GapSum[] | null }>();
+interface Made {
+  gaps: Gaps;
+  sums: GapSum[] | null;
+  at: Int32Array | null;
+}
+
+const made = new WeakMap<Side, Made>();
 
 /** Its side has a run; as the next. */
 export function gapsOf(side: Side): Gaps {
   let it = made.get(side);
-  if (!it) made.set(side, (it = { gaps: makeGaps(side), sums: null }));
+  if (!it) made.set(side, (it = { gaps: makeGaps(side), sums: null, at: null }));
   return it.gaps;
 }
 /** By kind. */
@@ -132,4 +148,14 @@ export function gapSumsOf(side: Side): GapSum[] {
   const gaps = gapsOf(side);
   const it = made.get(side)!;
   return (it.sums ??= sumsOf(gaps));
+}
+/** The gap before a message's send, or NONE. */
+export function gapAt(side: Side, message: number): number {
+  const gaps = gapsOf(side);
+  const it = made.get(side)!;
+  if (!it.at) {
+    it.at = new Int32Array(side.messages).fill(NONE);
+    gaps.op.forEach((op, i) => (it.at![side.messageOf[op]!] = i));
+  }
+  return it.at[message]!;
 }

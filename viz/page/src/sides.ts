@@ -184,7 +184,7 @@ export class SidesView extends CanvasView {
     this.rowsLabel.hidden = this.isGrids;
     if (applyRows(this.store, this.timelines, this.rows)) this.noteZoom();
     const height = this.half - GAP;
-    for (const plot of this.plots) plot.resize(height);
+    for (const plot of this.plots) plot.measure();
     // One scale: the headings of both are as wide.
     this.timeCamera.y.length = Math.max(...this.timelines.map((plot) => plot.rowCount));
     const left = Math.max(...this.plots.map((plot) => plot.left));

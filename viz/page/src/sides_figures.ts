@@ -19,6 +19,18 @@ interface Figure {
   isAlways?: boolean;
 }
 
+/** The mean, and how many are needed. */
+function crossingsText(side: Side): string {
+  const topology = side.head.stats?.["topology"] as Record<string, unknown> | undefined;
+  const crossings = topology?.["crossings"] as Record<string, number> | undefined;
+  if (!crossings) return "-";
+  return `${Number(Number(crossings["mean"]).toFixed(1))} (${crossings["needed"]} needed)`;
+}
+
+/** Whether ends are as its hosts saw them; else as NICs did. */
+const isAsHostsSaw = (side: Side) =>
+  side.hasRun && side.head.run!.executor === "cpu" && !side.head.run!.modelled;
+
 function figuresOf(side: Side, gapKinds: WaitKind[]): Figure[] {
   const { header, head } = side;
   const { run } = head;
@@ -34,6 +46,7 @@ function figuresOf(side: Side, gapKinds: WaitKind[]): Figure[] {
     { name: "blocks", value: String(header.blocks) },
     { name: "rounds", value: String(header.rounds), isAlways: true },
     { name: "model time", value: String(head.length) },
+    { name: "crossings of racks per block", value: crossingsText(side) },
     { name: "executor", value: run ? run.executor : "-" },
     { name: "over", value: run ? overText(side) : "no run", isAlways: side.hasRun },
     { name: "completes", value: run ? endText(side).replace("complete after ", "") : "-" },
@@ -45,7 +58,7 @@ function figuresOf(side: Side, gapKinds: WaitKind[]): Figure[] {
     { name: "wake-ups", value: hosts.length > 0 ? String(sum("wakeups")) : "-" },
     { name: "hosts' processor time", value: hosts.length > 0 ? timeText(sum("cpu_ns")) : "-" },
     ...gapKinds.map((kind) => {
-      const name = make("span", {}, "gaps: ", reasonKey(kind));
+      const name = make("span", {}, "gaps after: ", reasonKey(kind));
       const gap = gaps.find((it) => it.kind === kind);
       return { name, value: !side.hasRun ? "-" : gap ? timeText(gap.sum) : "none" };
     }),
@@ -69,5 +82,10 @@ export function sidesFigures(store: Store): HTMLElement {
         : [value, other].map((text) => make("td", { class: "differs" }, text));
     table.append(make("tr", {}, make("td", {}, name), ...cells));
   });
-  return table;
+  const seen = store.sides.map(isAsHostsSaw);
+  const [host, nic] = seen[0] ? ["A", "B"] : ["B", "A"];
+  const note =
+    `What sends waited for ended when ${host}'s hosts saw it, and when ${nic}'s NICs had it: ` +
+    `what hosts take to see it is in no gap of ${host}.`;
+  return make("div", {}, table, make("p", { class: "note" }, gapKinds.length > 0 && seen[0] !== seen[1] ? note : ""));
 }

@@ -9,6 +9,7 @@ import { endText, runText } from "./plan_facts";
 import { WaitKind } from "./reasons";
 import { activityOf } from "./run_activity";
 import { gapSumsOf } from "./run_gaps";
+import { latenessText } from "./run_words";
 import { Change, Store } from "./store";
 import { Target, opText } from "./targets";
 import { Rows } from "./timeline_frame";
@@ -53,6 +54,7 @@ export class TimelineView extends CanvasView {
   private readonly rows: HTMLSelectElement;
   private readonly about = make("span", { class: "about" });
   private readonly gaps = make("details", { class: "gaps" });
+  private readonly keys = make("div", { class: "bar legend" });
   private shownSide = -1;
 
   constructor(store: Store) {
@@ -63,7 +65,7 @@ export class TimelineView extends CanvasView {
     );
     this.gaps.ontoggle = () => this.resize();
     this.assemble(
-      [make("div", { class: "bar" }, make("label", {}, "rows", this.rows), this.about)],
+      [make("div", { class: "bar" }, make("label", {}, "rows", this.rows), this.about), this.keys],
       [this.gaps],
     );
   }
@@ -111,6 +113,7 @@ export class TimelineView extends CanvasView {
     this.shownSide = store.state.side;
     const { side } = store;
     this.gaps.replaceChildren();
+    this.keys.replaceChildren();
     if (!side.hasRun) {
       this.about.textContent = "";
       return;
@@ -125,7 +128,17 @@ export class TimelineView extends CanvasView {
         ? `; hosts handed work over ${hosts.reduce((sum, host) => sum + host.posts_during, 0)} ` +
           "times during it"
         : "") +
+      (latenessText(side) === "" ? "" : `; ${latenessText(side)}`) +
       (run.step_ns > 1 ? `; times here are rounded down to ${timeText(run.step_ns)}` : "");
+    const kinds = this.plot.gapKinds;
+    this.keys.append(
+      ...(kinds.length > 0 ? ["gaps before sends, after:"] : []),
+      ...kinds.map(reasonKey),
+      make("span", { class: "key" }, make("span", { class: "tick" }), "posted"),
+      ...(activityOf(side).wakeups
+        ? [make("span", { class: "key" }, make("span", { class: "tick woken" }), "woke up")]
+        : []),
+    );
     const table = make(
       "table",
       {},
@@ -158,7 +171,11 @@ export class TimelineView extends CanvasView {
       );
     }
     this.gaps.append(
-      make("summary", {}, "Gaps: from the end of what a send waited for to its start"),
+      make(
+        "summary",
+        {},
+        "Gaps: how long sends start after the last that they waited for, by what that was",
+      ),
       table,
     );
   }

@@ -4,6 +4,7 @@
 import { Axis, Camera } from "./camera";
 import { messageOf, nodeOf } from "./marks";
 import { NONE, Side } from "./model";
+import { gapAt, gapsOf } from "./run_gaps";
 import { Bars, barsOfLinks, barsOfNodes, lowerBound } from "./run_bars";
 import { Store } from "./store";
 import { Target } from "./targets";
@@ -43,6 +44,7 @@ export class TimelineFrame {
   readonly top: number;
   rows: Rows = "nodes";
   protected channels: number[] = []; // by row, where rows are links
+  protected rowOfChannel = new Map<number, number>();
   private layersMade = new Map<Rows, Layer[]>();
 
   constructor(
@@ -86,6 +88,7 @@ export class TimelineFrame {
     } else {
       const { bars, channels } = barsOfLinks(side);
       this.channels = channels;
+      this.rowOfChannel = new Map(channels.map((channel, row) => [channel, row]));
       layers = [{ bars, top: 0.1, height: 0.68, gaps: { top: 0.82, height: 0.12 } }];
     }
     this.layersMade.set(this.rows, layers);
@@ -93,8 +96,13 @@ export class TimelineFrame {
   }
 
   resize(height: number): void {
+    this.measure();
+    this.camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
+  }
+  /** Tells its camera how much there is, and takes what room its headings need. */
+  measure(): void {
     const { camera, side } = this;
-    if (!side.run) return;
+    if (!side.hasRun) return;
     camera.x.length = this.store.timeShown;
     camera.x.fitMax = Infinity;
     camera.x.scaleMax = 20;
@@ -104,7 +112,6 @@ export class TimelineFrame {
     const digits = String(side.header.nodes - 1).length;
     this.left =
       this.rows === "nodes" ? Math.max(68, 34 + digits * 8) : Math.max(68, 26 + 2 * digits * 8);
-    camera.resize(this.stage.width - this.left - 8, height - this.top - 4);
   }
 
   get rowCount(): number {
@@ -132,7 +139,13 @@ export class TimelineFrame {
 
   protected rowsOf(message: number): number[] {
     const { side } = this;
-    if (this.rows === "links") return [this.channels.indexOf(side.channelOf[message]!)];
+    if (this.rows === "links") {
+      const channel = side.channelOf[message]!;
+      // A credit has the row of the blocks that it is for.
+      return [
+        this.rowOfChannel.get(side.isCredit(message) ? side.partner(channel) : channel) ?? NONE,
+      ];
+    }
     return [side.rowOf[side.fromOf(message)]!, side.rowOf[side.toOf(message)]!];
   }
 
@@ -147,6 +160,8 @@ export class TimelineFrame {
         : { side: sideIndex, kind: "link", channel: this.channels[row]! };
     }
     for (const layer of this.layers) {
+      const gap = this.findGap(layer, row, px - this.left, py - this.top);
+      if (gap !== NONE) return { side: sideIndex, kind: "message", message: gap };
       const [first, end] = barsInView(layer.bars, row, camera.x);
       const at = lowerBound(layer.bars.endMax, first, end, camera.x.unit(px - this.left - 2));
       for (let i = at; i < Math.min(end, at + 200); ++i) {
@@ -161,11 +176,31 @@ export class TimelineFrame {
       : { side: sideIndex, kind: "link", channel: this.channels[row]! };
   }
 
+  /** The message before whose send a gap is drawn there. */
+  private findGap({ bars, gaps }: Layer, row: number, px: number, py: number): number {
+    const { x, y } = this.camera;
+    if (!gaps) return NONE;
+    const top = y.px(row) + gaps.top * y.scale;
+    if (py < top - 1 || py > top + gaps.height * y.scale + 1) return NONE;
+    const all = gapsOf(this.side);
+    const end = bars.begin[row + 1]!;
+    // The first bars that start there or later: gaps end where they begin.
+    const first = lowerBound(bars.start, bars.begin[row]!, end, x.unit(px - 2));
+    for (let i = first; i < Math.min(end, first + 20); ++i) {
+      const at = gapAt(this.side, bars.message[i]!);
+      if (at !== NONE && x.px(all.from[at]!) <= px + 2 && px - 2 <= x.px(all.to[at]!)) {
+        return bars.message[i]!;
+      }
+    }
+    return NONE;
+  }
+
   reveal(target: Target): void {
     if (target.side !== this.sideIndex || !this.side.run) return;
     const { side, camera } = this;
     const message = messageOf(side, target);
     if (message !== NONE) {
+      void this.layers; // which says what rows there are
       const row = this.rowsOf(message).at(-1)!;
       if (row >= 0) camera.y.show(row, row + 1);
       const time = side.run!.completed[side.recv[message]!]!;

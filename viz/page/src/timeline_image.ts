@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Many bars of a timeline as images: a pixel per pixel; of the bars that begin within one, the first
-// shows. To paint one takes longer than a frame has, so while the camera moves the images that there
+// shows, or one that passes the filter. To paint one takes longer than a frame has, so while the camera moves the images that there
 // are, one of all and one of what was in view last, are shown where they belong now.
 import { Camera } from "./camera";
-import { Filter, passes } from "./filter";
+import { Filter, isOpen, passes } from "./filter";
 import { Side } from "./model";
 import { blockRgb } from "./palette";
 import { Bars, lowerBound } from "./run_bars";
@@ -27,7 +27,9 @@ export class BarImages {
 
   constructor(private readonly redraw: () => void) {}
 
+  /** What they show has changed. */
   forget(): void {
+    window.clearTimeout(this.timer);
     this.all = this.last = null;
   }
 
@@ -61,6 +63,7 @@ export class BarImages {
   }
 
   private paint(camera: Camera, paint: (camera: Camera) => HTMLCanvasElement): void {
+    window.clearTimeout(this.timer);
     const begin = performance.now();
     this.last = { canvas: paint(camera), camera: camera.copy() };
     this.lastMs = performance.now() - begin;
@@ -92,24 +95,35 @@ export function paintBars(
     const [r, g, b] = blockRgb(block, blocks);
     colors[block] = ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
   }
+  /** All bars, those that pass on top of the others. */
+  const filteredLineOf = (bars: Bars, first: number, end: number) => {
+    for (const isPassing of [false, true]) {
+      for (let at = first; at < end; ++at) {
+        const message = bars.message[at]!;
+        const block = side.blockOf(message);
+        const [from, to] = [side.fromOf(message), side.toOf(message)];
+        if (passes(filter, from, to, block, side.roundOf(message)) !== isPassing) continue;
+        const left = Math.max(0, Math.floor(camera.x.px(bars.start[at]!)));
+        const right = Math.max(left + 1, Math.ceil(camera.x.px(bars.end[at]!)));
+        line.fill(
+          isPassing ? colors[block]! : (colors[block]! & 0xffffff) | 0x20000000,
+          left,
+          right,
+        );
+      }
+    }
+  };
   const line = new Uint32Array(canvas.width);
+  const open = isOpen(filter);
   const lineOf = (bars: Bars, row: number) => {
     line.fill(0);
     const [first, end] = barsInView(bars, row, camera.x);
+    if (!open) return filteredLineOf(bars, first, end);
     let at = first;
     while (at < end) {
       const left = Math.max(0, Math.floor(camera.x.px(bars.start[at]!)));
       const right = Math.max(left + 1, Math.ceil(camera.x.px(bars.end[at]!)));
-      const message = bars.message[at]!;
-      const block = side.blockOf(message);
-      const shown = passes(
-        filter,
-        side.fromOf(message),
-        side.toOf(message),
-        block,
-        side.roundOf(message),
-      );
-      line.fill(shown ? colors[block]! : (colors[block]! & 0xffffff) | 0x20000000, left, right);
+      line.fill(colors[side.blockOf(bars.message[at]!)]!, left, right);
       at =
         right - left > 1
           ? at + 1

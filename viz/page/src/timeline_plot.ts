@@ -4,16 +4,17 @@
 // below, between them the gap before each send, ticks where its host posted and where it woke up) or
 // per link; above, over all nodes, what hosts posted, their wake-ups, and how many sends are in a gap.
 import { scaleLinear } from "d3-scale";
+import { ROW_LABEL_MIN, niceStep } from "./camera";
 import { Phase, phaseOf, tickText, timeText } from "./clock";
 import { passes } from "./filter";
 import { indicesOf } from "./indices";
 import { Mark, marksOn, messagesOf } from "./marks";
-import { NONE } from "./model";
+import { CREDIT_LANE, NONE } from "./model";
 import { BlockColors, REASONS, currentTheme, drawBlockEdge } from "./palette";
 import { WaitKind } from "./reasons";
 import { ActivityCounts, Moments, activityOf, activityText } from "./run_activity";
-import { lowerBound } from "./run_bars";
-import { Gaps, gapSumsOf, gapsOf } from "./run_gaps";
+import { lowerBound, wireOf } from "./run_bars";
+import { gapAt, gapSumsOf, gapsOf } from "./run_gaps";
 import { linkText } from "./targets";
 import { AXIS, Layer, Strip, TimelineFrame, barsInView } from "./timeline_frame";
 import { BarImages, paintBars } from "./timeline_image";
@@ -35,12 +36,11 @@ interface Counts {
 export class TimelinePlot extends TimelineFrame {
   /** Those that are beside it on the same camera: their strips have one scale. */
   peers: TimelinePlot[] = [];
-  private readonly activity = new ActivityCounts(this.side);
+  private readonly activity = new ActivityCounts(this.side, this.store.timeShown);
   private counted: Counts | null = null;
   private countedFor = "";
   private readonly images = new BarImages(() => this.stage.redraw());
   private imagesFor = "";
-  private gapOf: Int32Array | null = null;
 
   forgetImages(): void {
     this.images.forget();
@@ -173,7 +173,7 @@ export class TimelinePlot extends TimelineFrame {
     const { x } = this.camera;
     const first = Math.floor((px - this.left) / PART) * PART;
     const [from, to] = [x.unit(first), x.unit(first + PART)];
-    if (from > this.side.duration) return null;
+    if (from > this.store.timeShown) return null;
     return (
       `${timeText(from)} to ${timeText(to)}\n` +
       activityText(this.activity, this.side, from, to, (kind) => REASONS[kind].name)
@@ -257,7 +257,7 @@ export class TimelinePlot extends TimelineFrame {
   /** How long its send waited beyond its cause, in the colour of what that was. */
   private drawGap(layer: Layer, row: number, message: number): void {
     const { x, y } = this.camera;
-    const at = this.gapAt(message);
+    const at = gapAt(this.side, message);
     const height = layer.gaps!.height * y.scale;
     if (at === NONE || height < 1) return;
     const gaps = gapsOf(this.side);
@@ -274,15 +274,6 @@ export class TimelinePlot extends TimelineFrame {
     context.font = "9px system-ui, sans-serif";
     context.fillText(name, left + width / 2, top + height / 2);
   }
-  private gapAt(message: number): number {
-    if (!this.gapOf) {
-      const gaps: Gaps = gapsOf(this.side);
-      this.gapOf = new Int32Array(this.side.messages).fill(NONE);
-      gaps.op.forEach((op, i) => (this.gapOf![this.side.messageOf[op]!] = i));
-    }
-    return this.gapOf[message]!;
-  }
-
   private drawImage(): void {
     const { filter } = this.store.state;
     const key = JSON.stringify([this.rows, filter.text, currentTheme().paper]);
@@ -349,30 +340,45 @@ export class TimelinePlot extends TimelineFrame {
       return;
     }
     if (target.kind === "link" && this.rows === "links") {
-      const row = this.channels.indexOf(target.channel);
-      if (row >= 0) markRow(row);
+      const isCredit = side.lane[target.channel] === CREDIT_LANE;
+      const channel = isCredit ? side.partner(target.channel) : target.channel;
+      const row = this.rowOfChannel.get(channel);
+      if (row !== undefined) markRow(row);
       return;
     }
     const all = target.kind === "round" ? this.messagesOfRound(target.round) : null;
-    const wanted = new Set((all ?? messagesOf(side, target)).slice(0, MARKED_MAX));
-    const rowsWanted = new Set<number>();
-    for (const message of wanted) {
-      for (const row of this.rowsOf(message)) rowsWanted.add(row);
+    const messages = (all ?? messagesOf(side, target)).slice(0, MARKED_MAX);
+    if (messages.length === 0 && target.kind === "entry" && this.rows === "nodes") {
+      return markRow(side.rowOf[target.node]!);
     }
     const [row0, row1] = this.visibleRows;
-    for (const layer of this.layers) {
-      for (const row of rowsWanted) {
+    for (const message of messages) {
+      const rows = this.rowsOf(message);
+      for (const row of rows) {
         if (row < row0 || row >= row1) continue;
-        const [first, end] = barsInView(layer.bars, row, camera.x);
-        for (let at = first; at < end; ++at) {
-          if (!wanted.has(layer.bars.message[at]!)) continue;
-          const box = this.bar(layer, row, at);
-          context.strokeRect(box.left - 1, box.top - 1, box.width + 2, box.height + 2);
-        }
+        if (side.isCredit(message)) this.markCredit(message, row);
+        else this.layers.forEach((layer) => this.markBar(layer, message, row));
       }
     }
   }
-
+  private markBar(layer: Layer, message: number, row: number): void {
+    const at = layer.bars.at[message]!;
+    if (at < layer.bars.begin[row]! || at >= layer.bars.begin[row + 1]!) return;
+    const box = this.bar(layer, row, at);
+    const { context } = this.stage;
+    context.strokeRect(box.left - 1, box.top - 1, box.width + 2, box.height + 2);
+  }
+  /** Credits have no bars: their time is marked, dashed, in the rows of their ends. */
+  private markCredit(message: number, row: number): void {
+    const { context } = this.stage;
+    const { x, y } = this.camera;
+    const [from, to] = wireOf(this.side, message);
+    if (Number.isNaN(to)) return;
+    const left = x.px(Number.isNaN(from) ? to : from);
+    context.setLineDash([3, 2]);
+    context.strokeRect(left - 2, y.px(row) + 1, Math.max(4, x.px(to) - left + 4), y.scale - 2);
+    context.setLineDash([]);
+  }
   private messagesOfRound(round: number): number[] {
     const { begin, list } = indicesOf(this.side).byRound;
     return Array.from(list.subarray(begin[round]!, begin[round + 1]!));
@@ -384,7 +390,7 @@ export class TimelinePlot extends TimelineFrame {
     const { y } = this.camera;
     const { side } = this;
     const [row0, row1] = this.visibleRows;
-    const step = Math.max(1, Math.ceil(11 / y.scale));
+    const step = niceStep(y.scale, ROW_LABEL_MIN);
     context.save();
     context.beginPath();
     context.rect(0, this.top, this.left, y.size);
