@@ -122,7 +122,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate plan.json --profile fractus\n"
       "  prepost simulate plan.json --profile fractus --delay node=3,at=200us,for=100us\n"
       "  prepost simulate plan.json --profile apt --executor cpu --wait interrupt --per-node\n"
-      "  prepost simulate --nodes 64 --message-bytes 64MiB --algorithm chain --profile sierra "
+      "  prepost simulate --nodes 32 --message-bytes 16MiB --algorithm chain --profile sierra "
       "--set host.interrupt=5us --json\n"
       "  prepost simulate plan.json --profile fractus --slow '0->1=0.5' "
       "--slow random=0.05,factor=0.5 --preempt rate=2000,for=100us\n"
@@ -134,7 +134,7 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile fractus "
       "--sweep block-bytes=16KiB:16MiB:x4 --plot blocks.svg\n"
       "  prepost simulate --message-bytes 8MiB --algorithm chain --profile fractus "
-      "--sweep nodes=2:64:x2 --sweep wait=polling,interrupt --csv -");
+      "--sweep nodes=2:32:x2 --sweep wait=polling,interrupt --csv -");
   flags->AddTo(*command);
   command->callback([flags, command, action] {
     flags->given = CommandLine::Of(*command);

@@ -71,7 +71,7 @@ void AddStats(CLI::App& app, Action* action) {
       "  prepost stats plan.json\n"
       "  prepost stats plan.json --per-node\n"
       "  prepost stats plan.json --topology examples/topologies/4x8.json\n"
-      "  prepost compile --nodes 100 --message-bytes 64MiB | prepost stats - --json");
+      "  prepost compile --nodes 100 --message-bytes 16MiB | prepost stats - --json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
   command
       ->add_option("--topology", flags->topology,

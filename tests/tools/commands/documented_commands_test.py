@@ -18,6 +18,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -141,17 +142,19 @@ def main():
     shown_by = {}
     network = threading.Lock()  # nodes of two pages would have the same addresses
 
+    files = tempfile.TemporaryDirectory()
+    pathlib.Path(files.name, "image.raw").write_bytes(os.urandom(3_000_000))
+    pathlib.Path(files.name, "examples").symlink_to(SOURCE / "examples")
+    for flags in ["--message-bytes any -o rolled.json", "--message-bytes any --node 3 -o rolled-3.json", "--message image.raw -o plan.json",
+                  "--message image.raw --encoding shards -o shards/"]:
+        made = run(f"prepost compile --nodes 8 --block-bytes 400kB {flags}", files.name)
+        assert made.returncode == 0, made.stderr
+
     def run_page(source, lines):
         """How many lines ran, and what is wrong with those that failed."""
         count, failures = 0, []
         with tempfile.TemporaryDirectory() as folder:
-            pathlib.Path(folder, "image.raw").write_bytes(os.urandom(3_000_000))
-            pathlib.Path(folder, "examples").symlink_to(SOURCE / "examples")
-            run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB -o rolled.json", folder)
-            run("prepost compile --nodes 8 --message-bytes any --block-bytes 400kB --node 3 -o rolled-3.json", folder)
-            made = run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB -o plan.json", folder)
-            assert made.returncode == 0, made.stderr
-            run("prepost compile --nodes 8 --message image.raw --block-bytes 400kB --encoding shards -o shards/", folder)
+            shutil.copytree(files.name, folder, symlinks=True, dirs_exist_ok=True)
             for line in lines:
                 if "..." in line or "PLAN" in line:
                     continue  # a form, not a command
