@@ -26,9 +26,9 @@ inline uint64_t GridSeed() {
   return seed == nullptr ? 0 : std::strtoull(seed, nullptr, 0);
 }
 
-/// One case of so many is taken: all in long runs, 1 in 12 otherwise, 1 in 16 with sanitizers, whose
+/// One case of so many is taken: all in long runs, 1 in 12 otherwise, 1 in 20 with sanitizers, whose
 /// tests take four to ten times as long.
-inline uint64_t SampleDivisor() { return IsLongRun() ? 1 : kIsSanitized ? 16 : 12; }
+inline uint64_t SampleDivisor() { return IsLongRun() ? 1 : kIsSanitized ? 20 : 12; }
 
 /// How many of `count` random cases a run makes.
 inline uint64_t RandomCases(uint64_t count) {
