@@ -20,23 +20,13 @@ export interface Bars {
   at: Int32Array; // by message: its place in the others, or NONE
 }
 
-/** When a message is on the wire: from its send's start to its arrival. */
+/** When a message is on the wire: from its send's start to its arrival; NaN: unknown. */
 export function wireOf(side: Side, message: number): [number, number] {
   const { started, completed } = side.run!;
   const [send, recv] = [side.send[message]!, side.recv[message]!];
   const from = Number.isNaN(started[send]!) ? started[recv]! : started[send]!;
   const to = Number.isNaN(completed[recv]!) ? completed[send]! : completed[recv]!;
   return [from, to];
-}
-
-/** What its node knows of one op. */
-function atNode(side: Side, op: number, message: number): [number, number] {
-  const { started, completed } = side.run!;
-  const [from, to] = wireOf(side, message);
-  return [
-    Number.isNaN(started[op]!) ? from : started[op]!,
-    Number.isNaN(completed[op]!) ? to : completed[op]!,
-  ];
 }
 
 /** By rounds, as they come, they are nearly in the order of their starts. */
@@ -58,21 +48,33 @@ function sortByStart(order: Int32Array, start: Float64Array, begin: number, end:
   }
 }
 
+/** `opOf`: the op whose times a bar has as far as they are known; null: a bar is on the wire. */
 function makeBars(
   side: Side,
   rows: number,
   rowOf: (message: number) => number,
-  timesOf: (message: number) => [number, number],
+  opOf: ((message: number) => number) | null,
 ): Bars {
   const all = indicesOf(side).blocksByRound;
   const begin = new Int32Array(rows + 1);
   const start = new Float64Array(all.length);
   const end = new Float64Array(all.length);
+  const { started, completed } = side.run!;
+  const { send: sends, recv: recvs } = side;
+  const known = (a: number, b: number) => (Number.isNaN(a) ? b : a);
   for (let i = 0; i < all.length; ++i) {
-    const [from, to] = timesOf(all[i]!);
-    start[i] = Number.isNaN(from) ? to : from;
+    const message = all[i]!;
+    const [send, recv] = [sends[message]!, recvs[message]!];
+    let from = known(started[send]!, started[recv]!);
+    let to = known(completed[recv]!, completed[send]!);
+    if (opOf) {
+      const op = opOf(message);
+      from = known(started[op]!, from);
+      to = known(completed[op]!, to);
+    }
+    start[i] = known(from, to);
     end[i] = Number.isNaN(to) && !Number.isNaN(from) ? side.duration : to; // it never ended
-    if (!Number.isNaN(end[i]!)) ++begin[rowOf(all[i]!) + 1]!;
+    if (!Number.isNaN(end[i]!)) ++begin[rowOf(message) + 1]!;
   }
   for (let row = 0; row < rows; ++row) begin[row + 1]! += begin[row]!;
   const count = begin[rows]!;
@@ -85,15 +87,21 @@ function makeBars(
   const bars: Bars = {
     rows,
     begin,
-    message: Int32Array.from(order, (i) => all[i]!),
-    start: Float64Array.from(order, (i) => start[i]!),
-    end: Float64Array.from(order, (i) => end[i]!),
+    message: new Int32Array(count),
+    start: new Float64Array(count),
+    end: new Float64Array(count),
     endMax: new Float64Array(count),
     lane: new Uint8Array(count),
     lanes: new Uint8Array(rows).fill(1),
     at: new Int32Array(side.messages).fill(NONE),
   };
-  bars.message.forEach((message, at) => (bars.at[message] = at));
+  for (let at = 0; at < count; ++at) {
+    const i = order[at]!;
+    const message = (bars.message[at] = all[i]!);
+    bars.start[at] = start[i]!;
+    bars.end[at] = end[i]!;
+    bars.at[message] = at;
+  }
   const free = new Float64Array(LANES_MAX);
   for (let row = 0; row < rows; ++row) {
     free.fill(-Infinity);
@@ -117,7 +125,7 @@ export function barsOfNodes(side: Side, isSend: boolean): Bars {
     side,
     side.header.nodes,
     (message) => side.rowOf[isSend ? side.fromOf(message) : side.toOf(message)]!,
-    (message) => atNode(side, isSend ? side.send[message]! : side.recv[message]!, message),
+    (message) => (isSend ? side.send : side.recv)[message]!,
   );
 }
 
@@ -141,7 +149,7 @@ export function barsOfLinks(side: Side): { bars: Bars; channels: number[] } {
     side,
     channels.length,
     (message) => row[side.channelOf[message]!]!,
-    (message) => wireOf(side, message),
+    null,
   );
   return { bars, channels };
 }

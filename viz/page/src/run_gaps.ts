@@ -102,30 +102,22 @@ function makeGaps(side: Side): Gaps {
 }
 
 function sumsOf(gaps: Gaps): GapSum[] {
-  const byKind = new Map<WaitKind, number[]>();
-  gaps.kind.forEach((kind, i) => {
-    const list = byKind.get(kind);
-    if (list) list.push(i);
-    else byKind.set(kind, [i]);
-  });
-  return [...byKind]
+  const counts = new Map<WaitKind, number>();
+  gaps.kind.forEach((kind) => counts.set(kind, (counts.get(kind) ?? 0) + 1));
+  return [...counts]
     .sort((a, b) => a[0] - b[0])
-    .map(([kind, list]) => {
-      const length = Float64Array.from(list, (i) => gaps.to[i]! - gaps.from[i]!);
-      let longest = 0;
-      let sum = 0;
-      length.forEach((it, k) => {
-        sum += it;
-        if (it > length[longest]!) longest = k;
-      });
-      return {
-        kind,
-        count: length.length,
-        sum,
-        longest: length[longest]!,
-        longestOp: gaps.op[list[longest]!]!,
-        median: length.sort()[(length.length - 1) >> 1]!,
-      };
+    .map(([kind, count]) => {
+      const lengths = new Float64Array(count);
+      let [at, sum, longest, longestOp] = [0, 0, -1, NONE];
+      for (let i = 0; i < gaps.kind.length; ++i) {
+        if (gaps.kind[i] !== kind) continue;
+        const length = gaps.to[i]! - gaps.from[i]!;
+        lengths[at++] = length;
+        sum += length;
+        if (length > longest) [longest, longestOp] = [length, gaps.op[i]!];
+      }
+      const median = lengths.sort()[(count - 1) >> 1]!;
+      return { kind, count, median, sum, longest, longestOp };
     });
 }
 

@@ -23,7 +23,7 @@ const lateText = (ns: number) => `${timeText(Math.abs(ns))} ${ns < 0 ? "early" :
 
 /** Of all blocks; null where the run is not whole. Its side has a run. */
 export function latenessOf(side: Side): { median: number; worst: number; message: number } | null {
-  const { messages } = indicesOf(side).arrived;
+  const messages = indicesOf(side).blocksByRound;
   if (messages.length === 0 || !isWhole(side)) return null;
   const late = Float64Array.from(messages, (message) => lateBy(side, message));
   let worst = 0;

@@ -16,6 +16,8 @@ import { Rows } from "./timeline_frame";
 import { TimelinePlot } from "./timeline_plot";
 import { make } from "./view";
 
+const LATENESS_AFTER_MS = 400;
+
 /** What the rows of timelines are, to be chosen. */
 export function rowsSelect(store: Store): HTMLSelectElement {
   const rows = make("select", { "aria-label": "Rows" });
@@ -128,8 +130,14 @@ export class TimelineView extends CanvasView {
         ? `; hosts handed work over ${hosts.reduce((sum, host) => sum + host.posts_during, 0)} ` +
           "times during it"
         : "") +
-      (latenessText(side) === "" ? "" : `; ${latenessText(side)}`) +
       (run.step_ns > 1 ? `; times here are rounded down to ${timeText(run.step_ns)}` : "");
+    const late = make("span");
+    this.about.append(late);
+    // Of a million blocks it takes longer than what is drawn may wait for.
+    window.setTimeout(() => {
+      const text = latenessText(side);
+      if (text !== "") late.textContent = `; ${text}`;
+    }, LATENESS_AFTER_MS);
     const kinds = this.plot.gapKinds;
     this.keys.append(
       ...(kinds.length > 0 ? ["gaps before sends, after:"] : []),
