@@ -4,8 +4,8 @@
 // copies that it cannot avoid. These are figures of the emulation on this machine, never of
 // hardware.
 //
-//   build/release/bench/emulated_nic_bench                              a table
-//   build/release/bench/emulated_nic_bench --benchmark_format=json      the same as JSON, with
+//   build/bench/bench/emulated_nic_bench                              a table
+//   build/bench/bench/emulated_nic_bench --benchmark_format=json      the same as JSON, with
 //   machine and date
 //   ... --benchmark_repetitions=9 --benchmark_report_aggregates_only    median and spread
 #include <benchmark/benchmark.h>

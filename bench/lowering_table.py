@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What lowering makes of each schedule, inline and managed: docs/offload.md's tables of `prepost lower --json`.
 
-    bench/lowering_table.py                                markdown tables, from build/release/bin/prepost
+    bench/lowering_table.py                                markdown tables, from build/bench/bin/prepost
     bench/lowering_table.py --command PATH --nodes 8 64    another build, other sizes
     bench/lowering_table.py --json table.json              all figures of all nodes, too, with the commit
 
@@ -74,7 +74,7 @@ def row(it):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--command", default=str(SOURCE / "build/release/bin/prepost"))
+    parser.add_argument("--command", default=str(SOURCE / "build/bench/bin/prepost"))
     parser.add_argument("--nodes", type=int, nargs="+", default=[8, 1024])
     parser.add_argument("--json", metavar="FILE")
     arguments = parser.parse_args()

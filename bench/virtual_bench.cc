@@ -7,11 +7,11 @@
 // between other cases a virtual machine gives memory back to its host, and takes longer to get it
 // again. The first run is a warm-up, unless it is the only one (--repeat 0).
 //
-//   build/release/bench/virtual_bench                                    512x256
-//   build/release/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
-//   build/release/bench/virtual_bench --ready barrier                    a message per transfer, no credit
-//   build/release/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
-//   build/release/bench/virtual_bench 48x8 --groups 48 --repeat 1        links that many share
+//   build/bench/bench/virtual_bench                                    512x256
+//   build/bench/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
+//   build/bench/bench/virtual_bench --ready barrier                    a message per transfer, no credit
+//   build/bench/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
+//   build/bench/bench/virtual_bench 48x8 --groups 48 --repeat 1        links that many share
 #include <fmt/format.h>
 #include <sys/resource.h>
 

@@ -133,7 +133,7 @@ def parse(arguments):
     )
     parser.add_argument("--list", action="store_true", help="print the figures' names")
     parser.add_argument(
-        "--command", type=pathlib.Path, metavar="PATH", help="the prepost to run [build/release/bin/prepost, built before]"
+        "--command", type=pathlib.Path, metavar="PATH", help="the prepost to run [build/bench/bin/prepost, built before]"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at the same time [all cores]")
     flags = parser.parse_args(arguments)

@@ -55,9 +55,9 @@ def main():
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--peers", default="openmpi", help="of bench/peers/peers.py, with commas")
-    parser.add_argument("--bench", default=str(ROOT / "build/release/bench/session_bench"))
-    parser.add_argument("--python", nargs="?", const=str(ROOT / "build/release/python"), metavar="FOLDER",
-                        help="also from Python, by the package in FOLDER [build/release/python]")
+    parser.add_argument("--bench", default=str(ROOT / "build/bench/bench/session_bench"))
+    parser.add_argument("--python", nargs="?", const=str(ROOT / "build/bench/python"), metavar="FOLDER",
+                        help="also from Python, by the package in FOLDER [build/bench/python]")
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     options.burst = 100 if options.small else 1

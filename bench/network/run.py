@@ -58,8 +58,8 @@ def main():
     parser.add_argument("--peers", default="", help="of bench/peers/peers.py, with commas; openmpi* is all of its tuned algorithms")
     parser.add_argument("--repeat", type=int, default=3, help="messages of a size in a round")
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--bench", default=str(ROOT / "build/release/bench/session_bench"))
-    parser.add_argument("--prepost", default=str(ROOT / "build/release/bin/prepost"), help="for what the model says of auto")
+    parser.add_argument("--bench", default=str(ROOT / "build/bench/bench/session_bench"))
+    parser.add_argument("--prepost", default=str(ROOT / "build/bench/bin/prepost"), help="for what the model says of auto")
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     settings = [(a, b) for a in options.algorithm.split(",") for b in options.block_bytes.split(",")]

@@ -23,7 +23,7 @@ from selenium import webdriver
 from selenium.webdriver.chrome.service import Service
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
-COMMAND = SOURCE / "build/release/bin/prepost"
+COMMAND = SOURCE / "build/bench/bin/prepost"
 PAN = """
 const done = arguments[0], canvas = document.querySelector("canvas"), box = canvas.getBoundingClientRect();
 const send = (on, kind, dx) => on.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true, view: window, button: 0,
@@ -100,7 +100,7 @@ def main():
     parser.add_argument("--json", type=pathlib.Path, help="write all samples here")
     flags = parser.parse_args()
     if not COMMAND.exists():
-        sys.exit(f"{COMMAND} is missing: cmake --preset release && cmake --build --preset release --target prepost")
+        sys.exit(f"{COMMAND} is missing: cmake --preset bench && cmake --build --preset bench --target prepost")
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for size in flags.plans.split(","):
