@@ -413,11 +413,22 @@ Status TcpEndpoint::ReadBlock(Link& link) {
 }
 
 /// Until so many bytes are there to be read, or about: the rest of a block wakes its receiver once and
-/// not with every packet.
+/// not with every packet. Never for more than a small part of the socket's buffer: the kernel enlarges the
+/// buffer of a receiver that takes more in a round trip than in those before, and one that sleeps until
+/// most of the window is full takes a window each time. Over a long path that is all that is ever sent.
 void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
-  constexpr size_t kAwaitedMax = size_t{128} << 10;  // the kernel makes room for twice as much
+  constexpr size_t kAwaitedMax = size_t{128} << 10;
+  constexpr int kBufferPart = 8;  // with a quarter, jumbo frames do not enlarge it
   link.readable = false;
-  const int wanted = static_cast<int>(std::min(bytes, kAwaitedMax));
+  bytes = std::min(bytes, kAwaitedMax);
+  if (bytes > link.awaited_max) {
+    int buffer = 0;
+    socklen_t length = sizeof(buffer);
+    getsockopt(link.fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, &length);
+    link.awaited_max = static_cast<size_t>(std::max(buffer / kBufferPart, 1));
+    bytes = std::min(bytes, link.awaited_max);
+  }
+  const int wanted = static_cast<int>(bytes);
   if (std::exchange(link.awaited_bytes, wanted) == wanted) return;
   // Where it does not help it does no harm.
   setsockopt(link.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));

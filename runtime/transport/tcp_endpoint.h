@@ -125,8 +125,9 @@ class TcpEndpoint final : public MessageEndpoint {
     size_t rx_head = 0;
     size_t tx_bytes = 0;
     size_t rx_bytes = 0;
-    size_t rx_left = 0;     ///< of records, which a message's turn is awaited for
-    int awaited_bytes = 1;  ///< that make the socket readable
+    size_t rx_left = 0;      ///< of records, which a message's turn is awaited for
+    int awaited_bytes = 1;   ///< that make the socket readable
+    size_t awaited_max = 1;  ///< as much as its buffer, which grows, allows
   };
 
   explicit TcpEndpoint(NodeId node) : node_(node) {}

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machines: network namespaces that a bridge joins, for members of groups whose links can be cut
-// without a word to anybody. Needs root and iproute2.
+// without a word to anybody, or those of two sites, a bridge each, which a LongLink (long_link.h) joins.
+// Needs root and iproute2.
 #ifndef PREPOST_TESTS_SUPPORT_MACHINES_H_
 #define PREPOST_TESTS_SUPPORT_MACHINES_H_
 
@@ -20,27 +21,33 @@ namespace prepost::test {
 
 class Machines {
  public:
-  /// Null: not permitted here.
-  static std::unique_ptr<Machines> Make(uint32_t count) {
+  /// `count` machines, in equal parts at `sites`, in their order. Null: not permitted here.
+  static std::unique_ptr<Machines> Make(uint32_t count, uint32_t sites = 1) {
     if (geteuid() != 0) return nullptr;
-    std::unique_ptr<Machines> machines(new Machines(count));
-    bool is_made = Ip("netns add {0}", machines->NameOf(count)) &&
-                   Ip("-n {0} link add bridge type bridge", machines->NameOf(count)) &&
-                   Ip("-n {0} link set bridge up", machines->NameOf(count));
+    std::unique_ptr<Machines> machines(new Machines(count, sites));
+    bool is_made = true;
+    for (uint32_t site = 0; site < sites && is_made; ++site) {
+      const std::string name = machines->SwitchOf(site);
+      is_made = Ip("netns add {0}", name) && Ip("-n {0} link add bridge type bridge", name) &&
+                Ip("-n {0} link set bridge up", name);
+    }
     for (uint32_t i = 0; i < count && is_made; ++i) {
-      is_made = Ip("netns add {0}", machines->NameOf(i)) &&
-                Ip("-n {1} link add port{2} type veth peer name eth0 netns {0}",
-                   machines->NameOf(i), machines->NameOf(count), i) &&
-                Ip("-n {1} link set port{2} master bridge up", machines->NameOf(i),
-                   machines->NameOf(count), i) &&
-                Ip("-n {0} addr add {1}/24 dev eth0", machines->NameOf(i), AddressOf(i)) &&
-                Ip("-n {0} link set lo up", machines->NameOf(i)) && machines->SetLink(i, true);
+      const std::string name = machines->NameOf(i);
+      const std::string site = machines->SwitchOf(i * sites / count);
+      is_made = Ip("netns add {0}", name) &&
+                Ip("-n {1} link add port{2} type veth peer name eth0 netns {0}", name, site, i) &&
+                Ip("-n {0} link set port{1} master bridge up", site, i) &&
+                Ip("-n {0} addr add {1}/24 dev eth0", name, AddressOf(i)) &&
+                Ip("-n {0} link set lo up", name) && machines->SetLink(i, true);
     }
     return is_made ? std::move(machines) : nullptr;
   }
   ~Machines() {
-    for (uint32_t i = 0; i <= count_; ++i) Ip("netns del {0}", NameOf(i));
+    for (uint32_t i = 0; i < count_ + sites_; ++i) Ip("netns del {0}", NameOf(i));
   }
+
+  /// The namespace of a site's bridge.
+  std::string SwitchOf(uint32_t site) const { return NameOf(count_ + site); }
 
   static std::string AddressOf(uint32_t i) { return fmt::format("10.97.0.{}", i + 1); }
   bool SetLink(uint32_t i, bool is_up) const {
@@ -64,7 +71,7 @@ class Machines {
   }
 
  private:
-  explicit Machines(uint32_t count) : count_(count) {}
+  Machines(uint32_t count, uint32_t sites) : count_(count), sites_(sites) {}
   std::string NameOf(uint32_t i) const { return fmt::format("prepost-test-{}-{}", owner_, i); }
   template <typename... Values>
   static bool Ip(fmt::format_string<Values...> words, Values&&... values) {
@@ -73,6 +80,7 @@ class Machines {
   }
 
   const uint32_t count_;
+  const uint32_t sites_;
   const pid_t owner_ = getpid();
 };
 
