@@ -2,11 +2,13 @@
 #include "backends/fabric/domain.h"
 
 #include <fmt/format.h>
+#include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -28,7 +30,7 @@ std::string LibraryName(const std::string& provider) {
 
 Info Hints(bool needs_triggers) {
   Info hints = MakeHints();
-  hints->caps = FI_MSG | (needs_triggers ? FI_TRIGGER : 0);
+  hints->caps = FI_TAGGED | (needs_triggers ? FI_TRIGGER : 0);
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
   hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_VIRT_ADDR;
@@ -40,6 +42,11 @@ Info Hints(bool needs_triggers) {
   return hints;
 }
 
+bool HasAddresses(const fi_info& info) {
+  return info.addr_format == FI_SOCKADDR || info.addr_format == FI_SOCKADDR_IN ||
+         info.addr_format == FI_SOCKADDR_IN6;
+}
+
 Result<Info> Find(const Libfabric& library, const DomainSpec& spec) {
   fi_info* found = nullptr;
   Info hints = Hints(spec.needs_triggers);
@@ -47,13 +54,16 @@ Result<Info> Find(const Libfabric& library, const DomainSpec& spec) {
   const char* const host = spec.host.empty() ? nullptr : spec.host.c_str();
   int error = library.getinfo(kApiVersion, host, nullptr, host == nullptr ? 0 : FI_SOURCE,
                               hints.get(), &found);
-  // Names of providers for one machine are no addresses.
-  if (error != 0 && host != nullptr)
-    error = library.getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
   if (error == 0) return Info(found);
+  // Names of providers for one machine are no addresses. One that has addresses would listen at all.
+  if (host != nullptr)
+    error = library.getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
+  Info info(found);
+  if (error == 0 && (host == nullptr || !HasAddresses(*info))) return info;
   return EnvironmentError(
-      fmt::format("provider {} is not there, or has no endpoints for messages in order{}",
-                  spec.provider, spec.needs_triggers ? " that start deferred work" : ""));
+      fmt::format("provider {} is not there{}, or has no endpoints for tagged messages in order{}",
+                  spec.provider, host == nullptr ? "" : " at " + spec.host,
+                  spec.needs_triggers ? " that start deferred work" : ""));
 }
 
 /// Of an endpoint of the provider shm in /dev/shm, without its number: "plan-PIDS-PROCESS-". PIDS is where
@@ -78,6 +88,11 @@ void RemoveNamesOfTheDead() {
     unlink(entry.path().c_str());
   }
 }
+
+/// The highest bit of the format is the highest that is compared.
+int TagBits(const fi_info& info) { return 64 - std::countl_zero(info.ep_attr->mem_tag_format); }
+/// That nobody guesses by trying, as each try is a message.
+constexpr int kTagBitsMin = 40;
 
 template <typename T>
 Result<Fid<T>> Made(const std::string& what, T* object, int error) {
@@ -118,6 +133,9 @@ Result<std::unique_ptr<Domain>> Domain::Open(const DomainSpec& spec) {
   Result<Info> info = Find(**library, spec);
   if (!info.ok()) return info.status();
   made->info_ = *std::move(info);
+  if (const int bits = TagBits(*made->info_); bits < kTagBitsMin)
+    return EnvironmentError(fmt::format("provider {} has tags of {} bits, expected at least {}",
+                                        spec.provider, bits, kTagBitsMin));
   const auto failed = [&](const char* what, int error) {
     return FabricError(StatusCode::kEnvironment, fmt::format("{} {}", what, spec.provider), error);
   };
@@ -184,6 +202,12 @@ Result<Fid<fid_cntr>> Domain::MakeCounter(bool is_awaited) const {
   fid_cntr* counter = nullptr;
   const int error = fi_cntr_open(domain_.get(), &attributes, &counter, nullptr);
   return Made("a counter", counter, error);
+}
+
+uint64_t Domain::NewTag() const {
+  uint64_t tag = 0;
+  randombytes_buf(&tag, sizeof(tag));
+  return tag >> (64 - TagBits(*info_));
 }
 
 Result<fi_addr_t> Domain::Insert(std::span<const std::byte> name) const {

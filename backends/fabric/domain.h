@@ -53,6 +53,8 @@ class Domain {
   Result<Fid<fid_cq>> MakeQueue(size_t entries) const;
   /// `is_awaited`: with a file to wait for.
   Result<Fid<fid_cntr>> MakeCounter(bool is_awaited) const;
+  /// A random tag, of as many bits as the provider compares.
+  uint64_t NewTag() const;
   /// Where a peer's endpoint is. Errors: kRejected.
   Result<fi_addr_t> Insert(std::span<const std::byte> name) const;
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "runtime/little_endian.h"
 #include "runtime/transport/queue_names.h"
 
 namespace prepost::fabric {
@@ -58,6 +59,7 @@ Status Endpoints::MakeParts() {
                      end.is_send ? nullptr : part.counter.get());
     if (!endpoint.ok()) return endpoint.status();
     part.endpoint = *std::move(endpoint);
+    if (!end.is_send) part.tag = domain_.NewTag();
   }
   return {};
 }
@@ -83,11 +85,13 @@ Result<Fid<fid_ep>> Endpoints::MakeEndpoint(Entries entries, fid_cntr* receives)
   return endpoint;
 }
 
-/// Of ends that send: the name of the endpoint that receives.
-Status Endpoints::Learn(uint32_t end, std::span<const std::byte> name) {
+/// Of ends that send: the tag and the name of the endpoint that receives.
+Status Endpoints::Learn(uint32_t end, std::span<const std::byte> tag_and_name) {
   if (!spec_.ends[end].is_send) return {};
-  if (name.empty())
+  if (tag_and_name.size() <= sizeof(uint64_t))
     return Rejected(fmt::format("it has no endpoint for lane {}", spec_.ends[end].lane));
+  parts_[end].tag = ByteReader(tag_and_name).Get<uint64_t>();
+  const std::span<const std::byte> name = tag_and_name.subspan(sizeof(uint64_t));
   // A provider takes a name for as long as its own are.
   const Result<std::vector<std::byte>> own = NameOf(parts_[end].endpoint.get());
   const bool is_text = domain_.info()->addr_format == FI_ADDR_STR;
@@ -105,18 +109,20 @@ Status Endpoints::Connect(const PlayerDevice::Task& task) {
     if (spec_.ends[end].is_send) continue;
     Result<std::vector<std::byte>> name = NameOf(parts_[end].endpoint.get());
     if (!name.ok()) return name.status();
-    own[end] = *std::move(name);
+    own[end].resize(sizeof(uint64_t));
+    ByteWriter(own[end]).Put(parts_[end].tag);
+    own[end].insert(own[end].end(), name->begin(), name->end());
   }
   return ExchangeQueueNames(ExchangeOf(task, "endpoints"),
                             {.over = "libfabric",
                              .ends = spec_.ends,
                              .own = own,
-                             .learn = [this](uint32_t end, std::span<const std::byte> name) {
-                               return Learn(end, name);
+                             .learn = [this](uint32_t end, std::span<const std::byte> learned) {
+                               return Learn(end, learned);
                              }});
 }
 
-void Endpoints::FillMessage(OpId op, iovec* piece, void** key, fi_msg* message) {
+void Endpoints::FillMessage(OpId op, iovec* piece, void** key, fi_msg_tagged* message) {
   const std::span<const std::byte> bytes = spec_.ends.BlockOf(op, spec_.memory.source);
   *piece = {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
   *key = region_ == nullptr ? nullptr : fi_mr_desc(region_.get());
@@ -124,8 +130,9 @@ void Endpoints::FillMessage(OpId op, iovec* piece, void** key, fi_msg* message) 
   message->msg_iov = piece;
   message->desc = key;
   message->iov_count = 1;
-  // Of receives: anyone who knows the name.
-  message->addr = parts_[spec_.ends.PlaceOf(op).end].peer;
+  const Part& part = parts_[spec_.ends.PlaceOf(op).end];
+  message->addr = part.peer;  // of receives: anyone who has the tag
+  message->tag = part.tag;
   message->context = &contexts_[op.index()];
   message->data = spec_.ends.op(op).block;
 }
@@ -133,15 +140,15 @@ void Endpoints::FillMessage(OpId op, iovec* piece, void** key, fi_msg* message) 
 Result<bool> Endpoints::Post(OpId op) {
   iovec piece;
   void* key = nullptr;
-  fi_msg message;
+  fi_msg_tagged message;
   FillMessage(op, &piece, &key, &message);
   // Nothing has to be in place of what has no bytes, and the provider shm would never say so.
   const uint64_t when = piece.iov_len == 0 ? 0 : FI_DELIVERY_COMPLETE;
   fid_ep* const endpoint = EndpointOf(op);
   const ssize_t error =
       spec_.ends.op(op).is_send()
-          ? fi_sendmsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA | when)
-          : fi_recvmsg(endpoint, &message, FI_COMPLETION);
+          ? fi_tsendmsg(endpoint, &message, FI_COMPLETION | FI_REMOTE_CQ_DATA | when)
+          : fi_trecvmsg(endpoint, &message, FI_COMPLETION);
   if (error == -FI_EAGAIN) return false;
   if (error != 0) return Failed(op, FabricError(StatusCode::kRejected, "post it", error).message());
   return true;
@@ -199,9 +206,9 @@ Status Endpoints::ErrorOf(ssize_t error) {
     return Rejected("cannot read why a request has failed");
   const auto index =
       static_cast<size_t>(static_cast<const fi_context2*>(entry.op_context) - contexts_.data());
-  const std::string why = FabricError(StatusCode::kRejected, "", -entry.err).message();
-  if (index >= contexts_.size()) return Rejected("a request has failed" + why);
-  return Failed(OpId::FromIndex(index), why.substr(why.find(": ") + 2));
+  const std::string why = ReasonOf(-entry.err);
+  if (index >= contexts_.size()) return Rejected("a request has failed: " + why);
+  return Failed(OpId::FromIndex(index), why);
 }
 
 }  // namespace prepost::fabric

@@ -33,6 +33,9 @@ struct EndpointsSpec {
 
 /// Used by the domain's thread. A send that the CPU posts completes when its bytes are in place
 /// (FI_DELIVERY_COMPLETE).
+///
+/// Whoever finds an endpoint can send it messages. So each that receives has a random tag, which the peer
+/// learns with its name: a message without it meets no receive.
 class Endpoints final : public ChannelQueues {
  public:
   /// `domain` must outlive them. Errors (kEnvironment): the provider's.
@@ -60,7 +63,7 @@ class Endpoints final : public ChannelQueues {
 
   /// What the op moves: `message` fills in the message of its request, whose `piece` must live as
   /// long as that. Its context names the op. A send's data is its block's number.
-  void FillMessage(OpId op, iovec* piece, void** key, fi_msg* message);
+  void FillMessage(OpId op, iovec* piece, void** key, fi_msg_tagged* message);
 
   /// An endpoint beside those of ends, for messages without bytes that make no entries in the queue;
   /// of those it receives `counter` counts the arrivals, null: it receives none. Errors
@@ -72,6 +75,7 @@ class Endpoints final : public ChannelQueues {
     Fid<fid_cntr> counter;
     Fid<fid_ep> endpoint;
     fi_addr_t peer = FI_ADDR_UNSPEC;
+    uint64_t tag = 0;
   };
 
   Endpoints(const Domain& domain, EndpointsSpec spec)
@@ -80,7 +84,7 @@ class Endpoints final : public ChannelQueues {
   Result<Fid<fid_ep>> MakeEndpoint(Entries entries, fid_cntr* receives) const;
   Status Register();
   Status MakeParts();
-  Status Learn(uint32_t end, std::span<const std::byte> name);
+  Status Learn(uint32_t end, std::span<const std::byte> tag_and_name);
   Result<OpId> Completed(const fi_cq_data_entry& entry);
   Status Failed(OpId op, const std::string& why);
   Status ErrorOf(ssize_t error);

@@ -68,8 +68,10 @@ void InfoFreer::operator()(fi_info* info) const { Loaded()->freeinfo(info); }
 
 Info MakeHints() { return Info(Loaded()->dupinfo(nullptr)); }
 
+std::string ReasonOf(int64_t error) { return Loaded()->strerror(static_cast<int>(-error)); }
+
 Status FabricError(StatusCode code, const std::string& what, int64_t error) {
-  return {code, fmt::format("cannot {}: {}", what, Loaded()->strerror(static_cast<int>(-error)))};
+  return {code, fmt::format("cannot {}: {}", what, ReasonOf(error))};
 }
 
 }  // namespace prepost::fabric

@@ -11,6 +11,7 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 #include <rdma/fi_trigger.h>
 
 #include <memory>
@@ -46,6 +47,9 @@ struct Libfabric {
 
 /// Loads it once; any thread may ask. Errors (kEnvironment): it is not installed.
 Result<const Libfabric*> TheLibfabric();
+
+/// What the library says of a negative return code.
+std::string ReasonOf(int64_t error);
 
 /// "cannot WHAT: REASON", of a negative return code.
 Status FabricError(StatusCode code, const std::string& what, int64_t error);

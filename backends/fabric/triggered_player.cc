@@ -78,11 +78,12 @@ class TriggeredPlayer final : public Player {
   Fid<fid_ep> pulse_source_;
   std::vector<Fid<fid_ep>> pulse_targets_;  // by pulse counter
   std::vector<fi_addr_t> pulse_addresses_;
+  uint64_t pulse_tag_ = 0;
   std::vector<fi_context2> pulse_contexts_;  // of receives
   // What queued work refers to, by index of the program's works. Does not move.
   std::vector<iovec> pieces_;
   std::vector<void*> keys_;
-  std::vector<fi_op_msg> sends_;
+  std::vector<fi_op_tagged> sends_;
   std::vector<fi_op_cntr> additions_;
   std::vector<fi_deferred_work> works_;
   uint64_t posts_ = 0;
@@ -133,6 +134,7 @@ Status TriggeredPlayer::MakePulses() {
   for (const DeferredWork& work : program_.works) {
     if (work.kind == DeferredWork::Kind::kPulse) ++pulses[work.counter - program_.first_pulse()];
   }
+  pulse_tag_ = domain_.NewTag();
   pulse_contexts_.resize(std::accumulate(pulses.begin(), pulses.end(), size_t{0}));
   size_t posted = 0;
   for (uint32_t i = 0; i < program_.pulse_counters; ++i) {
@@ -146,10 +148,11 @@ Status TriggeredPlayer::MakePulses() {
     if (!address.ok()) return address.status();
     pulse_addresses_.push_back(*address);
     for (size_t pulse = 0; pulse < pulses[i]; ++pulse) {
-      fi_msg message = {};
+      fi_msg_tagged message = {};
       message.addr = FI_ADDR_UNSPEC;
+      message.tag = pulse_tag_;
       message.context = &pulse_contexts_[posted++];
-      const ssize_t error = fi_recvmsg(endpoint, &message, 0);
+      const ssize_t error = fi_trecvmsg(endpoint, &message, 0);
       if (error != 0)
         return FabricError(StatusCode::kRejected,
                            fmt::format("post all {} receives of pulses", pulses[i]), error);
@@ -164,9 +167,9 @@ Status TriggeredPlayer::PostReceives() {
     for (const OpId op : program_.ends[i].ops) {
       iovec piece;
       void* key = nullptr;
-      fi_msg message;
+      fi_msg_tagged message;
       endpoints_->FillMessage(op, &piece, &key, &message);
-      const ssize_t error = fi_recvmsg(endpoints_->EndpointOf(op), &message, FI_COMPLETION);
+      const ssize_t error = fi_trecvmsg(endpoints_->EndpointOf(op), &message, FI_COMPLETION);
       if (error == 0) continue;
       return FabricError(StatusCode::kRejected,
                          fmt::format("post all {} receives from node {}",
@@ -191,23 +194,24 @@ Status TriggeredPlayer::Queue() {
     queued.triggering_cntr = counters_[work.trigger.counter];
     queued.threshold = work.trigger.threshold;
     if (work.kind == DeferredWork::Kind::kSend) {
-      fi_op_msg& send = sends_[i];
+      fi_op_tagged& send = sends_[i];
       send.ep = endpoints_->EndpointOf(work.op);
       endpoints_->FillMessage(work.op, &pieces_[i], &keys_[i], &send.msg);
       send.msg.context = &queued.context;  // which providers ask for
       send.flags = FI_REMOTE_CQ_DATA | FI_DELIVERY_COMPLETE;
       queued.completion_cntr = counters_[work.end];
-      queued.op_type = FI_OP_SEND;
-      queued.op.msg = &send;
+      queued.op_type = FI_OP_TSEND;
+      queued.op.tagged = &send;
     } else if (work.kind == DeferredWork::Kind::kPulse) {
-      fi_op_msg& send = sends_[i];
+      fi_op_tagged& send = sends_[i];
       send.ep = pulse_source_.get();
       send.msg = {};
       send.msg.addr = pulse_addresses_[work.counter - program_.first_pulse()];
+      send.msg.tag = pulse_tag_;
       send.msg.context = &queued.context;
       queued.completion_cntr = counters_[program_.thrown()];
-      queued.op_type = FI_OP_SEND;
-      queued.op.msg = &send;
+      queued.op_type = FI_OP_TSEND;
+      queued.op.tagged = &send;
     } else {
       additions_[i] = {.cntr = counters_[work.counter], .value = work.value};
       queued.op_type = FI_OP_CNTR_ADD;

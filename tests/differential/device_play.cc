@@ -28,13 +28,15 @@ struct Played {
 
 }  // namespace
 
-void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted) {
+void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
+          const std::function<void()>& before_start) {
   const PlanHeader& header = plan.header();
   TcpMesh mesh = *MakeTcpMesh(plan);
   std::vector<std::vector<std::byte>> buffers(header.nodes);
   for (auto& buffer : buffers) buffer.resize(header.message.bytes);
   buffers[header.root.index()] = Bytes(header.message.bytes, 1);
-  std::barrier armed(header.nodes), ended(header.nodes);
+  std::barrier armed(header.nodes, [&]() noexcept { before_start(); });
+  std::barrier ended(header.nodes);
   std::vector<std::future<Played>> nodes;
   for (uint32_t i = 0; i < header.nodes; ++i) {
     nodes.push_back(std::async(std::launch::async, [&, i]() -> Played {

@@ -2,6 +2,7 @@
 #ifndef PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
 #define PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,9 @@ namespace prepost::test {
 
 /// Plays all nodes over devices of this name, a thread and a device each, node i preposted if
 /// `preposted[i]`, and compares all bytes; preposted hosts do nothing but start and wake up once.
-void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted);
+/// `before_start` is called once, when all nodes are ready; it does not throw.
+void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
+          const std::function<void()>& before_start = [] {});
 
 }  // namespace prepost::test
 
