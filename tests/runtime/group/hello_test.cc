@@ -285,7 +285,7 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
   EXPECT_EQ(to_connector.connector.Why(),
-            "it speaks version 10 of the protocol, this is version 9");
+            "it speaks version 11 of the protocol, this is version 10");
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.
