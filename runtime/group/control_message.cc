@@ -14,10 +14,10 @@ namespace {
 
 using Kind = ControlMessage::Kind;
 
-constexpr std::array<const char*, 22> kKindNames = {
+constexpr std::array<const char*, 24> kKindNames = {
     "ready", "start",    "delivered", "sum",      "summed", "commit",  "committed", "release",
     "query", "progress", "failed",    "abort",    "have",   "arrived", "done",      "passed",
-    "last",  "device",   "next",      "prepared", "arm",    "whole"};
+    "last",  "device",   "next",      "prepared", "arm",    "whole",   "joined",    "stalled"};
 
 constexpr std::array<uint64_t NodeReport::*, 11> kReportFields = {
     &NodeReport::host_posts,

@@ -34,10 +34,14 @@ namespace prepost {
 /// if that is not known; in kQuery, which comes first of all, it is the group's generation; and it is
 /// the number of messages or barriers in:
 ///
+///     kJoined     it has all its connections     kJoined    all have: introduce yourselves by now
 ///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
 ///     kArrived    it has come to so many         kLast      so many messages are all
 ///                 barriers
 ///     kDone       it is done with all messages   kRelease   all are done
+///     kStalled    `progress` - 1: a peer of which it hears nothing over their connections for data
+///
+/// and in kProgress for how many ms it has polled those connections without a longer pause.
 ///
 /// Where a mover moves the messages (session/message_mover.h), a step of each is taken by all members
 /// before the next, and `progress` is the number of messages that are so far; in kNext the bytes of
@@ -71,7 +75,9 @@ struct ControlMessage {
     kNext,
     kPrepared,
     kArm,
-    kWhole
+    kWhole,
+    kJoined,
+    kStalled
   };
   Kind kind = Kind::kReady;
   /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.

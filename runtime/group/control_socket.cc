@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/group/control_socket.h"
 
+#include <sodium.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
+
+#include "runtime/little_endian.h"
 
 namespace prepost {
 
@@ -16,10 +20,27 @@ Result<std::pair<ControlSocket, ControlSocket>> ControlSocket::MakePair() {
   return std::pair(ControlSocket(FileDescriptor(fds[0])), ControlSocket(FileDescriptor(fds[1])));
 }
 
+std::array<std::byte, ControlSocket::kCheckBytes> ControlSocket::CheckOf(const Bytes& bytes,
+                                                                         uint64_t number) {
+  std::array<std::byte, kControlMessageBytes + sizeof(number)> checked;
+  std::copy_n(bytes.begin(), kControlMessageBytes, checked.begin());
+  ByteWriter(std::span(checked).subspan(kControlMessageBytes)).Put(number);
+  std::array<std::byte, kCheckBytes> check;
+  crypto_generichash(reinterpret_cast<unsigned char*>(check.data()), check.size(),
+                     reinterpret_cast<const unsigned char*>(checked.data()), checked.size(),
+                     nullptr, 0);
+  return check;
+}
+
+void ControlSocket::Seal(Bytes& bytes, uint64_t number) {
+  std::ranges::copy(CheckOf(bytes, number), bytes.begin() + kControlMessageBytes);
+}
+
 void ControlSocket::Send(const ControlMessage& message) {
   if (closed_) return;
-  std::array<std::byte, kControlMessageBytes> bytes;
-  EncodeControlMessage(message, bytes);
+  Bytes bytes;
+  EncodeControlMessage(message, std::span(bytes).first<kControlMessageBytes>());
+  Seal(bytes, sent_++);
   ssize_t sent = 0;
   do {
     sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -32,16 +53,16 @@ void ControlSocket::Send(const ControlMessage& message) {
 void ControlSocket::Queue(const ControlMessage& message) {
   if (closed_) return;
   Flush();
-  EncodeControlMessage(message, unsent_.emplace_back());
+  EncodeControlMessage(message, std::span(unsent_.emplace_back()).first<kControlMessageBytes>());
   Flush();
   if (unsent_.size() > kUnsentMax) closed_ = true;
 }
 
 void ControlSocket::QueueLatest(const ControlMessage& message) {
   Bytes bytes;
-  EncodeControlMessage(message, bytes);
+  EncodeControlMessage(message, std::span(bytes).first<kControlMessageBytes>());
   // Of the first one a part may have been sent.
-  auto rest = unsent_.begin() + (sent_bytes_ > 0 ? 1 : 0);
+  auto rest = unsent_.begin() + (is_sealed_ ? 1 : 0);
   const auto is_of_kind = [&](const Bytes& it) { return it.front() == bytes.front(); };
   unsent_.erase(std::remove_if(rest, unsent_.end(), is_of_kind), unsent_.end());
   Queue(message);
@@ -49,6 +70,7 @@ void ControlSocket::QueueLatest(const ControlMessage& message) {
 
 void ControlSocket::Flush() {
   while (!closed_ && !unsent_.empty()) {
+    if (!std::exchange(is_sealed_, true)) Seal(unsent_.front(), sent_++);
     const ssize_t sent = send(fd(), unsent_.front().data() + sent_bytes_,
                               unsent_.front().size() - sent_bytes_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
@@ -56,12 +78,14 @@ void ControlSocket::Flush() {
     if (sent < 0) {  // gone, but what it said before may still be read
       unsent_.clear();
       sent_bytes_ = 0;
+      is_sealed_ = false;
       return;
     }
     sent_bytes_ += static_cast<size_t>(sent);
     if (sent_bytes_ < unsent_.front().size()) continue;
     unsent_.pop_front();
     sent_bytes_ = 0;
+    is_sealed_ = false;
   }
 }
 
@@ -75,7 +99,13 @@ std::optional<ControlMessage> ControlSocket::Receive() {
     partial_bytes_ += static_cast<size_t>(got);
     if (partial_bytes_ < partial_.size()) continue;
     partial_bytes_ = 0;
-    Result<ControlMessage> message = DecodeControlMessage(partial_);
+    if (!std::ranges::equal(CheckOf(partial_, received_++),
+                            std::span(partial_).subspan(kControlMessageBytes))) {
+      nonsense_ = "bytes that are no message, or not the next one";
+      break;
+    }
+    Result<ControlMessage> message =
+        DecodeControlMessage(std::span(partial_).first<kControlMessageBytes>());
     if (message.ok()) return std::move(*message);
     nonsense_ = message.status().message();
     break;

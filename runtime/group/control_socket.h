@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@
 
 namespace prepost {
 
+/// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way. So
+/// what was shifted, lost or said twice is no message. It is no proof of who says it.
+///
 /// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {
  public:
@@ -51,15 +55,22 @@ class ControlSocket {
   const std::string& nonsense() const { return nonsense_; }
 
   static constexpr size_t kUnsentMax = 64;
+  static constexpr size_t kCheckBytes = 16;
 
  private:
-  using Bytes = std::array<std::byte, kControlMessageBytes>;
+  using Bytes = std::array<std::byte, kControlMessageBytes + kCheckBytes>;
+
+  static std::array<std::byte, kCheckBytes> CheckOf(const Bytes& bytes, uint64_t number);
+  static void Seal(Bytes& bytes, uint64_t number);
 
   FileDescriptor fd_;
-  std::array<std::byte, kControlMessageBytes> partial_ = {};
+  Bytes partial_ = {};
   size_t partial_bytes_ = 0;
-  std::deque<Bytes> unsent_;  ///< by Queue()
+  uint64_t sent_ = 0;  ///< messages that are sealed
+  uint64_t received_ = 0;
+  std::deque<Bytes> unsent_;  ///< by Queue(); sealed when the first byte is sent
   size_t sent_bytes_ = 0;     ///< of the first of them
+  bool is_sealed_ = false;    ///< the first of them
   bool closed_ = false;
   std::string nonsense_;
 };

@@ -140,9 +140,12 @@ Status Coordinator::WaitForEvents(milliseconds timeout) {
   return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
 }
 
-/// Takes what a member has said.
+/// Takes what a member has said; what is more waits for the next visit, as others do.
 Status Coordinator::Drain(Member& member) {
-  while (const std::optional<ControlMessage> message = member.control->Receive()) {
+  constexpr int kMessagesPerVisit = 64;
+  for (int i = 0; i < kMessagesPerVisit; ++i) {
+    const std::optional<ControlMessage> message = member.control->Receive();
+    if (!message) break;
     PREPOST_RETURN_IF_ERROR(Handle(member, *message));
   }
   if (!member.control->closed()) return {};
@@ -192,6 +195,8 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kPrepared:
     case Kind::kArm:
     case Kind::kWhole:
+    case Kind::kJoined:
+    case Kind::kStalled:
       break;
   }
   return Nonsense(member, fmt::format("\"{}\" out of turn", Name(message.kind)));

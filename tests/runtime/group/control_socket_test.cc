@@ -2,6 +2,7 @@
 #include "runtime/group/control_socket.h"
 
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <vector>
 
@@ -69,6 +70,40 @@ TEST_F(ControlSocketTest, WhatIsQueuedArrivesInOrderAndIsBounded) {
     near_->Queue({.kind = Kind::kNext});
   EXPECT_TRUE(near_->closed());
   EXPECT_FALSE(near_->has_unsent());
+}
+
+/// What `near` has said, as it comes.
+std::vector<std::byte> BytesOf(const ControlSocket& far) {
+  std::vector<std::byte> bytes(1 << 16);
+  const ssize_t got = recv(far.fd(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+  bytes.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return bytes;
+}
+
+// Catches a stream that is read from elsewhere than a message's begin, most of whose bytes are zeros, which
+// is a message, too; and a message that comes again.
+TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
+  near_->Send({.kind = Kind::kDone, .progress = 7});
+  const std::vector<std::byte> one = BytesOf(*far_);
+  ASSERT_EQ(one.size(), kControlMessageBytes + ControlSocket::kCheckBytes);
+  std::vector<std::byte> twice = one;
+  twice.insert(twice.end(), one.begin(), one.end());
+  std::vector<std::byte> shifted(twice.begin() + 16, twice.end());
+  struct Case {
+    const char* name;
+    const std::vector<std::byte>& bytes;
+    size_t messages;
+  };
+  for (const Case& it : {Case{"repeated", twice, 1}, Case{"shifted", shifted, 0}}) {
+    SCOPED_TRACE(it.name);
+    auto pair = ControlSocket::MakePair();
+    ASSERT_TRUE(pair.ok());
+    ASSERT_EQ(send(pair->first.fd(), it.bytes.data(), it.bytes.size(), 0),
+              static_cast<ssize_t>(it.bytes.size()));
+    for (size_t i = 0; i < it.messages; ++i) EXPECT_TRUE(pair->second.Receive().has_value());
+    EXPECT_FALSE(pair->second.Receive().has_value());
+    EXPECT_FALSE(pair->second.nonsense().empty());
+  }
 }
 
 }  // namespace

@@ -102,8 +102,10 @@ TEST_F(CoordinatorTest, WhatOnlyALeaderSaysIsNonsense) {
 
 TEST_F(CoordinatorTest, RubbishIsNonsense) {
   JoinAll();
-  members_[1].SayBytes(std::string(kControlMessageBytes, 'x'));
-  EXPECT_EQ(Lead().message(), "node 1 sent nonsense over its control connection: kind is 120");
+  members_[1].SayBytes(std::string(kControlMessageBytes + ControlSocket::kCheckBytes, 'x'));
+  EXPECT_EQ(Lead().message(),
+            "node 1 sent nonsense over its control connection: bytes that are no message, or not "
+            "the next one");
 }
 
 TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
