@@ -113,6 +113,7 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Session::Impl>();
   impl->options = options;
+  Wipe(impl->options.secret);
   impl->options.secret.clear();
   impl->engine = *std::move(engine);
   impl->options.members[options.self].port = impl->engine->port();

@@ -53,6 +53,10 @@ class MessageEndpoint : public Endpoint {
   /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
   /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
   virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
+  /// Asks all peers for a sign of life, and says which has given none for `silence` since it was asked,
+  /// or has read nothing of what waits for it: its connections are open, but carry nothing, unless it
+  /// does not poll them. For whoever asks a few times in that time.
+  virtual std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) = 0;
   /// CheckPeers() is not called for a while: the kernel may ask as seldom whether peers are there.
   virtual void RestPeers(const KeepAliveTimes& times) = 0;
   /// Whether all that was sent is acknowledged: whether CheckPeers() is still of use between

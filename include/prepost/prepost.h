@@ -67,8 +67,9 @@ struct SessionOptions {
   std::chrono::milliseconds failure_max{2000};
   /// How long a group waits for members that are not there yet.
   std::chrono::milliseconds connect_max{30000};
-  /// Between members on one machine, blocks are copied from memory to memory, where one process may
-  /// read the other's (process_vm_readv), instead of through the network stack.
+  /// Between members on one machine, in one namespace of processes and of the network, blocks are
+  /// copied from memory to memory, where one process may read the other's (process_vm_readv), instead
+  /// of through the network stack. Who it is, the kernel says, and where, the other's memory.
   bool local_copies = true;
   /// A thread of the session moves messages and calls back. Otherwise the caller does both, in
   /// Session::Poll(), whenever Session::fd() is readable.

@@ -65,8 +65,9 @@ struct Sighting {
 /// A connection of this node by the plan.
 struct Bootstrap::Link {
   LinkName name;
-  FileDescriptor fd;   ///< when it is there
-  bool given = false;  ///< there, and handed over
+  FileDescriptor fd;            ///< when it is there
+  std::optional<GroupKey> key;  ///< of its two ends, then
+  bool given = false;           ///< there, and handed over
   Sighting seen;
   // If this node connects:
   size_t tries = 0;
@@ -173,7 +174,11 @@ std::vector<TcpSocket> Bootstrap::TakeSockets() {
   for (Link& link : links_) {
     if (link.name.purpose != LinkPurpose::kData) continue;
     const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
-    sockets.push_back({.peer = peer, .lane = link.name.lane, .fd = std::move(link.fd)});
+    sockets.push_back({.peer = peer,
+                       .lane = link.name.lane,
+                       .fd = std::move(link.fd),
+                       .key = std::move(link.key),
+                       .is_connector = link.name.from == options_.node});
     link.given = true;
   }
   return sockets;
@@ -261,10 +266,12 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
 }
 
-void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd) {
+void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd,
+                      GroupKey key) {
   Link& link = *std::ranges::find(links_, name, &Link::name);
   if (name.purpose == LinkPurpose::kData) {
     link.fd = std::move(fd);
+    link.key = std::move(key);
   } else {
     link.given = true;
     arrival_(name.from, std::move(fd));
@@ -377,6 +384,7 @@ bool Bootstrap::ServeCall(Call& call) {
   if (!ConfigureTcp(call.fd).ok()) return EndCall(call, "the connection broke");
   call.link.calling = false;
   call.link.fd = std::move(call.fd);
+  call.link.key = call.hello.LinkKey();
   return false;
 }
 

@@ -115,7 +115,8 @@ class Bootstrap final : public Lobby::Owner {
   std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
-  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) override;
+  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
+             GroupKey key) override;
 
  private:
   using Clock = std::chrono::steady_clock;

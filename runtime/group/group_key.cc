@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 
 #include "ir/count.h"
 #include "runtime/file_descriptor.h"
@@ -48,9 +49,10 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
                                 kSecretBytesMin, kSecretBytesMax),
                     where);
   }
-  GroupKey key;
+  Result<GroupKey> key = Make();
+  if (!key.ok()) return key;
   const auto salt = std::as_bytes(std::span(kSalt));
-  if (crypto_pwhash(Room(key.key_), key.key_.size(), secret.data(), secret.size(), Data(salt),
+  if (crypto_pwhash(key->key_.get(), crypto_auth_KEYBYTES, secret.data(), secret.size(), Data(salt),
                     crypto_pwhash_OPSLIMIT_INTERACTIVE, crypto_pwhash_MEMLIMIT_INTERACTIVE,
                     crypto_pwhash_ALG_ARGON2ID13) != 0) {
     return EnvironmentError(fmt::format("no memory to derive a key from the secret, {} MiB",
@@ -79,21 +81,36 @@ Result<GroupKey> GroupKey::FromFile(const std::string& path) {
   const ssize_t got = read(file.get(), text.data(), text.size());
   if (got < 0) return failed(errno);
   Result<GroupKey> key = FromSecret({text.data(), static_cast<size_t>(got)}, path);
-  sodium_memzero(text.data(), text.size());
+  Wipe(text);
   return key;
 }
 
-GroupKey::~GroupKey() { sodium_memzero(key_.data(), key_.size()); }
+/// Pages of its own, which libsodium locks where it may, leaves out of core dumps, and wipes.
+Result<GroupKey> GroupKey::Make() {
+  GroupKey key;
+  key.key_.reset(static_cast<unsigned char*>(sodium_malloc(crypto_auth_KEYBYTES)), sodium_free);
+  if (key.key_ == nullptr) return EnvironmentError("no memory for a key");
+  return key;
+}
+
+GroupKey GroupKey::Derive(std::span<const std::byte> message) const {
+  Result<GroupKey> derived = Make();
+  if (!derived.ok()) throw std::bad_alloc();
+  crypto_auth(derived->key_.get(), Data(message), message.size(), key_.get());
+  return *std::move(derived);
+}
 
 MacBytes GroupKey::Mac(std::span<const std::byte> message) const {
   MacBytes mac;
-  crypto_auth(Room(mac), Data(message), message.size(), Data(key_));
+  crypto_auth(Room(mac), Data(message), message.size(), key_.get());
   return mac;
 }
 
 bool GroupKey::Verify(const MacBytes& mac, std::span<const std::byte> message) const {
-  return crypto_auth_verify(Data(mac), Data(message), message.size(), Data(key_)) == 0;
+  return crypto_auth_verify(Data(mac), Data(message), message.size(), key_.get()) == 0;
 }
+
+void Wipe(std::span<char> secret) { sodium_memzero(secret.data(), secret.size()); }
 
 NonceBytes RandomNonce() {
   NonceBytes nonce;

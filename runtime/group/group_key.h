@@ -10,6 +10,7 @@
 
 #include <array>
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@ inline constexpr size_t kSecretBytesMax = 4096;
 using MacBytes = std::array<std::byte, 32>;
 using NonceBytes = std::array<std::byte, 32>;
 
-/// Wiped when destroyed.
+/// Its bytes are in no core dump, and wiped with the last copy of it.
 class GroupKey {
  public:
   /// The key of the bytes of `secret`, without a line's end behind them. Errors: kRejected, with
@@ -34,9 +35,8 @@ class GroupKey {
   /// Errors, besides: the file cannot be read, or others than its owner can (as with ssh's keys).
   static Result<GroupKey> FromFile(const std::string& path);
 
-  GroupKey(const GroupKey&) = default;
-  GroupKey& operator=(const GroupKey&) = default;
-  ~GroupKey();
+  /// A key for what `message` names alone: who has it learns nothing of this one.
+  GroupKey Derive(std::span<const std::byte> message) const;
 
   /// HMAC-SHA-512-256.
   MacBytes Mac(std::span<const std::byte> message) const;
@@ -44,10 +44,15 @@ class GroupKey {
   bool Verify(const MacBytes& mac, std::span<const std::byte> message) const;
 
  private:
+  /// Errors (kEnvironment): no memory that can be kept out of core dumps.
+  static Result<GroupKey> Make();
   GroupKey() = default;
 
-  std::array<std::byte, 32> key_ = {};
+  std::shared_ptr<unsigned char> key_;  ///< as many bytes as libsodium's crypto_auth takes
 };
+
+/// Overwrites a secret that was read, which is to be in no core dump.
+void Wipe(std::span<char> secret);
 
 /// Fresh and unpredictable. Needs a GroupKey to have been made before.
 NonceBytes RandomNonce();

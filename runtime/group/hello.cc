@@ -30,8 +30,9 @@ constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4 + 8;
 static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.
 constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
-                                        "prepost hello verdict  "sv};
-static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size());
+                                        "prepost hello verdict  "sv, "prepost hello link key "sv};
+static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size() &&
+              kLabels[0].size() == kLabels[3].size());
 constexpr uint32_t kRefusalsKnown = 8;  ///< what a verdict may say
 constexpr size_t kVerdictSaidBytes = kVerdictBytes - sizeof(MacBytes);
 
@@ -117,6 +118,11 @@ bool HelloSide::TakePrefix(std::span<const std::byte> in) {
   peer_version_ = reader.Get<uint32_t>();
   if (peer_version_ != kProtocolVersion) Refuse(Refusal::kOtherVersion);
   return peer_version_ == kProtocolVersion;
+}
+
+GroupKey HelloSide::LinkKey() const {
+  PREPOST_CHECK(state_ == HelloState::kWelcome);
+  return key_.Derive(Transcript(Message::kLinkKey));
 }
 
 std::vector<std::byte> HelloSide::Transcript(Message message) const {

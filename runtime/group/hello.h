@@ -110,10 +110,13 @@ class HelloSide {
   /// All that the other side has said proves that it has the secret.
   bool is_proved() const { return is_proved_; }
   uint32_t peer_version() const { return peer_version_; }
+  /// kWelcome: what only the two ends of this connection can derive, from the group's key and all that
+  /// both have said, their nonces among it.
+  GroupKey LinkKey() const;
 
  protected:
   enum class Role : uint8_t { kConnector, kListener };
-  enum class Message : uint8_t { kChallenge, kProof, kVerdict };
+  enum class Message : uint8_t { kChallenge, kProof, kVerdict, kLinkKey };
 
   HelloSide(const GroupKey& key, const NonceBytes& nonce, Role role)
       : key_(key), nonce_(nonce), role_(role) {}

@@ -7,8 +7,9 @@
 // is refused gets the reason; its socket stays until it has read that, within the same bounds, and
 // what it still says is thrown away, Conversation::kDiscardMax at most.
 //
-// A guest that has proved the secret and is parked counts no more among those: whoever has the
-// secret is trusted with a socket.
+// A guest that has proved the secret and is parked counts no more among those. Of such there are at most
+// parked_guests_max: members of groups that are not here yet, each with a few connections. When there are more,
+// the address that has most loses its oldest, so that a member that parks without end crowds out itself.
 #include "runtime/group/lobby.h"
 
 #include <fmt/format.h>
@@ -124,9 +125,10 @@ Status Lobby::AcceptGuests() {
                       [this](const LinkName& name, const GroupTerms& terms) {
                         return owner_.Judge(name, terms);
                       })));
-    const auto strangers =
-        std::ranges::count_if(guests_, [](const auto& guest) { return !guest->is_parked(); });
-    if (strangers > static_cast<ptrdiff_t>(kGuestsMax)) EvictGuest();
+    const auto parked = static_cast<size_t>(
+        std::ranges::count_if(guests_, [](const auto& guest) { return guest->is_parked(); }));
+    if (guests_.size() - parked > kGuestsMax) EvictGuest(/*is_parked=*/false);
+    if (parked > options_.parked_guests_max) EvictGuest(/*is_parked=*/true);
   }
   return {};
 }
@@ -141,19 +143,22 @@ Status Lobby::AfterNoAccept(int error) {
   if (error == EMFILE && guests_.empty()) {
     return SystemError(StatusCode::kEnvironment, "cannot accept connections", error);
   }
-  if (!guests_.empty()) EvictGuest();
+  const bool has_stranger =
+      std::ranges::any_of(guests_, [](const auto& guest) { return !guest->is_parked(); });
+  if (!guests_.empty()) EvictGuest(!has_stranger);
   return {};
 }
 
-/// The one that the essay above names.
-void Lobby::EvictGuest() {
+/// The one that the essay above names, of those who are parked or of those who are not.
+void Lobby::EvictGuest(bool is_parked) {
   std::map<NetworkBytes, size_t> guests_of;
   for (const auto& guest : guests_) {
-    if (!guest->is_parked()) ++guests_of[guest->network];
+    if (guest->is_parked() == is_parked) ++guests_of[guest->network];
   }
-  const auto weight = [&guests_of](const std::unique_ptr<Guest>& guest) {
-    return guest->is_parked() ? std::pair(size_t{0}, false)
-                              : std::pair(guests_of[guest->network], !guest->hello.has_name());
+  const auto weight = [&](const std::unique_ptr<Guest>& guest) {
+    return guest->is_parked() != is_parked
+               ? std::pair(size_t{0}, false)
+               : std::pair(guests_of[guest->network], !guest->hello.has_name());
   };
   guests_.erase(
       std::ranges::max_element(guests_, {}, weight));  // the first, so the oldest, of equals
@@ -193,7 +198,8 @@ bool Lobby::AfterTalk(Guest& guest) {
     case HelloState::kWelcome:
       // It may be gone already.
       if (ConfigureTcp(guest.fd).ok()) {
-        owner_.Admit(guest.hello.link(), guest.hello.terms(), std::move(guest.fd));
+        owner_.Admit(guest.hello.link(), guest.hello.terms(), std::move(guest.fd),
+                     guest.hello.LinkKey());
       }
       return false;
     case HelloState::kRefused:

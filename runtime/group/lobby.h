@@ -37,6 +37,8 @@ struct LobbyOptions {
   GroupTerms terms;  ///< named in verdicts
   /// How long a peer that has proved the secret may wait for the owner's decision.
   std::chrono::milliseconds parked_max{0};
+  /// How many may: members of groups that are not here yet, each with a few connections.
+  size_t parked_guests_max = 4096;
 };
 
 /// Used by one thread: AddPolls(), poll(), Serve(), again and again.
@@ -54,8 +56,9 @@ class Lobby {
     /// Somebody at `address` who may or may not be who he says was refused.
     virtual void NoteRefused(const LinkName& name, const std::string& address,
                              const std::string& why) = 0;
-    /// Takes the connection, which Judge() has let in.
-    virtual void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) = 0;
+    /// Takes the connection, which Judge() has let in. `key`: HelloSide::LinkKey().
+    virtual void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
+                       GroupKey key) = 0;
   };
 
   /// Listens. `owner` must outlive it. Errors: kEnvironment: the port is taken, the address is not
@@ -84,7 +87,7 @@ class Lobby {
   bool is_accepting() const { return is_open_ && Clock::now() >= next_accept_; }
   Status AcceptGuests();
   Status AfterNoAccept(int error);
-  void EvictGuest();
+  void EvictGuest(bool is_parked);
   bool ServeGuest(Guest& guest);
   bool AfterTalk(Guest& guest);
 

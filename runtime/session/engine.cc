@@ -25,6 +25,7 @@
 #include <utility>
 
 #include "ir/count.h"
+#include "runtime/clock.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
@@ -45,6 +46,8 @@ constexpr GroupSerial kTimerSerial = 1;
 constexpr milliseconds kIdleMax{30'000};
 constexpr milliseconds kQuestionInterval{10'000};
 constexpr int kQuestions = 3;
+/// Messages that a root may announce before those before them have begun: more than a mover takes.
+constexpr size_t kAnnouncedMax = 16;
 
 }  // namespace
 
@@ -57,6 +60,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
     raw->has_work_.store(true);
     raw->wake_.Signal();
   };
+  options.attention = [raw = engine.get()] { return raw->Attention(); };
   Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(std::move(options));
   if (!keeper.ok()) return keeper.status();
   engine->keeper_ = std::move(*keeper);
@@ -67,6 +71,7 @@ Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
     : pacer_(wait),
       tick_(failure_max / 8),
       silence_max_(PeerSilenceMax(failure_max)),
+      answer_max_(PeerAnswerMax(failure_max)),
       keep_alive_{kIdleMax, std::max(kQuestionInterval, failure_max / 2), kQuestions} {}
 
 // First the threads and pools end that signal wake_.
@@ -225,8 +230,10 @@ Status Engine::Turn(milliseconds timeout) {
   std::array<epoll_event, 64> events;
   const auto timeout_ms = static_cast<int>(
       std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
+  NoteWait(true);
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  NoteWait(false);
   if (count < 0 && errno != EINTR)
     return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
   std::vector<std::shared_ptr<Group>> ready;
@@ -264,6 +271,26 @@ Status Engine::Turn(milliseconds timeout) {
   if (std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; }))
     wake_.Signal();
   return {};
+}
+
+/// Between two waits is what the engine does itself, callbacks, and what a caller of Poll() does.
+void Engine::NoteWait(bool is_waiting) {
+  const auto now = static_cast<int64_t>(MonotonicNs());
+  if (!is_waiting) return busy_since_ns_.store(now);
+  const int64_t since = busy_since_ns_.load();
+  if (since == 0 || now - since > std::chrono::nanoseconds(tick_).count())
+    attentive_since_ns_.store(now);
+  busy_since_ns_.store(0);
+}
+
+/// For how long connections have been polled without a longer pause. By any thread.
+milliseconds Engine::Attention() const {
+  const auto now = static_cast<int64_t>(MonotonicNs());
+  const int64_t busy_since = busy_since_ns_.load();
+  const bool is_busy =
+      busy_since != 0 && now - busy_since > std::chrono::nanoseconds(tick_).count();
+  const int64_t since = is_busy ? now : attentive_since_ns_.load();
+  return milliseconds(std::max<int64_t>(now - since, 0) / 1'000'000);
 }
 
 void Engine::Obey(Command command) {
@@ -317,11 +344,14 @@ void Engine::Hear(KeeperEvent event) {
       return;
     }
     case KeeperEvent::Kind::kPlace:
-      if (group->mover == nullptr) return;
+      if (group->mover == nullptr || std::exchange(group->has_place, true))
+        return BreakNonsense(*group, "says where its NICs are");
       if (group->is_connected) return group->mover->Join(std::move(event.text));
       group->place = std::move(event.text);
       return;
     case KeeperEvent::Kind::kNext:
+      if (group->mover == nullptr || group->announced.size() == kAnnouncedMax)
+        return BreakNonsense(*group, "announces a message");
       group->announced.push_back(event.number);
       return Advance(*group);
     case KeeperEvent::Kind::kDelivered:
@@ -369,7 +399,8 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     }
     group->is_memory = group->paths.network == 0;
   }
-  auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1);
+  auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1,
+                                    static_cast<uint32_t>(group->options.members.size()));
   if (!endpoint.ok()) return endpoint.status();
   (*endpoint)->set_hook(hook_);
   group->endpoint = std::move(*endpoint);
@@ -461,6 +492,14 @@ void Engine::CloseIfDone(Group& group) {
   keeper_->Close(group.serial, group.message);
 }
 
+/// Of what the root of `group` said that no root says then.
+void Engine::BreakNonsense(Group& group, const char* what) {
+  Break(group,
+        Rejected(fmt::format("member {}, the root, {} out of turn",
+                             group.options.members[group.options.root.index()], what)),
+        std::nullopt);
+}
+
 /// `status` speaks of nodes.
 void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
   Status cause = InMemberWords(status, group.options.members);
@@ -543,12 +582,23 @@ void Engine::CheckPeers() {
     if (group->endpoint != nullptr) connected.push_back(group);
   }
   bool is_acknowledged = true;
+  bool is_engaged = running_ > 0;
   for (const std::shared_ptr<Group>& group : connected) {
     const Status status = group->endpoint->CheckPeers(silence_max_);
     is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
-    if (!status.ok()) Break(*group, status, group->endpoint->lost_peer());
+    if (!status.ok()) {
+      Break(*group, status, group->endpoint->lost_peer());
+      continue;
+    }
+    const bool has_message = group->state == Group::State::kRunning || group->endpoint->announced();
+    is_engaged |= has_message;
+    if (!has_message) continue;
+    // Whether it polls is for the keepers to find out.
+    const std::optional<NodeId> silent = group->endpoint->AskPeers(answer_max_);
+    if (silent) keeper_->Stalled(group->serial, *silent);
+    Advance(*group);  // writes the questions
   }
-  if (running_ > 0 || !is_acknowledged) return;
+  if (is_engaged || !is_acknowledged) return;
   SetTicking(false);
   for (const auto& [serial, group] : groups_) {
     if (group->endpoint != nullptr) group->endpoint->RestPeers(keep_alive_);

@@ -111,6 +111,7 @@ class Engine {
   void TakeSynced(Group& group);
   void ReturnBuffers(Group& group);
   void CloseIfDone(Group& group);
+  void BreakNonsense(Group& group, const char* what);
   void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
   void Fail(Group& group, Status cause, std::optional<NodeId> lost_peer);
   void Retire(Group& group);
@@ -118,6 +119,8 @@ class Engine {
   void CountRunning(int change);
   void SetTicking(bool is_ticking);
   void CheckPeers();
+  void NoteWait(bool is_waiting);
+  std::chrono::milliseconds Attention() const;
 
   std::unique_ptr<Keeper> keeper_;
   EventFd wake_;
@@ -127,6 +130,7 @@ class Engine {
   TcpHook* hook_ = nullptr;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
+  const std::chrono::milliseconds answer_max_;   ///< until one that answers nothing is asked about
   const KeepAliveTimes keep_alive_;              ///< of connections on which nothing moves
 
   std::mutex mutex_;
@@ -135,6 +139,10 @@ class Engine {
   std::vector<std::pair<GroupSerial, MessageMover::Event>> mover_events_;  ///< under mutex_
   GroupSerial next_serial_ = 2;         ///< under mutex_; 0 and 1 are in epoll
   std::atomic<bool> has_work_ = false;  ///< commands, or events of the keeper
+  // For the keeper: whether connections are polled, which a callback that takes its time prevents.
+  std::atomic<int64_t> busy_since_ns_ = 0;  ///< by MonotonicNs(); 0: waits for events
+  std::atomic<int64_t> attentive_since_ns_ =
+      0;  ///< no pause between two waits was longer than a tick
 
   // The turning thread's own.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;

@@ -69,6 +69,7 @@ struct Engine::Group {
   std::optional<CpuExecutor> executor;
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
   std::optional<std::string> place;     ///< for the mover, until it has its connections
+  bool has_place = false;               ///< the root has said it
   bool is_connected = false;            ///< the mover has them
   bool is_memory = false;               ///< blocks to and from all peers go over memory
   bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand

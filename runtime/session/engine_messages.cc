@@ -88,6 +88,7 @@ bool Engine::Step(Group& group) {
     CloseIfDone(group);
     return false;
   }
+  if (!is_ticking_) SetTicking(true);  // it may wait for memory, and peers ask
   if (group.syncing.size() == kSyncsMax || !FindMemory(group, start->bytes)) return false;
   const std::span<std::byte> memory(static_cast<std::byte*>(group.memory), start->bytes);
   return Begin(group, *start, {.source = memory, .target = memory});

@@ -1,113 +1,223 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes: in two
-// containers of a host, numbers of processes differ. Whether reading is permitted depends on users
+// Who it is whose memory is read: nobody is believed because he says so.
+//
+// * The card comes from the other end of the hello: its MAC is with a key that only the two ends have,
+//   and names which end speaks, so that a member's own card that is sent back to it is no card.
+// * The process is the one that listens at the name of the card, and the kernel says which that is
+//   (SO_PEERCRED). It must be the one that the card says, so that a name that means another process
+//   here, in another network namespace, is noticed.
+// * That process has, where the card says, the reader's own nonce, which is new. So a process that has
+//   come to that number since is not the one, nor is one whose memory merely has known bytes there.
+//   Each later copy looks for it again.
+// * If the process is this one, it has a session whose introduction holds the key of the other end.
+//
+// One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes and of the
+// network: in two containers of a host, numbers of processes and names of sockets mean other things. The
+// connection must go to an address of this machine, too. Whether reading is permitted depends on users
 // and on security modules, so it is tried.
 #include "runtime/session/introduction.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <cstddef>
 #include <fstream>
-#include <string>
+#include <optional>
+#include <string_view>
+#include <vector>
 
-#include "runtime/group/group_key.h"
 #include "runtime/little_endian.h"
+#include "runtime/transport/tcp_address.h"
 #include "runtime/transport/tcp_wire.h"
 
 namespace prepost {
 namespace {
 
-using Machine = std::array<std::byte, 16>;
+/// Names that the kernel gives have five digits behind the zero byte of abstract ones.
+constexpr size_t kNameBytes = 8;
+constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 
-/// Zeros where it is not known.
-Machine ThisMachine() {
+/// What is the same in all processes that may find each other's names and read each other's memory; ""
+/// where it is not known.
+std::string ThisPlace() {
   std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string text;
-  std::getline(in, text);
-  Machine machine = {};
-  size_t digits = 0;
-  for (const char c : text) {
-    const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0 || digits == 2 * machine.size()) continue;
-    machine[digits / 2] |= static_cast<std::byte>(digits % 2 == 0 ? digit << 4 : digit);
-    ++digits;
+  std::string place;
+  std::getline(in, place);
+  for (const char* const name : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
+    struct stat found = {};
+    if (stat(name, &found) != 0) return "";
+    place += " " + std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino);
   }
-  return machine;
+  return place;
 }
 
-uint64_t ProcessNamespace() {
-  struct stat found = {};
-  return stat("/proc/self/ns/pid", &found) == 0 ? found.st_ino : 0;
+/// A socket that the kernel knows by a name of its own; empty: there is none.
+FileDescriptor NamedSocket(std::string* name) {
+  FileDescriptor named(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  auto* const generic = reinterpret_cast<sockaddr*>(&address);
+  socklen_t bytes = sizeof(address);
+  if (!named.valid() || bind(named.get(), generic, sizeof(sa_family_t)) != 0 ||
+      listen(named.get(), 1) != 0 || getsockname(named.get(), generic, &bytes) != 0 ||
+      bytes <= kNameOffset || bytes - kNameOffset > kNameBytes)
+    return {};
+  *name = std::string(address.sun_path + 1, bytes - kNameOffset);
+  return named;
+}
+
+/// The process that listens at `name`, by the kernel; none: nobody does.
+std::optional<pid_t> ListenerAt(const std::string& name) {
+  const FileDescriptor caller(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  std::ranges::copy(name, address.sun_path + 1);
+  ucred found = {};
+  socklen_t bytes = sizeof(found);
+  const bool is_there = caller.valid() &&
+                        connect(caller.get(), reinterpret_cast<const sockaddr*>(&address),
+                                static_cast<socklen_t>(kNameOffset + name.size())) == 0 &&
+                        getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) == 0;
+  return is_there && found.pid > 0 ? std::optional(found.pid) : std::nullopt;
 }
 
 }  // namespace
 
 Introduction::Introduction(const TcpSocket& socket, bool is_wanted)
-    : socket_(socket), sign_([] {
-        LifeSign::Value value;
-        std::copy_n(RandomNonce().begin(), value.size(), value.begin());
-        return std::make_unique<const LifeSign>(value);
-      }()) {
-  if (is_wanted) {
-    ByteWriter writer(own_);
-    writer.PutBytes(ThisMachine());
-    writer.Put(ProcessNamespace());
-    writer.Put(static_cast<uint64_t>(getpid()));
-    writer.Put(reinterpret_cast<uint64_t>(sign_->value().data()));
-    writer.PutBytes(sign_->value());
+    : socket_(socket), window_(std::make_unique<MemoryWindow>()), nonce_(RandomNonce()) {
+  std::string name;
+  const std::string place = is_wanted ? ThisPlace() : "";
+  if (!place.empty()) name_ = NamedSocket(&name);
+  std::array<std::byte, kCardSaidBytes> card = {};
+  ByteWriter writer(card);
+  if (name_.valid()) {
+    const MacBytes where = socket_.key->Mac(std::as_bytes(std::span(place)));
+    std::copy_n(where.begin(), where_.size(), where_.begin());
   }
-  std::ranges::copy(own_, out_.begin());
+  name.resize(kNameBytes);
+  writer.PutBytes(where_);
+  writer.Put(name_.valid() ? static_cast<uint64_t>(getpid()) : 0);
+  writer.PutBytes(std::as_bytes(std::span(name)));
+  writer.Put(name_.valid() ? window_->address() : 0);
+  writer.PutBytes(nonce_);
+  Say(Message::kCard, card);
+}
+
+/// In bytes of either direction.
+size_t Introduction::EndOf(Message message) const {
+  return kCardBytes + static_cast<size_t>(message) * kWordBytes;
+}
+
+/// What the MAC of a message is over.
+std::vector<std::byte> Introduction::Signed(Message message, bool is_own,
+                                            std::span<const std::byte> said) const {
+  constexpr std::string_view kLabel = "prepost introduction";
+  std::vector<std::byte> bytes(kLabel.size() + 2 + 2 * sizeof(NonceBytes) + said.size());
+  ByteWriter writer(bytes);
+  writer.PutBytes(std::as_bytes(std::span(kLabel)));
+  writer.Put(static_cast<uint8_t>(message));
+  writer.Put(static_cast<uint8_t>(is_own == socket_.is_connector ? 'C' : 'L'));
+  const NonceBytes none = {};  // a card has its own nonce in it, and the other is not known yet
+  const bool is_card = message == Message::kCard;
+  writer.PutBytes(is_card ? none : is_own ? nonce_ : peer_nonce_);
+  writer.PutBytes(is_card ? none : is_own ? peer_nonce_ : nonce_);
+  writer.PutBytes(said);
+  return bytes;
+}
+
+void Introduction::Say(Message message, std::span<const std::byte> said) {
+  ByteWriter writer{std::span<std::byte>(out_).subspan(out_bytes_)};
+  writer.PutBytes(said);
+  writer.PutBytes(socket_.key->Mac(Signed(message, /*is_own=*/true, said)));
+  out_bytes_ += said.size() + sizeof(MacBytes);
 }
 
 Introduction::State Introduction::Step() {
-  while (in_bytes_ < in_.size()) {
+  while (!is_over_) {
     if (!Send()) return State::kGone;
-    // One byte at a time would do: what follows the verdict is not this one's to read.
-    const size_t wanted = in_bytes_ < kCardBytes ? kCardBytes : in_.size();
-    const ssize_t got =
-        recv(socket_.fd.get(), in_.data() + in_bytes_, wanted - in_bytes_, MSG_DONTWAIT);
+    // What follows the last message is not this one's to read.
+    const size_t wanted = EndOf(awaited_) - in_bytes_;
+    const ssize_t got = recv(socket_.fd.get(), in_.data() + in_bytes_, wanted, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
     if (got < 0 && errno == EAGAIN) return State::kTalking;
     if (got <= 0) return State::kGone;
     in_bytes_ += static_cast<size_t>(got);
-    if (in_bytes_ == kCardBytes) Judge();
+    if (in_bytes_ == EndOf(awaited_) && !Take()) return State::kForged;
   }
   if (!Send()) return State::kGone;
   if (sent_bytes_ < out_bytes_) return State::kTalking;
-  local_.is_read = in_.back() == std::byte{1};
+  name_.Close();
   return State::kDone;
 }
 
-/// The peer's card is there.
-void Introduction::Judge() {
-  const auto same = [this](size_t offset, size_t bytes) {
-    return std::equal(own_.begin() + static_cast<ptrdiff_t>(offset),
-                      own_.begin() + static_cast<ptrdiff_t>(offset + bytes),
-                      in_.begin() + static_cast<ptrdiff_t>(offset));
-  };
-  constexpr size_t kWhereBytes = 24;
-  const bool is_card = std::ranges::any_of(own_, [](std::byte b) { return b != std::byte{0}; });
-  ByteReader reader(std::span<const std::byte>(in_).subspan(kWhereBytes));
-  const uint64_t process = reader.Get<uint64_t>();
-  const uint64_t address = reader.Get<uint64_t>();
-  std::ranges::copy(reader.Take(local_.sign.size()), local_.sign.begin());
-  if (is_card && same(0, kWhereBytes) && process <= INT32_MAX && process > 0) {
-    LifeSign::Value found = {};
-    const Io io = ReadSome(static_cast<int>(process), address,
-                           {.iov_base = found.data(), .iov_len = found.size()});
-    local_.process = static_cast<int>(process);
-    local_.sign_place = address;
-    local_.can_read =
-        io.outcome == Io::Outcome::kMoved && io.bytes == found.size() && found == local_.sign;
-    local_.is_forbidden = io.outcome == Io::Outcome::kFailed && io.error == EPERM;
+/// The awaited message is there. False: it is not the peer's.
+bool Introduction::Take() {
+  const Message message = awaited_;
+  const size_t said_bytes = message == Message::kCard ? kCardSaidBytes : 1;
+  const size_t begin = EndOf(message) - said_bytes - sizeof(MacBytes);
+  const std::span<const std::byte> said = std::span(in_).subspan(begin, said_bytes);
+  MacBytes mac;
+  std::copy_n(in_.begin() + static_cast<ptrdiff_t>(begin + said_bytes), mac.size(), mac.begin());
+  if (!socket_.key->Verify(mac, Signed(message, /*is_own=*/false, said))) return false;
+  switch (message) {
+    case Message::kCard: {
+      is_over_ = !TakeCard(said);
+      awaited_ = Message::kReady;
+      return true;
+    }
+    case Message::kReady: {
+      Judge();
+      const std::byte verdict{local_.can_read};
+      Say(Message::kVerdict, std::span(&verdict, 1));
+      awaited_ = Message::kVerdict;
+      return true;
+    }
+    case Message::kVerdict:
+      local_.is_read = said.front() == std::byte{1};
+      is_over_ = true;
+      return true;
   }
-  out_[kCardBytes] = std::byte{local_.can_read};
-  out_bytes_ = out_.size();
+  PREPOST_CHECK(false);
+  return false;
+}
+
+/// False: the two are not in one place, as both find.
+bool Introduction::TakeCard(std::span<const std::byte> said) {
+  ByteReader reader(said);
+  const bool is_same = name_.valid() && std::ranges::equal(reader.Take(where_.size()), where_);
+  if (!is_same) return false;
+  const uint64_t process = reader.Get<uint64_t>();
+  for (const std::byte byte : reader.Take(kNameBytes)) {
+    if (byte != std::byte{0}) peer_name_.push_back(static_cast<char>(byte));
+  }
+  local_.process = process <= INT32_MAX ? static_cast<int>(process) : 0;
+  local_.window = reader.Get<uint64_t>();
+  std::ranges::copy(reader.Take(sizeof(peer_nonce_)), peer_nonce_.begin());
+  std::copy_n(nonce_.begin(), local_.sign.size(), local_.sign.begin());
+  MemoryWindow::Sign sign;
+  std::copy_n(peer_nonce_.begin(), sign.size(), sign.begin());
+  window_->set_sign(sign);
+  const std::byte ready{1};
+  Say(Message::kReady, std::span(&ready, 1));
+  return true;
+}
+
+/// Whether this end may read the peer's memory.
+void Introduction::Judge() {
+  if (!IsOfThisMachine(PeerAddressOf(socket_.fd))) return;
+  const std::optional<pid_t> listener = ListenerAt(peer_name_);
+  if (listener != local_.process) return;
+  MemoryWindow::Value found = {};
+  const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
+  const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),
+                        .iov_len = sizeof(found)};
+  const Io io = ReadSome(local_.process, std::span(&memory, 1), std::span(&remote, 1));
+  local_.can_read =
+      io.outcome == Io::Outcome::kMoved && io.bytes == sizeof(found) && found.sign == local_.sign;
+  local_.is_forbidden = io.outcome == Io::Outcome::kFailed && io.error == EPERM;
 }
 
 bool Introduction::Send() {

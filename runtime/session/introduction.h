@@ -10,27 +10,40 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
-#include "runtime/transport/life_sign.h"
+#include "runtime/group/group_key.h"
+#include "runtime/transport/memory_window.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
 
-/// Both sides say who they are, read each other's sign of life (life_sign.h), and say whether that
-/// worked:
+/// Three messages each way, the second and third only between processes of one machine and network
+/// namespace that both want it:
 ///
-///     card     machine 16 | process namespace 8 | process 8 | sign's address 8 | sign 16
-///     verdict  1: I read your sign, 0: I do not
+///     card     where 16 | process 8 | name 8 | window's address 8 | nonce 32 | MAC 32
+///     ready    1: the reader's nonce stands in the window           1 | MAC 32
+///     verdict  1: I read your memory, 0: I do not                   1 | MAC 32
 ///
-/// The sign stays where it is for as long as the other side may copy blocks. Integers are
-/// little-endian. A card of zeros wants nothing to be read. Used by one thread.
+/// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which end
+/// says it, both nonces as far as they are known, and what it says. `where` is a MAC of what tells
+/// machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in the
+/// kernel's own namespace of names (AF_UNIX, abstract) at which nobody ever gets in: by it the kernel
+/// says which process listens there. Integers are little-endian. Used by one thread.
 class Introduction {
  public:
-  enum class State : uint8_t { kTalking, kDone, kGone };
+  enum class State : uint8_t {
+    kTalking,
+    kDone,
+    kGone,   ///< the connection has ended
+    kForged  ///< what came is not from the member at the other end of the hello
+  };
 
-  /// `socket` must outlive it and carries nothing else until kDone. `is_wanted`: whether memory is
-  /// to be read.
+  /// `socket`, which has a key, must outlive it and carries nothing else until kDone. `is_wanted`:
+  /// whether memory is to be read.
   Introduction(const TcpSocket& socket, bool is_wanted);
 
   /// Goes on, without waiting.
@@ -38,23 +51,40 @@ class Introduction {
   /// kDone: what came of it.
   const LocalPeer& local() const { return local_; }
   /// kDone: to be kept while blocks may be copied from this process; null: none are.
-  std::unique_ptr<const LifeSign> TakeSign() { return local_.is_read ? std::move(sign_) : nullptr; }
+  std::unique_ptr<MemoryWindow> TakeWindow() {
+    return local_.is_read ? std::move(window_) : nullptr;
+  }
 
  private:
-  static constexpr size_t kCardBytes = 56;
-  using Card = std::array<std::byte, kCardBytes>;
+  static constexpr size_t kCardSaidBytes = 72;
+  static constexpr size_t kCardBytes = kCardSaidBytes + sizeof(MacBytes);
+  static constexpr size_t kWordBytes = 1 + sizeof(MacBytes);
+  static constexpr size_t kAllBytes = kCardBytes + 2 * kWordBytes;
+  enum class Message : uint8_t { kCard, kReady, kVerdict };
 
+  size_t EndOf(Message message) const;
+  std::vector<std::byte> Signed(Message message, bool is_own,
+                                std::span<const std::byte> said) const;
+  void Say(Message message, std::span<const std::byte> said);
+  bool Take();
+  bool TakeCard(std::span<const std::byte> said);
   void Judge();
   bool Send();
 
   const TcpSocket& socket_;
-  std::unique_ptr<const LifeSign> sign_;  ///< stands where the card says
-  Card own_ = {};
-  std::array<std::byte, kCardBytes + 1> out_ = {};
-  size_t out_bytes_ = kCardBytes;  ///< of `out_` that may be sent
+  std::unique_ptr<MemoryWindow> window_;  ///< its place is that of the card
+  FileDescriptor name_;                   ///< the kernel's, which the card names
+  NonceBytes nonce_ = {};
+  NonceBytes peer_nonce_ = {};
+  std::array<std::byte, 16> where_ = {};
+  std::string peer_name_;
+  std::array<std::byte, kAllBytes> out_ = {};
+  size_t out_bytes_ = 0;  ///< of `out_` that may be sent
   size_t sent_bytes_ = 0;
-  std::array<std::byte, kCardBytes + 1> in_ = {};
+  std::array<std::byte, kAllBytes> in_ = {};
   size_t in_bytes_ = 0;
+  Message awaited_ = Message::kCard;
+  bool is_over_ = false;  ///< nothing more is to come
   LocalPeer local_;
 };
 

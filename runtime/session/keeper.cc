@@ -26,6 +26,14 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
 constexpr milliseconds kPartingMax{1000};
 constexpr milliseconds kPartingTick{100};
+/// Control messages of one member that are read: members say the latest where they cannot say all
+/// (ControlSocket::QueueLatest()), so that the rest waits.
+constexpr double kWordsPerVisit = 64;
+constexpr double kWordsPerSecond = 50'000;
+constexpr milliseconds kCrowdedTick{1};
+/// Those of a second that say nothing new, of which a member has no use: answers, ten for each failure_max.
+constexpr uint32_t kIdleWordsMax = 1000;
+constexpr uint64_t kAttentionMax = 1'000'000;  ///< ms; more says no more
 
 /// By gate: what a member says when it has come there, and what the root says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
@@ -116,6 +124,10 @@ void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_p
         .lost_peer = lost_peer});
 }
 
+void Keeper::Stalled(GroupSerial group, NodeId peer) {
+  Push({.kind = Command::Kind::kStall, .group = group, .lost_peer = peer});
+}
+
 std::vector<KeeperEvent> Keeper::TakeEvents() {
   const std::lock_guard lock(mutex_);
   return std::exchange(events_, {});
@@ -186,6 +198,7 @@ void Keeper::EndPartings() {
 void Keeper::Wait() {
   std::vector<pollfd> polls = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0}};
   lobby_->AddPolls(&polls);
+  bool is_crowded = false;  // a member says more than is read
   bool is_forming = lobby_->has_guests() || !partings_.empty();
   for (const auto& [serial, group] : groups_) {
     is_forming |= group->bootstrap != nullptr || !group->is_introduced;
@@ -196,11 +209,16 @@ void Keeper::Wait() {
     if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
     for (const Peer& peer : group->peers) {
       if (!peer.control || peer.control->closed()) continue;
+      if (peer.allowance < 1) {
+        is_crowded = true;
+        continue;
+      }
       polls.push_back(PollOf(*peer.control));
     }
   }
   for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
-  const milliseconds timeout = is_forming        ? std::min(kFormingTick, tick_)
+  const milliseconds timeout = is_crowded        ? kCrowdedTick
+                               : is_forming      ? std::min(kFormingTick, tick_)
                                : groups_.empty() ? milliseconds(-1)
                                                  : tick_ / 2;
   poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
@@ -233,6 +251,11 @@ void Keeper::Obey(Command command) {
     case Command::Kind::kClose:
       message.kind = Kind::kDone;
       if (group.is_root()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
+      break;
+    case Command::Kind::kStall:
+      if (group.is_root()) return NoteStall(group, group.kept.self, *command.lost_peer);
+      message.kind = Kind::kStalled;
+      message.progress = command.lost_peer->index() + 1;
       break;
     case Command::Kind::kFail: {
       // The root may have said already what this is a consequence of.
@@ -289,11 +312,17 @@ void Keeper::Serve(Group& group) {
   }
 }
 
+/// As many messages as it is allowed: the others are not to wait, whatever it says.
 void Keeper::Hear(Group& group, Peer& peer) {
-  while (peer.control && !group.is_over) {
+  const Clock::time_point now = Clock::now();
+  const std::chrono::duration<double> since = now - std::exchange(peer.allowed_at, now);
+  peer.allowance = std::min(peer.allowance + since.count() * kWordsPerSecond, kWordsPerVisit);
+  for (; peer.control && !group.is_over && peer.allowance >= 1; --peer.allowance) {
     const std::optional<ControlMessage> message = peer.control->Receive();
     if (!message) break;
-    peer.heard = Clock::now();
+    peer.heard = now;
+    if (IsIdleTalk(peer, *message, now))
+      return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
     if (group.is_root()) {
       HearMember(group, peer, *message);
     } else {
@@ -302,11 +331,32 @@ void Keeper::Hear(Group& group, Peer& peer) {
   }
 }
 
+/// Whether `message` is one too many of those that say nothing that was not said before, as answers do.
+bool Keeper::IsIdleTalk(Peer& peer, const ControlMessage& message, Clock::time_point now) {
+  const auto kind = static_cast<size_t>(message.kind);
+  uint64_t& said = peer.said[std::min(kind, peer.said.size() - 1)];
+  const bool is_counted = message.kind != Kind::kProgress && message.kind != Kind::kQuery;
+  const bool is_news = is_counted && message.progress > said;
+  said = std::max(said, message.progress);
+  if (is_news || message.kind == Kind::kNext) return false;
+  if (now - peer.idle_since >= std::chrono::seconds(1)) {
+    peer.idle_since = now;
+    peer.idle_words = 0;
+  }
+  return ++peer.idle_words > kIdleWordsMax;
+}
+
 /// At the root; also of this node itself.
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
   switch (message.kind) {
     case Kind::kProgress:
-      return;
+      return JudgeStall(group, peer.node, milliseconds(std::min(message.progress, kAttentionMax)));
+    case Kind::kStalled: {
+      const std::optional<NodeId> where = WhereOf(group, message);
+      if (!where || where == peer.node)
+        return End(group, Nonsense(group, peer.node, "a stall of no other member"));
+      return NoteStall(group, peer.node, *where);
+    }
     case Kind::kFailed: {
       Failure failure = {
           .cause = Rejected(fmt::format("{}: {}", Who(group, peer.node), message.text)),
@@ -321,6 +371,12 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     case Kind::kDone:
       peer.done = true;
       break;
+    case Kind::kJoined:
+      peer.joined = true;
+      if (!std::ranges::all_of(group.peers, &Peer::joined)) return;
+      Broadcast(group, {.kind = Kind::kJoined});
+      group.introductions_due = Clock::now() + silence_max_;
+      return;
     default: {
       const std::optional<Gate> gate = GateOf(kArrivals, message.kind);
       if (!gate)
@@ -355,12 +411,17 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
             {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
         lobby_->Reconsider();  // peers may have come before the root's word
       }
-      return BroadcastLatest(group, {.kind = Kind::kProgress});
+      return BroadcastLatest(group,
+                             {.kind = Kind::kProgress,
+                              .progress = static_cast<uint64_t>(options_.attention().count())});
     case Kind::kAbort:
       ReportFailure(group, {.cause = Rejected(message.text),
                             .where = WhereOf(group, message),
                             .is_gone = message.lost_peer});
       return Part(group);
+    case Kind::kJoined:
+      group.introductions_due = Clock::now() + silence_max_;
+      return;
     case Kind::kDevice:
       return Report(
           {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});

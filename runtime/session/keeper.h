@@ -57,6 +57,13 @@ constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds fai
   return failure_max * 35 / 100;
 }
 
+/// How long a peer that polls its connections may leave questions over them unanswered. The next answers
+/// of its keeper, which say that it polls, follow within two of the keeper's ticks, so that this is within
+/// `failure_max`, too.
+constexpr std::chrono::milliseconds PeerAnswerMax(std::chrono::milliseconds failure_max) {
+  return failure_max / 2;
+}
+
 /// What all members of a group are to reach before any goes on, each counted by itself.
 enum class Gate : uint8_t {
   kBarrier,  ///< of the callers
@@ -98,6 +105,9 @@ struct KeeperOptions {
   bool reads_memory = true;  ///< of peers on this machine, where that is permitted
   /// Called by the keeper's thread when there are events to take.
   std::function<void()> notify;
+  /// For how long the connections for data have been polled, without a longer pause. By the keeper's
+  /// thread.
+  std::function<std::chrono::milliseconds()> attention;
 };
 
 /// Functions may be called by any thread.
@@ -123,6 +133,9 @@ class Keeper final : private Lobby::Owner {
   void Close(GroupSerial group, uint64_t number);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
   void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
+  /// This node has a message to move, and `peer` has not answered over its connections for data, which
+  /// are open, for PeerAnswerMax(). Said again for as long as that is so.
+  void Stalled(GroupSerial group, NodeId peer);
   std::vector<KeeperEvent> TakeEvents();
 
  private:
@@ -131,7 +144,7 @@ class Keeper final : private Lobby::Owner {
   struct Peer;
   struct Group;
   struct Command {
-    enum class Kind : uint8_t { kAdd, kHave, kArrive, kPlace, kAnnounce, kClose, kFail };
+    enum class Kind : uint8_t { kAdd, kHave, kArrive, kPlace, kAnnounce, kClose, kFail, kStall };
     Kind kind = Kind::kAdd;
     GroupSerial group = 0;
     uint64_t number = 0;
@@ -140,6 +153,11 @@ class Keeper final : private Lobby::Owner {
     Status status = {};
     std::optional<NodeId> lost_peer = {};
     KeptGroup kept = {};
+  };
+  /// A member that another one hears nothing of over their connections for data.
+  struct Stall {
+    NodeId by;
+    NodeId where;
   };
   struct Failure {
     Status cause;
@@ -178,7 +196,8 @@ class Keeper final : private Lobby::Owner {
   std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
-  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) override;
+  void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
+             GroupKey key) override;
   Group* FindByTerms(const PlanHash& terms);
   Unformed* FindUnformed(const LinkName& name, const PlanHash& terms);
   void NoteUnformed(const Group& group, const Failure& failure);
@@ -190,6 +209,7 @@ class Keeper final : private Lobby::Owner {
   void Connect(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
+  static bool IsIdleTalk(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearRoot(Group& group, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);
@@ -198,6 +218,8 @@ class Keeper final : private Lobby::Owner {
   void NoteLoss(const Group& group, NodeId node);
   ControlMessage Question(const Group& group) const;
   void AskAll(Group& group);
+  void NoteStall(Group& group, NodeId by, NodeId where);
+  void JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention);
   void Suspect(Group& group, Failure failure);
   static const Failure& CauseOf(const std::vector<Failure>& suspicions);
   void End(Group& group, const Failure& failure);

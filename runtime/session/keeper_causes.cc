@@ -68,6 +68,30 @@ void Keeper::NoteLoss(const Group& group, NodeId node) {
                                                .at = Clock::now()};
 }
 
+/// At the root. Whether it is true is judged by the next answer of `where`, which may be busy with a
+/// callback.
+void Keeper::NoteStall(Group& group, NodeId by, NodeId where) {
+  std::erase_if(group.stalls, [by](const Stall& it) { return it.by == by; });
+  group.stalls.push_back({.by = by, .where = where});
+  if (where == group.kept.self) JudgeStall(group, where, options_.attention());
+}
+
+/// `where` has polled its connections for `attention`: if for as long as another member has heard nothing
+/// of it there, it is the connection that carries nothing.
+void Keeper::JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention) {
+  const auto stall = std::ranges::find(group.stalls, where, &Stall::where);
+  if (stall == group.stalls.end()) return;
+  const NodeId by = stall->by;
+  std::erase_if(group.stalls, [where](const Stall& it) { return it.where == where; });
+  const std::chrono::milliseconds silence = PeerAnswerMax(options_.failure_max);
+  if (attention < silence + tick_) return;
+  End(group, {.cause = Rejected(fmt::format(
+                  "{} lost its connection to {}: it is open, but nothing has come for {} ms",
+                  Who(group, by), Who(group, where), silence.count())),
+              .where = where,
+              .by = by});
+}
+
 /// `failure`, a lost connection, may be a consequence of something else.
 void Keeper::Suspect(Group& group, Failure failure) {
   const bool is_first = group.suspicions.empty();

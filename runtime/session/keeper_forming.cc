@@ -49,9 +49,9 @@ void Keeper::NoteRefused(const LinkName& name, const std::string& address, const
   }
 }
 
-void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd) {
+void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd, GroupKey key) {
   Group* const group = FindByTerms(terms.plan);
-  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd));
+  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd), std::move(key));
   Unformed* const unformed = FindUnformed(name, terms.plan);
   unformed->told.insert(name.from);
   ControlSocket control(std::move(fd));
@@ -172,13 +172,21 @@ void Keeper::Connect(Group& group) {
                                    : std::make_unique<Introduction>(socket, options_.reads_memory));
   }
   group.watches.resize(group.sockets.size());
+  const ControlMessage joined = {.kind = Kind::kJoined};
+  if (group.is_root()) {
+    HearMember(group, group.own(), joined);
+  } else {
+    Broadcast(group, joined);
+  }
   Introduce(group);
 }
 
-/// On connections that carry blocks. A peer may take its time, as it waits for other members; but where
-/// the connection is cut, one of its two ends has said something that is not acknowledged.
+/// On connections that carry blocks. A peer may take its time, as it waits for other members, until all
+/// have joined; but where the connection is cut, one of its two ends has said something that is not
+/// acknowledged.
 void Keeper::Introduce(Group& group) {
   bool is_talking = false;
+  const bool is_due = group.introductions_due && Clock::now() >= *group.introductions_due;
   for (size_t i = 0; i < group.sockets.size(); ++i) {
     std::unique_ptr<Introduction>& introduction = group.introductions[i];
     if (introduction == nullptr) continue;
@@ -186,7 +194,8 @@ void Keeper::Introduce(Group& group) {
     switch (introduction->Step()) {
       case Introduction::State::kTalking:
         is_talking = true;
-        if (!group.watches[i].IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
+        if (!is_due &&
+            !group.watches[i].IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
           break;
         [[fallthrough]];
       case Introduction::State::kGone:
@@ -195,9 +204,16 @@ void Keeper::Introduce(Group& group) {
                                                              Who(group, socket.peer))),
                                .where = socket.peer,
                                .by = group.kept.self});
+      case Introduction::State::kForged:
+        return End(group, {.cause = Rejected(fmt::format(
+                               "{} got an introduction over its connection to {} that is not from "
+                               "there: something between them changes what they say",
+                               Who(group, group.kept.self), Who(group, socket.peer))),
+                           .where = socket.peer});
       case Introduction::State::kDone:
         socket.local = introduction->local();
-        socket.sign = introduction->TakeSign();
+        socket.window = introduction->TakeWindow();
+        socket.key.reset();
         introduction.reset();
     }
   }

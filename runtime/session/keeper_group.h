@@ -21,8 +21,15 @@ struct Keeper::Peer {
   NodeId node;
   std::optional<ControlSocket> control;
   Clock::time_point heard;
+  // What it says is bounded: messages that it may say now, as of when, and those without news of late.
+  double allowance = 0;
+  Clock::time_point allowed_at;
+  std::array<uint64_t, 32> said = {};  ///< the highest `progress`, by kind
+  uint32_t idle_words = 0;
+  Clock::time_point idle_since;
   uint64_t have = 0;                          ///< messages
   std::array<uint64_t, kGates> arrived = {};  ///< by gate
+  bool joined = false;                        ///< it has all its connections
   bool done = false;
 };
 
@@ -34,6 +41,8 @@ struct Keeper::Group {
   std::vector<TcpSocket> sockets;
   std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
   std::vector<TcpWatch> watches;                             ///< by socket
+  /// All members have all their connections: those that do not say who they are by then never will.
+  std::optional<Clock::time_point> introductions_due;
   bool is_introduced = false;
   std::vector<Peer> peers;  ///< at the root by node, itself included
   Clock::time_point next_question;
@@ -43,6 +52,7 @@ struct Keeper::Group {
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
+  std::vector<Stall> stalls;  ///< at the root: not judged yet, one by each member
   /// It is over here, and the root, to which there is no connection yet, is still to hear why.
   std::optional<Failure> last_word;
   bool is_over = false;

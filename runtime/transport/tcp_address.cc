@@ -189,6 +189,22 @@ FileDescriptor ListenEverywhere(uint16_t port, int* error) {
   return Listen(NumericAddress("0.0.0.0")->WithPort(port), error);  // a machine without IPv6
 }
 
+bool IsOfThisMachine(const TcpAddress& address) {
+  const sa_family_t family = address.storage.ss_family;
+  if (address.bytes == 0 || (family != AF_INET && family != AF_INET6)) return false;
+  const FileDescriptor fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const TcpAddress any_port = address.WithPort(0);
+  return fd.valid() && bind(fd.get(), any_port.generic(), any_port.bytes) == 0;
+}
+
+TcpAddress PeerAddressOf(const FileDescriptor& socket) {
+  TcpAddress address;
+  address.bytes = sizeof(address.storage);
+  if (getpeername(socket.get(), reinterpret_cast<sockaddr*>(&address.storage), &address.bytes) != 0)
+    return {};
+  return address;
+}
+
 TcpAddress LocalAddress(const FileDescriptor& socket) {
   TcpAddress address;
   address.bytes = sizeof(address.storage);

@@ -72,6 +72,10 @@ class HostLookups {
 FileDescriptor Listen(const TcpAddress& address, int* error);
 /// A socket that listens at all addresses of this machine, IPv6 and IPv4 as far as it has them.
 FileDescriptor ListenEverywhere(uint16_t port, int* error);
+/// Whether it is an address of this machine, in this network namespace.
+bool IsOfThisMachine(const TcpAddress& address);
+/// Of the other end of a connection; empty where it has gone.
+TcpAddress PeerAddressOf(const FileDescriptor& socket);
 /// Where a socket of ours is bound to.
 TcpAddress LocalAddress(const FileDescriptor& socket);
 /// The port that a socket of ours is bound to.

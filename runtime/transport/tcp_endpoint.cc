@@ -20,6 +20,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <utility>
 
 #include "ir/count.h"
@@ -28,14 +29,16 @@ namespace prepost {
 namespace {
 
 constexpr size_t kRecordsPerRead = 64;
+constexpr size_t kSigns =
+    2;  ///< of life that may wait on a connection: one that asks, one that answers
 constexpr uint32_t kTcpWakeToken = 0xffffffff;  ///< instead of a link's number in an epoll event
 
 std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_t offset) {
   return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
 }
 
-uint64_t PlaceOf(std::span<const std::byte> memory) {
-  return reinterpret_cast<uint64_t>(memory.data());
+iovec RemoteAt(uint64_t address, size_t bytes) {
+  return {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
 }
 
 /// Whether a block's receiver copies it itself.
@@ -65,8 +68,8 @@ Rest RestOf(std::vector<std::byte>& head, size_t head_bytes, const iovec& block,
 }  // namespace
 
 Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(NodeId node, std::vector<TcpSocket> sockets,
-                                                       int wake_fd) {
-  std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(node));
+                                                       int wake_fd, uint32_t ahead_max) {
+  std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(node, ahead_max));
   PREPOST_RETURN_IF_ERROR(endpoint->AddLinks(std::move(sockets), wake_fd));
   return endpoint;
 }
@@ -74,7 +77,7 @@ Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(NodeId node, std::vector<
 Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId node,
                                                        std::vector<TcpSocket> sockets,
                                                        int wake_fd) {
-  auto endpoint = Make(node, std::move(sockets), wake_fd);
+  auto endpoint = Make(node, std::move(sockets), wake_fd, /*ahead_max=*/0);
   if (endpoint.ok())
     PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().message.bytes}, {}));
   return endpoint;
@@ -94,7 +97,9 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   for (uint32_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     link.has_begun = link.peer_has_begun = false;
-    if (link.carries_blocks) link.rx_head = (link.local.can_read ? 3 : 2) * kRecordBytes;
+    if (link.carries_blocks) link.rx_head = 2 * kRecordBytes;
+    link.seen = {};
+    if (link.local.is_read) link.window->Open(message.number, source);
     link.announces = has_credits && link.out != kNone && lanes_[link.out].ops > 0;
     PREPOST_RETURN_IF_ERROR(BeginOn(link));
     active_.Push(i);  // which may have waited for this
@@ -115,6 +120,49 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
                                 link.peer.value, node_.value, silence.count()));
   }
   return {};
+}
+
+// A peer that has begun a later message needs nothing of this end any more, and what it says waits.
+std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
+  const Clock::time_point now = Clock::now();
+  const bool is_first = now - std::exchange(asked_at_, now) >= silence;  // for a while
+  std::optional<NodeId> silent;
+  const auto judge = [&](const Link& link, std::optional<Clock::time_point>& since, bool waits) {
+    if (!waits) return since.reset();
+    if (!since || is_first) since = now;
+    if (now - *since >= silence && !silent) silent = link.peer;
+  };
+  for (uint32_t i = 0; i < links_.size(); ++i) {
+    Link& link = links_[i];
+    if (link.carries_blocks) continue;
+    judge(link, link.asked_since, !link.stalled);
+    const bool has_blocks = link.blocks != kNone;
+    judge(link, link.unread_since,
+          has_blocks && links_[link.blocks].bytes_written != link.read_there);
+    AppendSign(i, /*asks=*/true);
+  }
+  return silent;
+}
+
+/// At most one of each kind waits, for which there is room (AddLinks()).
+void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
+  Link& link = links_[index];
+  const uint32_t kind = asks ? 1 : 2;
+  if ((link.signs & kind) != 0) return;
+  link.signs |= kind;
+  const Link* const blocks = link.blocks == kNone ? nullptr : &links_[link.blocks];
+  const bool waits = blocks != nullptr && blocks->stalled;
+  PutRecord(index, {.channel = kLifeChannel,
+                    .block = (asks ? kLifeAsks : 0) | (waits ? kLifeWaits : 0),
+                    .bytes = blocks == nullptr ? 0 : blocks->bytes_read});
+}
+
+void TcpEndpoint::TakeSign(Link& link, const Record& record) {
+  if (record.bytes != link.read_there || (record.block & kLifeWaits) != 0)
+    link.unread_since.reset();
+  link.read_there = record.bytes;
+  if ((record.block & kLifeAsks) != 0)
+    AppendSign(static_cast<uint32_t>(&link - links_.data()), /*asks=*/false);
 }
 
 void TcpEndpoint::RestPeers(const KeepAliveTimes& times) {
@@ -174,9 +222,18 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     link.carries_blocks = socket.lane != kCreditLane;
     link.lane = socket.lane;
     link.local = socket.local;
-    link.sign = std::move(socket.sign);
-    if (link.carries_blocks) link.tx.resize(3 * kRecordBytes);
-    link.rx.resize(link.carries_blocks ? 3 * kRecordBytes : kRecordsPerRead * kRecordBytes);
+    link.window = std::move(socket.window);
+    if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
+    link.rx.resize(link.carries_blocks ? 2 * kRecordBytes : kRecordsPerRead * kRecordBytes);
+    if (!link.carries_blocks) link.tx.reserve(kSigns * kRecordBytes);
+  }
+  std::map<NodeId, uint32_t> blocks_of;
+  for (uint32_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].lane == kBlockLane) blocks_of[links_[i].peer] = i;
+  }
+  for (Link& link : links_) {
+    const auto blocks = blocks_of.find(link.peer);
+    if (!link.carries_blocks && blocks != blocks_of.end()) link.blocks = blocks->second;
   }
   active_.Resize(links_.size());
   if (watched) return {};
@@ -214,7 +271,7 @@ void TcpEndpoint::AddLanes(Playable plan) {
   // wait for. As much again, so that they seldom have to be moved to the front.
   for (size_t i = 0; i < links_.size(); ++i) {
     if (links_[i].carries_blocks) continue;
-    links_[i].tx.reserve(std::min(records[i], 4 * in_flight_max + 1) * kRecordBytes);
+    links_[i].tx.reserve((std::min(records[i], 4 * in_flight_max + 1) + kSigns) * kRecordBytes);
   }
 }
 
@@ -345,6 +402,7 @@ Status TcpEndpoint::WriteRecords(Link& link) {
   if (link.tx_bytes == link.tx.size()) {
     link.tx.clear();
     link.tx_bytes = 0;
+    link.signs = 0;
   }
   return {};
 }
@@ -359,11 +417,9 @@ Status TcpEndpoint::WriteBlock(Link& link) {
       EncodeRecord(record, RecordAt(link.tx, link.tx_head));
       link.tx_head += kRecordBytes;
     };
-    if (!std::exchange(link.has_begun, true)) {
-      add(StartRecord());
-      if (link.local.is_read) add({.channel = kPlaceChannel, .bytes = PlaceOf(source_)});
-    }
+    if (!std::exchange(link.has_begun, true)) add(StartRecord());
     if (!link.announces) add(RecordOf(lane, lane.moved));
+    if (!link.announces && link.local.is_read) link.window->set_sends(lane.moved + 1);
   }
   iovec block = slot.memory;
   if (IsRead(block, link.local.is_read)) block.iov_len = 0;
@@ -373,6 +429,7 @@ Status TcpEndpoint::WriteBlock(Link& link) {
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", slot.block);
   counters_.bytes_moved += io.bytes;
   link.tx_bytes += io.bytes;
+  link.bytes_written += io.bytes;
   if (link.tx_bytes == link.tx_head + block.iov_len) {
     link.tx_head = link.tx_bytes = 0;
     if (!std::exchange(link.announces, false)) ++lane.moved;
@@ -400,6 +457,7 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   counters_.bytes_moved += io.bytes;
   const bool had_head = link.rx_bytes >= link.rx_head;
   link.rx_bytes += io.bytes;
+  link.bytes_read += io.bytes;
   if (!link.peer_has_begun && link.rx_bytes >= kRecordBytes) {
     PREPOST_RETURN_IF_ERROR(TakeStart(link, DecodeRecord(RecordAt(link.rx, 0))));
     if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
@@ -437,26 +495,62 @@ void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
 /// What stands before the block.
 Status TcpEndpoint::TakeHead(Link& link, const Lane& lane) {
   if (on_arrival_) on_arrival_(lane.slots[lane.moved].op);
-  if (link.rx_head == 3 * kRecordBytes) {
-    const Record place = DecodeRecord(RecordAt(link.rx, kRecordBytes));
-    if (place.channel != kPlaceChannel) return Unexpected(link, place, "the place of the message");
-    link.place = place.bytes;
-  }
   const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
   const Record wanted = RecordOf(lane, lane.moved);
   if (record == wanted) return {};
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
 }
 
-/// Whether what was copied from the memory of `peer` before was a message.
-bool TcpEndpoint::IsAlive(const LocalPeer& peer) {
-  LifeSign::Value found;
-  const Io io = ReadSome(peer.process, peer.sign_place, {found.data(), found.size()});
-  return io.outcome == Io::Outcome::kMoved && io.bytes == found.size() && found == peer.sign;
+/// Reads the peer's window, unless it is known already that the next block of `lane` is behind it.
+/// Errors: it is gone; what the connection brought is not what the peer has sent.
+Status TcpEndpoint::ReadWindow(Link& link, const Lane& lane) {
+  if (link.seen.sends > lane.moved) return {};
+  const iovec memory = {.iov_base = &link.seen, .iov_len = sizeof(link.seen)};
+  const iovec remote = RemoteAt(link.local.window, sizeof(link.seen));
+  const Io io = ReadSome(link.local.process, std::span(&memory, 1), std::span(&remote, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) return {};
+  if (io.outcome != Io::Outcome::kMoved || io.bytes != sizeof(link.seen) ||
+      link.seen.sign != link.local.sign)
+    return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", kNoBlock);
+  if (link.seen.message == message_.number && link.seen.bytes == message_.bytes &&
+      link.seen.sends > lane.moved)
+    return {};
+  link.seen = {};
+  return Rejected(
+      fmt::format("node {} is told by its connection to node {} of block {} of message {}, which "
+                  "node {} has not "
+                  "sent",
+                  node_.value, link.peer.value, lane.slots[lane.moved].block, message_.number,
+                  link.peer.value));
 }
 
-/// A piece, so that no other link waits long. The peer's memory is its caller's again once its sign
-/// of life is gone, so that a piece counts only if that is there after its last byte.
+/// From byte `offset` of the message. The peer's memory is its caller's again once its window is gone, so
+/// that a piece counts only if that is there after its last byte: it is read behind it.
+Io TcpEndpoint::CopyPiece(Link& link, uint64_t offset, iovec piece) {
+  if (offset > link.seen.bytes || piece.iov_len > link.seen.bytes - offset)
+    return {.outcome = Io::Outcome::kBadMemory};
+  MemoryWindow::Value after;
+  const std::array<iovec, 2> memory = {piece, {.iov_base = &after, .iov_len = sizeof(after)}};
+  const std::array<iovec, 2> remote = {RemoteAt(link.seen.place + offset, piece.iov_len),
+                                       RemoteAt(link.local.window, sizeof(after))};
+  Io io = ReadSome(link.local.process, memory, remote);
+  if (io.outcome == Io::Outcome::kWouldBlock) return io;
+  const bool is_whole =
+      io.outcome == Io::Outcome::kMoved && io.bytes == piece.iov_len + sizeof(after);
+  if (!is_whole) {  // where the peer's memory ends, its window is read by itself
+    const std::span<const iovec> own = std::span(memory).last(1), there = std::span(remote).last(1);
+    const Io again = ReadSome(link.local.process, own, there);
+    if (again.outcome != Io::Outcome::kMoved || again.bytes != sizeof(after)) after = {};
+  }
+  const bool is_there = after.sign == link.local.sign && after.message == link.seen.message &&
+                        after.place == link.seen.place && after.bytes == link.seen.bytes;
+  if (!is_there) return {.outcome = Io::Outcome::kPeerGone};
+  if (io.outcome == Io::Outcome::kMoved) io.bytes = std::min(io.bytes, piece.iov_len);
+  link.seen.sends = after.sends;
+  return io;
+}
+
+/// A piece, so that no other link waits long.
 Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
   constexpr size_t kPieceMax = size_t{1} << 20;
   const Slot& slot = lane.slots[lane.moved];
@@ -471,10 +565,9 @@ Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
       return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
     piece.iov_len = std::min(piece.iov_len, left);
   }
-  const uint64_t offset = uint64_t{slot.block} * block_bytes_ + done;
-  Io io = ReadSome(link.local.process, link.place + offset, piece);
-  if (io.outcome != Io::Outcome::kWouldBlock && !IsAlive(link.local))
-    io = {.outcome = Io::Outcome::kPeerGone};
+  PREPOST_RETURN_IF_ERROR(ReadWindow(link, lane));
+  if (link.seen.sends <= lane.moved) return {};  // interrupted
+  const Io io = CopyPiece(link, uint64_t{slot.block} * block_bytes_ + done, piece);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;
@@ -510,6 +603,7 @@ Status TcpEndpoint::ReadStart(Link& link) {
   if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   link.rx_bytes += io.bytes;
+  link.bytes_read += io.bytes;
   if (link.rx_bytes < kRecordBytes) return {};
   const Record record = DecodeRecord(RecordAt(link.rx, 0));
   if (record.channel != kStartChannel) {
@@ -525,7 +619,8 @@ Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
                               .bytes = record.bytes & kGroupMessageBytesMax,
                               .variant = static_cast<uint16_t>(record.bytes >> kVariantShift)};
   const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
-  const bool is_later = !is_in_message_ || IsAfter(start.number, message_.number);
+  const uint32_t next = is_in_message_ ? message_.number + 1 : 0;
+  const bool is_later = start.number - next < ahead_max_;
   if (record.channel != kStartChannel || (!is_at_hand && !is_later)) {
     return Unexpected(link, record, "the start of a message");
   }
@@ -544,6 +639,7 @@ Status TcpEndpoint::ReadRecords(Link& link) {
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;
+  link.asked_since.reset();
   return TakeRecords(link);
 }
 
@@ -552,9 +648,13 @@ Status TcpEndpoint::TakeRecords(Link& link) {
   size_t offset = 0;
   while (offset + kRecordBytes <= link.rx_bytes && !link.stalled) {
     const Record record = DecodeRecord(RecordAt(link.rx, offset));
+    offset += kRecordBytes;
+    if (record.channel == kLifeChannel) {
+      TakeSign(link, record);
+      continue;
+    }
     const bool is_start = record.channel == kStartChannel || !link.peer_has_begun;
     PREPOST_RETURN_IF_ERROR(is_start ? TakeStart(link, record) : TakeRecord(link, record));
-    offset += kRecordBytes;
   }
   link.rx_bytes -= offset;
   link.rx_left = link.stalled ? link.rx_bytes : 0;
@@ -599,8 +699,12 @@ void TcpEndpoint::CompleteArrived(Lane& lane) {
 }
 
 void TcpEndpoint::AppendRecord(uint32_t index, const Record& record) {
+  if (!std::exchange(links_[index].has_begun, true)) PutRecord(index, StartRecord());
+  PutRecord(index, record);
+}
+
+void TcpEndpoint::PutRecord(uint32_t index, const Record& record) {
   Link& link = links_[index];
-  if (!std::exchange(link.has_begun, true)) AppendRecord(index, StartRecord());
   if (link.tx.size() + kRecordBytes > link.tx.capacity()) {
     link.tx.erase(link.tx.begin(), link.tx.begin() + static_cast<ptrdiff_t>(link.tx_bytes));
     link.tx_bytes = 0;

@@ -38,8 +38,10 @@ class TcpEndpoint final : public MessageEndpoint {
  public:
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
+  /// `ahead_max`: by how many messages a peer may be ahead: in a group of so many members, none
+  /// can be more, as each message between waits for a member of its own.
   static Result<std::unique_ptr<TcpEndpoint>> Make(NodeId node, std::vector<TcpSocket> sockets,
-                                                   int wake_fd);
+                                                   int wake_fd, uint32_t ahead_max);
   /// For one message, that of `plan`, which it begins.
   static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
                                                    std::vector<TcpSocket> sockets, int wake_fd);
@@ -52,6 +54,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
+  std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) override;
   void RestPeers(const KeepAliveTimes& times) override;
   bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
@@ -68,6 +71,7 @@ class TcpEndpoint final : public MessageEndpoint {
   void ObserveWakeups(std::function<void()> observer) override { on_wakeup_ = std::move(observer); }
 
  private:
+  using Clock = std::chrono::steady_clock;
   static constexpr uint32_t kNone = 0xffffffff;
 
   /// An op as posted. A send's memory is only read.
@@ -113,10 +117,10 @@ class TcpEndpoint final : public MessageEndpoint {
     bool peer_has_begun = false;           ///< the message at hand, by what was read
     bool is_copying = false;               ///< the block at hand, from the peer's memory
     LocalPeer local;                       ///< the peer, if it is on this machine
-    std::unique_ptr<const LifeSign> sign;  ///< until this endpoint ends
-    uint64_t place = 0;                ///< of the message in its memory, if this end may read that
-    std::optional<MessageStart> next;  ///< a later message, whose start was read
-    uint32_t out = kNone;              ///< lane, if it carries blocks that way
+    std::unique_ptr<MemoryWindow> window;  ///< this end's, until this endpoint ends
+    MemoryWindow::Value seen = {};         ///< the peer's, as it was read last, for this message
+    std::optional<MessageStart> next;      ///< a later message, whose start was read
+    uint32_t out = kNone;                  ///< lane, if it carries blocks that way
     uint32_t in = kNone;
     std::vector<uint32_t> noted;  ///< lanes whose delivery notes it carries
     std::vector<std::byte> tx;
@@ -125,12 +129,20 @@ class TcpEndpoint final : public MessageEndpoint {
     size_t rx_head = 0;
     size_t tx_bytes = 0;
     size_t rx_bytes = 0;
-    size_t rx_left = 0;      ///< of records, which a message's turn is awaited for
-    int awaited_bytes = 1;   ///< that make the socket readable
-    size_t awaited_max = 1;  ///< as much as its buffer, which grows, allows
+    size_t rx_left = 0;       ///< of records, which a message's turn is awaited for
+    int awaited_bytes = 1;    ///< that make the socket readable
+    size_t awaited_max = 1;   ///< as much as its buffer, which grows, allows
+    uint64_t bytes_read = 0;  ///< in all
+    uint64_t bytes_written = 0;
+    // Signs of life; on the connection for credits and notes.
+    uint32_t blocks = kNone;  ///< the peer's connection for blocks
+    uint32_t signs = 0;       ///< that wait in `tx`: 1 that asks, 2 that answers
+    std::optional<Clock::time_point> asked_since;  ///< nothing has come since
+    uint64_t read_there = 0;                       ///< of what was written on `blocks`, by the peer
+    std::optional<Clock::time_point> unread_since;  ///< there is more, and it does not change
   };
 
-  explicit TcpEndpoint(NodeId node) : node_(node) {}
+  TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
   void AddLanes(Playable plan);
   Status BeginOn(Link& link);
@@ -153,7 +165,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
   Status CopyBlock(Link& link, Lane& lane);
-  static bool IsAlive(const LocalPeer& peer);
+  Status ReadWindow(Link& link, const Lane& lane);
+  Io CopyPiece(Link& link, uint64_t offset, iovec piece);
   void FinishBlock(Link& link, Lane& lane);
   Status TakeHead(Link& link, const Lane& lane);
   Status TakeStart(Link& link, const Record& record);
@@ -163,6 +176,9 @@ class TcpEndpoint final : public MessageEndpoint {
   Status TakeNote(Link& link, Lane& lane, const Record& record);
   void CompleteArrived(Lane& lane);
   void AppendRecord(uint32_t link, const Record& record);
+  void PutRecord(uint32_t link, const Record& record);
+  void AppendSign(uint32_t link, bool asks);
+  void TakeSign(Link& link, const Record& record);
   Record RecordOf(const Lane& lane, uint32_t index) const;
   Record StartRecord() const {
     return {.channel = kStartChannel,
@@ -173,6 +189,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
   const NodeId node_;
+  const uint32_t ahead_max_;
+  Clock::time_point asked_at_;  ///< by AskPeers(), last
   bool is_in_message_ = false;
   std::span<const std::byte> source_;
   uint64_t block_bytes_ = 0;

@@ -10,12 +10,14 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ir/status.h"
 #include "runtime/file_descriptor.h"
+#include "runtime/group/group_key.h"
 #include "runtime/playable.h"
-#include "runtime/transport/life_sign.h"
+#include "runtime/transport/memory_window.h"
 
 namespace prepost {
 
@@ -33,12 +35,12 @@ std::vector<TcpConnection> TcpConnections(Playable plan);
 
 /// A peer whose process runs on this machine (introduction.h).
 struct LocalPeer {
-  int process = 0;            ///< its id
-  bool can_read = false;      ///< this process may read the peer's memory
-  bool is_read = false;       ///< the peer may read this process's
-  bool is_forbidden = false;  ///< it is there, but this process may not read its memory
-  uint64_t sign_place = 0;    ///< can_read: of its sign of life, in its memory
-  LifeSign::Value sign = {};  ///< can_read: what stands there while its memory may be copied
+  int process = 0;               ///< its id, by the kernel
+  bool can_read = false;         ///< this process may read the peer's memory
+  bool is_read = false;          ///< the peer may read this process's
+  bool is_forbidden = false;     ///< it is there, but this process may not read its memory
+  uint64_t window = 0;           ///< can_read: where its window for this process is, in its memory
+  MemoryWindow::Sign sign = {};  ///< can_read: what stands there while its memory may be copied
 };
 
 /// One end of a connection.
@@ -47,7 +49,9 @@ struct TcpSocket {
   uint32_t lane = kBlockLane;
   FileDescriptor fd;     ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
   LocalPeer local = {};  ///< on this machine: blocks are copied from memory to memory
-  std::unique_ptr<const LifeSign> sign = nullptr;  ///< this end's, if the peer may read its memory
+  std::unique_ptr<MemoryWindow> window = nullptr;  ///< this end's, if the peer may read its memory
+  std::optional<GroupKey> key = {};  ///< its two ends' alone (HelloSide::LinkKey()), where they met
+  bool is_connector = false;         ///< of the two, in the hello
 };
 
 /// The sockets of each node, by node id.

@@ -50,7 +50,7 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
   if (record.channel == kStartChannel) {
     return fmt::format("the start of message {}, {}", record.block, Count(record.bytes, "byte"));
   }
-  if (record.channel == kPlaceChannel) return "the place of a message";
+  if (record.channel == kLifeChannel) return "a sign of life";
   const Channel channel = ChannelOfWire(record.channel, a, b);
   const std::string what =
       record.block == kNoBlock ? "credit" : fmt::format("block {}", record.block);
@@ -88,9 +88,9 @@ Io ReceiveSome(int fd, std::span<iovec> memory) {
   return Outcome(recvmsg(fd, &message, MSG_DONTWAIT));
 }
 
-Io ReadSome(int process, uint64_t address, iovec memory) {
-  const iovec remote = {reinterpret_cast<void*>(address), memory.iov_len};
-  const ssize_t moved = process_vm_readv(process, &memory, 1, &remote, 1, 0);
+Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> remote) {
+  const ssize_t moved =
+      process_vm_readv(process, memory.data(), memory.size(), remote.data(), remote.size(), 0);
   if (moved < 0 && errno == ESRCH) return {.outcome = Io::Outcome::kPeerGone};
   return moved == 0 ? Io{.outcome = Io::Outcome::kBadMemory} : Outcome(moved);
 }

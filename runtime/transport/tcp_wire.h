@@ -36,11 +36,14 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 inline constexpr ChannelId kStartChannel(0xffffffff);
+/// On a socket for credits and notes, between any two records: a sign of life. `bytes` is how many its
+/// writer has read in all from the reader's socket for blocks; `block` has flags.
+inline constexpr ChannelId kLifeChannel(0xfffffffe);
+inline constexpr uint32_t kLifeAsks = 1;   ///< the reader is to answer with one of its own
+inline constexpr uint32_t kLifeWaits = 2;  ///< its writer leaves what comes for the time being
 inline constexpr int kVariantShift = 48;
-/// Right after the start, on a socket for blocks whose reader copies from the writer's memory:
-/// `bytes` is where the message begins there. Blocks of kReadBytesMin and more are not on the socket
-/// then, but their records are.
-inline constexpr ChannelId kPlaceChannel(0xfffffffe);
+/// Blocks of this size and more are not on a socket whose reader copies from the writer's memory
+/// (memory_window.h), but their records are.
 inline constexpr size_t kReadBytesMin = 4096;
 /// For people: "3>1 lane 0, block 7, 10 bytes", of a record that passes between `a` and `b`.
 std::string Describe(const Record& record, NodeId a, NodeId b);
@@ -74,8 +77,9 @@ struct Io {
 };
 Io SendSome(int fd, std::span<iovec> memory);
 Io ReceiveSome(int fd, std::span<iovec> memory);
-/// From the memory of another process of this machine, at `address` there; kPeerGone: it has ended.
-Io ReadSome(int process, uint64_t address, iovec memory);
+/// From the memory of another process of this machine, where `remote` says, one part after another;
+/// kPeerGone: it has ended.
+Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> remote);
 /// As ReceiveSome(), but the bytes stay with the kernel.
 Io PeekSome(int fd, std::span<iovec> memory);
 

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -54,8 +55,11 @@ struct NodeFlags {
 
 Result<GroupKey> ReadKey(const std::string& path) {
   if (!path.empty()) return GroupKey::FromFile(path);
-  const char* const secret = std::getenv(kSecretVariable);
-  if (secret != nullptr) return GroupKey::FromSecret(secret, kSecretVariable);
+  if (char* const secret = std::getenv(kSecretVariable); secret != nullptr) {
+    Result<GroupKey> key = GroupKey::FromSecret(secret, kSecretVariable);
+    Wipe({secret, std::strlen(secret)});
+    return key;
+  }
   return Status(StatusCode::kUsage,
                 fmt::format("a secret is needed, the same on all machines: --secret-file FILE, or "
                             "{} in the environment",

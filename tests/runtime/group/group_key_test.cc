@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <array>
+#include <fstream>
 #include <span>
+#include <string>
 
 #include "tests/support/temp_folder.h"
 
@@ -29,6 +32,33 @@ class GroupKeyTest : public ::testing::Test {
   }
   test::TempFolder folder_;
 };
+
+/// Mappings of this process that no core dump has.
+size_t NotDumped() {
+  std::ifstream maps("/proc/self/smaps");
+  size_t count = 0;
+  for (std::string line; std::getline(maps, line);)
+    if (line.starts_with("VmFlags:") && line.find(" dd") != std::string::npos) ++count;
+  return count;
+}
+
+TEST_F(GroupKeyTest, IsInNoCoreDump) {
+  const size_t before = NotDumped();
+  const Result<GroupKey> key = GroupKey::FromSecret("0123456789abcdef", "");
+  ASSERT_TRUE(key.ok());
+  EXPECT_GT(NotDumped(), before);
+  const size_t with_key = NotDumped();
+  const GroupKey derived = key->Derive({});
+  EXPECT_GT(NotDumped(), with_key);
+}
+
+TEST_F(GroupKeyTest, DerivedKeysDiffer) {
+  const Result<GroupKey> key = GroupKey::FromSecret("0123456789abcdef", "");
+  const std::array<std::byte, 1> one = {std::byte{1}}, two = {std::byte{2}};
+  EXPECT_EQ(key->Derive(one).Mac(two), key->Derive(one).Mac(two));
+  EXPECT_NE(key->Derive(one).Mac(two), key->Derive(two).Mac(two));
+  EXPECT_NE(key->Derive(one).Mac(two), key->Mac(two));
+}
 
 // Catches a file's line end that makes another key than the environment's same secret.
 TEST_F(GroupKeyTest, IsTheSameFromAFileAndFromTheEnvironment) {

@@ -89,8 +89,9 @@ class MemoryCopiesTest : public testing::Test {
       for (TcpSocket& socket : (*mesh)[node]) {
         kept_.emplace_back(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
         if (socket.lane == kCreditLane) continue;
-        socket.sign = std::make_unique<const LifeSign>(kSigns[node]);
-        places_[node] = socket.sign->value().data();
+        socket.window = std::make_unique<MemoryWindow>();
+        socket.window->set_sign(kSigns[node]);
+        windows_[node] = socket.window.get();
       }
     }
     for (size_t node : {0u, 1u}) {
@@ -99,10 +100,12 @@ class MemoryCopiesTest : public testing::Test {
         socket.local = {.process = getpid(),
                         .can_read = true,
                         .is_read = true,
-                        .sign_place = reinterpret_cast<uint64_t>(places_[1 - node]),
+                        .window = windows_[1 - node]->address(),
                         .sign = kSigns[1 - node]};
       }
-      auto endpoint = TcpEndpoint::Make(NodeId::FromIndex(node), std::move((*mesh)[node]), -1);
+      auto endpoint =
+          TcpEndpoint::Make(NodeId::FromIndex(node), std::move((*mesh)[node]), /*wake_fd=*/-1,
+                            /*ahead_max=*/2);
       EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
       endpoints_[node] = *std::move(endpoint);
       const auto& memory = node == 0 ? source_ : target_;
@@ -128,16 +131,49 @@ class MemoryCopiesTest : public testing::Test {
     }
   }
 
-  static constexpr std::array<LifeSign::Value, 2> kSigns = {
-      LifeSign::Value{std::byte{1}, std::byte{2}, std::byte{3}},
-      LifeSign::Value{std::byte{4}, std::byte{5}, std::byte{6}}};
+  static constexpr std::array<MemoryWindow::Sign, 2> kSigns = {
+      MemoryWindow::Sign{std::byte{1}, std::byte{2}, std::byte{3}},
+      MemoryWindow::Sign{std::byte{4}, std::byte{5}, std::byte{6}}};
   const Plan plan_ = test::TwoBlocks(kBlock);
   std::vector<std::byte> source_ = std::vector<std::byte>(2 * kBlock, std::byte{7});
   std::vector<std::byte> target_ = std::vector<std::byte>(2 * kBlock);
-  std::array<const std::byte*, 2> places_ = {};
+  std::array<MemoryWindow*, 2> windows_ = {};
   std::vector<FileDescriptor> kept_;  ///< so that no connection closes
   std::array<std::unique_ptr<TcpEndpoint>, 2> endpoints_;
 };
+
+/// What the connection says that node 0 has sent, written by somebody else.
+void Forge(int fd, std::initializer_list<Record> records) {
+  for (const Record& record : records) {
+    std::array<std::byte, kRecordBytes> bytes;
+    EncodeRecord(record, bytes);
+    ASSERT_EQ(send(fd, bytes.data(), bytes.size(), 0), ssize_t{kRecordBytes});
+  }
+}
+
+// Where the message is and what of it may be copied is in the sender's memory alone. Catches records that
+// are believed, by which whoever can write to a connection has memory read that was never sent.
+TEST_F(MemoryCopiesTest, WhatTheConnectionSaysIsNoLeaveToCopy) {
+  Forge(kept_[0].get(), {{.channel = kStartChannel, .block = 0, .bytes = 2 * kBlock},
+                         {.channel = ChannelId(0), .block = 0, .bytes = kBlock}});
+  EXPECT_THAT(Receive().message(), HasSubstr("block 0 of message 0, which node 0 has not sent"));
+  EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
+
+// Nobody is ahead by more messages than there are members that one can wait for.
+TEST_F(MemoryCopiesTest, StartsFarAheadAreRefused) {
+  Forge(kept_[0].get(), {{.channel = kStartChannel, .block = 499, .bytes = 2 * kBlock}});
+  EXPECT_THAT(Receive().message(), HasSubstr("for the start of message 499"));
+}
+
+TEST_F(MemoryCopiesTest, WindowsOfAnotherMessageAreNotRead) {
+  const std::vector<std::byte> other(2 * kBlock, std::byte{9});
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  windows_[0]->Open(1, other);
+  windows_[0]->set_sends(2);
+  EXPECT_THAT(Receive().message(), HasSubstr("which node 0 has not sent"));
+  EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
 
 TEST_F(MemoryCopiesTest, ReceiverCopiesTheBlock) {
   ASSERT_TRUE(endpoints_[0]->Flush().ok());

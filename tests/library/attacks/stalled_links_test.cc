@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Connections that stay open and carry nothing any more, as a proxy's or a tunnel's may: it acknowledges
+// what it gets, and keeps it.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include "prepost/prepost.h"
+#include "tests/support/relayed_sessions.h"
+
+namespace prepost::stalled_links_test {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Bytes;
+using test::GroupLog;
+using test::Members;
+using test::RelayedBytes;
+using test::RelayedLink;
+using test::RelayedSessions;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+constexpr milliseconds kFailureMax{1000};
+/// Twice what is promised, as other tests run beside these.
+constexpr milliseconds kFailureTime = 2 * kFailureMax;
+
+SessionOptions Options() {
+  SessionOptions options;
+  options.failure_max = kFailureMax;
+  return options;
+}
+
+struct Stall {
+  const char* name;
+  bool is_blocks;     ///< connections of blocks, or of credits and notes
+  bool to_connector;  ///< member 1
+  bool local_copies;
+};
+
+class StalledLinksTest : public testing::TestWithParam<Stall> {};
+
+INSTANTIATE_TEST_SUITE_P(Ways, StalledLinksTest,
+                         testing::Values(Stall{"blocks", true, true, false},
+                                         Stall{"recordsOfCopies", true, true, true},
+                                         Stall{"notes", false, false, false}),
+                         [](const auto& it) { return it.param.name; });
+
+TEST_P(StalledLinksTest, WhileMessagesMove) {
+  std::atomic<bool> is_stalled = false;
+  SessionOptions options = Options();
+  options.local_copies = GetParam().local_copies;
+  RelayedSessions sessions(3, options,
+                           [&](RelayedLink& link, bool to_connector, RelayedBytes& bytes) {
+                             const bool is_it = link.purpose == LinkPurpose::kData &&
+                                                (link.lane == 0) == GetParam().is_blocks &&
+                                                to_connector == GetParam().to_connector;
+                             if (is_it && is_stalled) bytes.clear();
+                           });
+  const std::vector<uint32_t> members = Members(3);
+  sessions->Create(1, members, 0, {.algorithm = "chain", .block_bytes = 65536});
+  const std::vector<std::byte> message = Bytes(1 << 20, 1);
+  test::ExpectDelivery(*sessions, 1, members, 0, {message, message});
+  is_stalled = true;
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_TRUE((*sessions)[0].Send(1, message.data(), message.size()).ok());
+  ASSERT_TRUE(
+      sessions->Wait(1, members, [](const GroupLog& log) { return !log.failures.empty(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kFailureTime);
+  for (const uint32_t member : members) {
+    const GroupLog log = sessions->LogOf(member, 1);
+    EXPECT_THAT(log.failures.front(),
+                AnyOf(HasSubstr("connection to member 0"), HasSubstr("connection to member 1")));
+    EXPECT_THAT(log.failed_member, AnyOf(0u, 1u));
+  }
+}
+
+TEST(StalledLinksTest, WhileMembersIntroduceThemselves) {
+  RelayedSessions sessions(3, Options(), [&](RelayedLink& link, bool, RelayedBytes& bytes) {
+    if (link.purpose == LinkPurpose::kData && link.lane == 0) bytes.clear();
+  });
+  const auto begin = std::chrono::steady_clock::now();
+  sessions->Create(1, Members(3), 0, {.algorithm = "chain"});
+  ASSERT_TRUE(
+      sessions->Wait(1, Members(3), [](const GroupLog& log) { return !log.failures.empty(); }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kFailureTime);
+}
+
+// A member whose callback takes its time answers nothing on its connections for data, and has not failed.
+TEST(StalledLinksTest, ACallbackThatTakesLongIsNoStall) {
+  RelayedSessions sessions(3, Options(), [](RelayedLink&, bool, RelayedBytes&) {});
+  const std::vector<uint32_t> members = Members(3);
+  std::atomic<bool> is_sleepy = true;
+  for (const uint32_t member : members) {
+    GroupCallbacks callbacks = sessions->Callbacks(member, 1);
+    callbacks.complete = [&, member, complete = callbacks.complete](uint64_t number, void* memory,
+                                                                    uint64_t bytes) {
+      if (member == 1 && is_sleepy.exchange(false)) std::this_thread::sleep_for(3 * kFailureMax);
+      complete(number, memory, bytes);
+    };
+    ASSERT_TRUE(
+        (*sessions)[member]
+            .CreateGroup(1, members, 0, {.algorithm = "chain", .block_bytes = 65536}, callbacks)
+            .ok());
+  }
+  const std::vector<std::byte> message = Bytes(1 << 20, 1);
+  test::ExpectDelivery(*sessions, 1, members, 0, {message, message, message});
+}
+
+}  // namespace
+}  // namespace prepost::stalled_links_test
