@@ -139,7 +139,7 @@ class DeviceGroup final : public MessageMover {
   Result<std::vector<TcpSocket>> CopyOfSockets() const;
   std::optional<NodeId> ClosedPeer() const;
   Status OfMessage(const Flight& flight, const Status& status) const;
-  void WaitForOrders() const;
+  Status WaitForOrders() const;
   bool MayPrepare() { return is_automatic_ || Moving() == nullptr; }
 
   const DeviceGroupOptions options_;
@@ -224,7 +224,7 @@ Status DeviceGroup::Work() {
                                        : pacer_.Timeout(moving->player->progress());
       PREPOST_RETURN_IF_ERROR(Advance(*moving, timeout));
     } else {
-      WaitForOrders();
+      PREPOST_RETURN_IF_ERROR(WaitForOrders());
     }
   }
 }
@@ -243,7 +243,7 @@ Status DeviceGroup::FindDevices() {
         PREPOST_RETURN_IF_ERROR(devices_->Join(*orders.place));
         break;
       }
-      WaitForOrders();
+      PREPOST_RETURN_IF_ERROR(WaitForOrders());
     }
   }
   report_({.kind = Event::Kind::kOpened});
@@ -266,9 +266,11 @@ DeviceGroup::Orders DeviceGroup::TakeOrders() {
   return orders;
 }
 
-void DeviceGroup::WaitForOrders() const {
+Status DeviceGroup::WaitForOrders() const {
+  constexpr int kCheckMs = 1000;  // until it is noticed that somebody else has closed the file
   pollfd wake = {.fd = wake_.fd(), .events = POLLIN, .revents = 0};
-  poll(&wake, 1, -1);
+  poll(&wake, 1, kCheckMs);
+  return (wake.revents & POLLNVAL) == 0 ? Status() : FileClosedError();
 }
 
 /// The first message that is armed and not done here; null: none.
@@ -388,7 +390,7 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
 Result<std::vector<TcpSocket>> DeviceGroup::CopyOfSockets() const {
   std::vector<TcpSocket> copies;
   for (const TcpSocket& socket : sockets_) {
-    FileDescriptor copy(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
+    auto copy = FileDescriptor::Open([&] { return fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0); });
     if (!copy.valid())
       return SystemError(StatusCode::kEnvironment, "cannot copy a connection", errno);
     copies.push_back({.peer = socket.peer, .lane = socket.lane, .fd = std::move(copy)});

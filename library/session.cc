@@ -2,6 +2,7 @@
 //
 // Session: the public face of an engine (runtime/session/engine.h), with the compiler's plans.
 #include <fmt/format.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <atomic>
@@ -18,6 +19,7 @@
 #include "library/group_plans.h"
 #include "library/hooked_session.h"
 #include "prepost/prepost.h"
+#include "runtime/file_descriptor.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/member_words.h"
 
@@ -78,12 +80,20 @@ class Session::Impl {
     thread.join();
   }
   void Run() {
+    constexpr int kRetryMs = 10;
     while (!is_ending.load()) {
-      // Only for want of memory or files in the kernel: the groups' own connections report that.
-      static_cast<void>(engine->Turn(engine->Pause()));
+      // For want of memory, or as a file was closed: the groups report that themselves.
+      if (!engine->Turn(engine->Pause()).ok()) poll(nullptr, 0, kRetryMs);
     }
   }
+  /// In a process forked since it was opened there is nothing of it but memory, in any state.
+  bool is_inherited() const { return depth != ForkDepth(); }
+  Status CheckProcess() const {
+    if (!is_inherited()) return {};
+    return UsageError("the session was opened before this process was forked, and is its parent's");
+  }
 
+  const uint32_t depth = ForkDepth();
   SessionOptions options;
   std::mutex mutex;  ///< options.members
   std::unique_ptr<Engine> engine;
@@ -97,6 +107,7 @@ Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
 
 Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& options, TcpHook* hook) {
   PREPOST_RETURN_IF_ERROR(CheckOptions(options));
+  CloseFilesInForks();
   Result<GroupKey> key = GroupKey::FromSecret(options.secret, "");
   if (!key.ok()) {
     const bool is_wrong = key.status().code() == StatusCode::kRejected;
@@ -128,11 +139,14 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
 }
 
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Session::~Session() = default;
+Session::~Session() {
+  if (impl_->is_inherited()) static_cast<void>(impl_.release());  // its locks may be held for ever
+}
 
 uint16_t Session::port() const { return impl_->engine->port(); }
 
 Status Session::SetAddress(uint32_t member, const Address& address) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   if (member >= impl_->options.members.size())
     return UsageError(fmt::format("cannot set an address: there is no member {}", member));
   if (member == impl_->options.self)
@@ -146,6 +160,7 @@ Status Session::SetAddress(uint32_t member, const Address& address) {
 
 Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& members, uint32_t root,
                             const GroupOptions& options, GroupCallbacks callbacks) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   const auto fail = [number](const std::string& why) {
     return UsageError(fmt::format("cannot create group {}: {}", number, why));
   };
@@ -222,26 +237,38 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
 }
 
 Result<uint64_t> Session::Send(uint64_t group, const void* data, uint64_t bytes) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   if (data == nullptr && bytes > 0) return UsageError("a message has bytes but no memory");
   return impl_->engine->Send(group, data, bytes);
 }
 
 Status Session::Barrier(uint64_t group, std::function<void()> passed) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->engine->Barrier(group, std::move(passed));
 }
 
-Status Session::DestroyGroup(uint64_t group) { return impl_->engine->Destroy(group); }
+Status Session::DestroyGroup(uint64_t group) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->engine->Destroy(group);
+}
 Status Session::AbortGroup(uint64_t group, const std::string& why) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->engine->Abort(group, why);
 }
 
-void Session::Resume() { impl_->engine->Resume(); }
+void Session::Resume() {
+  if (!impl_->is_inherited()) impl_->engine->Resume();
+}
 
-Result<PeerPaths> Session::Paths(uint64_t group) const { return impl_->engine->Paths(group); }
+Result<PeerPaths> Session::Paths(uint64_t group) const {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->engine->Paths(group);
+}
 
 int Session::fd() const { return impl_->engine->fd(); }
 
 Status Session::Poll(milliseconds timeout) {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   if (impl_->options.own_thread) return UsageError("the session has a thread of its own to poll");
   return impl_->engine->Turn(timeout);
 }

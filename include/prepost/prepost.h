@@ -177,7 +177,9 @@ class Session {
  public:
   /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key.
   static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
-  /// Leaves all groups; where they were not destroyed, the other members hear of a failure.
+  /// Leaves all groups; where they were not destroyed, the other members hear of a failure. In a process
+  /// that was forked since it was opened a session is nothing any more: its files are closed there,
+  /// calls are errors (kUsage), fd() is -1, and this does nothing.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

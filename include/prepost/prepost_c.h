@@ -164,7 +164,9 @@ typedef struct prepost_session prepost_session;
 prepost_code prepost_session_open(const prepost_session_options* options,
                                   prepost_session** session);
 /** Leaves all groups; where they were not destroyed, the other members hear of a failure. Nothing
- * is called back when it has returned. Null: does nothing. */
+ * is called back when it has returned. Null: does nothing. In a process that was forked since it was
+ * opened a session is nothing any more: its files are closed there, calls are PREPOST_USAGE,
+ * prepost_session_fd() is -1, and this frees nothing. */
 void prepost_session_close(prepost_session* session);
 
 /** The port that it listens at. */

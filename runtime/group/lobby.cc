@@ -116,8 +116,10 @@ Status Lobby::AcceptGuests() {
   for (size_t i = 0; i < kAcceptsMax; ++i) {
     TcpAddress from;
     from.bytes = sizeof(from.storage);
-    FileDescriptor fd(accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage),
-                              &from.bytes, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    auto fd = FileDescriptor::Open([&] {
+      return accept4(listener_.get(), reinterpret_cast<sockaddr*>(&from.storage), &from.bytes,
+                     SOCK_CLOEXEC | SOCK_NONBLOCK);
+    });
     if (!fd.valid()) return AfterNoAccept(errno);
     guests_.push_back(std::make_unique<Guest>(
         std::move(fd), from,

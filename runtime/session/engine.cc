@@ -11,6 +11,7 @@
 // report, so that they may call anything.
 #include "runtime/session/engine.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
@@ -48,6 +49,10 @@ constexpr milliseconds kQuestionInterval{10'000};
 constexpr int kQuestions = 3;
 /// Messages that a root may announce before those before them have begun: more than a mover takes.
 constexpr size_t kAnnouncedMax = 16;
+/// After which time it is noticed that somebody else has closed a file that would wake the engine.
+constexpr milliseconds kFilesCheck{1000};
+
+bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 }  // namespace
 
@@ -92,8 +97,9 @@ Status Engine::Open() {
   Result<EventFd> wake = EventFd::Make();
   if (!wake.ok()) return wake.status();
   wake_ = std::move(*wake);
-  timer_ = FileDescriptor(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  timer_ = FileDescriptor::Open(
+      [] { return timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK); });
+  epoll_ = FileDescriptor::Open([] { return epoll_create1(EPOLL_CLOEXEC); });
   const auto watch = [this](int file, GroupSerial serial) {
     epoll_event event = {.events = EPOLLIN, .data = {.u64 = serial}};
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, file, &event) == 0;
@@ -107,6 +113,11 @@ Status Engine::Open() {
 
 Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPlans> plans,
                       GroupCallbacks callbacks, std::unique_ptr<MessageMover> mover) {
+  if (callbacks.pool != nullptr && callbacks.pool->impl_->is_inherited())
+    return UsageError(
+        fmt::format("cannot create group {}: its pool was made before this process "
+                    "was forked, and is its parent's",
+                    options.number));
   auto group = std::make_shared<Group>();
   group->options = options;
   group->plans = std::move(plans);
@@ -223,7 +234,7 @@ Result<PeerPaths> Engine::Paths(uint64_t number) {
 milliseconds Engine::Pause() {
   const milliseconds pause = pacer_.Timeout(progress_);
   const bool is_idle = running_ == 0 && pacer_.mode() == WaitMode::kPolling;
-  return is_idle ? milliseconds(-1) : pause;
+  return is_idle || pause.count() < 0 ? kFilesCheck : pause;
 }
 
 Status Engine::Turn(milliseconds timeout) {
@@ -234,8 +245,9 @@ Status Engine::Turn(milliseconds timeout) {
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   NoteWait(false);
+  Status status;
   if (count < 0 && errno != EINTR)
-    return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
+    status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
   std::vector<std::shared_ptr<Group>> ready;
   bool is_tick = false;
   for (int i = 0; i < count; ++i) {
@@ -268,9 +280,10 @@ Status Engine::Turn(milliseconds timeout) {
   }
   for (const std::shared_ptr<Group>& group : ready) Advance(*group);
   if (is_tick) CheckPeers();
+  CheckFiles();
   if (std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; }))
     wake_.Signal();
-  return {};
+  return status;
 }
 
 /// Between two waits is what the engine does itself, callbacks, and what a caller of Poll() does.
@@ -570,6 +583,20 @@ void Engine::SetTicking(bool is_ticking) {
         times.it_interval = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
   }
   timerfd_settime(timer_.get(), 0, &times, nullptr);
+}
+
+/// What wakes the engine, which somebody else may have closed: its groups fail then.
+void Engine::CheckFiles() {
+  if (Clock::now() < check_files_at_) return;
+  check_files_at_ = Clock::now() + kFilesCheck;
+  const bool are_open = IsOpen(wake_.fd()) && IsOpen(timer_.get()) && IsOpen(epoll_.get());
+  std::vector<std::shared_ptr<Group>> closed;
+  for (const auto& [serial, group] : groups_) {
+    if (group->state == Group::State::kBroken) continue;
+    const bool is_open = group->endpoint == nullptr || IsOpen(group->endpoint->wait_fd());
+    if (!are_open || !is_open) closed.push_back(group);
+  }
+  for (const std::shared_ptr<Group>& group : closed) Break(*group, FileClosedError(), std::nullopt);
 }
 
 /// Connections that are cut without a word: the keeper sees only those to the root. Also between

@@ -121,6 +121,7 @@ class Engine {
   void CheckPeers();
   void NoteWait(bool is_waiting);
   std::chrono::milliseconds Attention() const;
+  void CheckFiles();
 
   std::unique_ptr<Keeper> keeper_;
   EventFd wake_;
@@ -150,6 +151,7 @@ class Engine {
   uint64_t progress_ = 0;
   int running_ = 0;          ///< groups in the middle of a message
   bool is_ticking_ = false;  ///< timer_
+  std::chrono::steady_clock::time_point check_files_at_;
 };
 
 }  // namespace prepost

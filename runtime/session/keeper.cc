@@ -34,6 +34,9 @@ constexpr milliseconds kCrowdedTick{1};
 /// Those of a second that say nothing new, of which a member has no use: answers, ten for each failure_max.
 constexpr uint32_t kIdleWordsMax = 1000;
 constexpr uint64_t kAttentionMax = 1'000'000;  ///< ms; more says no more
+/// Without groups: until it is noticed that somebody else has closed the file that would wake it.
+constexpr milliseconds kIdleTick{1000};
+constexpr size_t kSessionFiles = 8;  ///< of a session, with its engine's
 
 /// By gate: what a member says when it has come there, and what the root says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
@@ -67,6 +70,9 @@ Keeper::Keeper(KeeperOptions options)
 Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
   const KeeperOptions& given = keeper->options_;
+  Result<FileRoom> files = FileRoom::Reserve(kSessionFiles + Lobby::kGuestsMax);
+  if (!files.ok()) return files.status();
+  keeper->files_ = *std::move(files);
   Result<EventFd> wake = EventFd::Make();
   if (!wake.ok()) return wake.status();
   keeper->wake_ = std::move(*wake);
@@ -167,7 +173,13 @@ void Keeper::Run() {
     for (Command& command : commands) Obey(std::move(command));
     // A machine that has no room for one more connection may have some later.
     static_cast<void>(lobby_->Serve());
-    for (const auto& [serial, group] : groups_) Serve(*group);
+    for (const auto& [serial, group] : groups_) {
+      if (broken_.ok()) {
+        Serve(*group);
+      } else if (!group->is_over) {
+        Break(*group);
+      }
+    }
     ServeUnformed();
     std::erase_if(groups_, [](const auto& group) { return group.second->is_over; });
     EndPartings();
@@ -180,6 +192,11 @@ void Keeper::Run() {
     for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
     poll(polls.data(), polls.size(), static_cast<int>(kPartingTick.count()));
   }
+}
+
+void Keeper::Break(Group& group) {
+  if (group.last_word) return Part(group);
+  End(group, {.cause = broken_, .where = group.kept.self});
 }
 
 /// Those that the other end has closed, or has had time to.
@@ -196,6 +213,10 @@ void Keeper::EndPartings() {
 }
 
 void Keeper::Wait() {
+  if (!broken_.ok()) {
+    poll(nullptr, 0, static_cast<int>(tick_.count()));
+    return;
+  }
   std::vector<pollfd> polls = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0}};
   lobby_->AddPolls(&polls);
   bool is_crowded = false;  // a member says more than is read
@@ -219,10 +240,12 @@ void Keeper::Wait() {
   for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
   const milliseconds timeout = is_crowded        ? kCrowdedTick
                                : is_forming      ? std::min(kFormingTick, tick_)
-                               : groups_.empty() ? milliseconds(-1)
+                               : groups_.empty() ? kIdleTick
                                                  : tick_ / 2;
   poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
   if ((polls.front().revents & POLLIN) != 0) wake_.Take();
+  const auto is_closed = [](const pollfd& file) { return (file.revents & POLLNVAL) != 0; };
+  if (std::ranges::any_of(polls, is_closed)) broken_ = FileClosedError();
 }
 
 void Keeper::Obey(Command command) {

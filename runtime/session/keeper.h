@@ -189,6 +189,7 @@ class Keeper final : private Lobby::Owner {
   explicit Keeper(KeeperOptions options);
   void Push(Command command);
   void Run();
+  void Break(Group& group);
   void EndPartings();
   void Wait();
   void Obey(Command command);
@@ -238,6 +239,7 @@ class Keeper final : private Lobby::Owner {
   const std::chrono::milliseconds tick_;         ///< between two questions
   const std::chrono::milliseconds silence_max_;  ///< until a peer counts as lost
   const std::chrono::milliseconds grace_;        ///< for the cause behind a lost connection
+  FileRoom files_;                               ///< beside those of groups
   std::unique_ptr<Lobby> lobby_;
   EventFd wake_;
   std::thread thread_;
@@ -252,6 +254,7 @@ class Keeper final : private Lobby::Owner {
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;
   std::map<uint32_t, Loss> losses_;  ///< by member, the last
+  Status broken_;                    ///< what all groups end with from now on
 };
 
 }  // namespace prepost

@@ -133,10 +133,11 @@ void Keeper::AddGroup(KeptGroup kept) {
     peer.control->Queue(Question(group));
   });
   // What one group may fail for: its own number of files.
-  const Status files =
-      RaiseFileLimit(group.kept.connections.size() + nodes + kFilesPerGroup + Lobby::kGuestsMax);
+  Result<FileRoom> files =
+      FileRoom::Reserve(group.kept.connections.size() + group.peers.size() + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
-  if (!files.ok()) return End(group, {.cause = files, .where = group.kept.self});
+  if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
+  group.files = *std::move(files);
   lobby_->Reconsider();
 }
 

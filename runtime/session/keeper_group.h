@@ -35,6 +35,7 @@ struct Keeper::Peer {
 
 struct Keeper::Group {
   KeptGroup kept;
+  FileRoom files;
   std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
   uint64_t generation = 0;               ///< at the root
   // Connected, until the peers know each other.

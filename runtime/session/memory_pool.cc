@@ -34,6 +34,8 @@ void MemoryPool::Impl::Forget(const void* who) {
 
 Status MemoryPool::Impl::Give(void* memory) {
   if (memory == nullptr) return {};
+  if (is_inherited())
+    return UsageError("the pool was made before this process was forked, and is its parent's");
   const auto first = reinterpret_cast<uintptr_t>(memory_.bytes().data());
   const auto address = reinterpret_cast<uintptr_t>(memory);
   const std::lock_guard lock(mutex_);
@@ -49,6 +51,7 @@ Status MemoryPool::Impl::Give(void* memory) {
 }
 
 uint32_t MemoryPool::Impl::free_buffers() {
+  if (is_inherited()) return 0;
   const std::lock_guard lock(mutex_);
   return static_cast<uint32_t>(free_.size());
 }

@@ -15,6 +15,7 @@
 
 #include "ir/status.h"
 #include "prepost/prepost.h"
+#include "runtime/file_descriptor.h"
 #include "runtime/mapping.h"
 
 namespace prepost {
@@ -37,8 +38,11 @@ class MemoryPool::Impl {
   uint64_t buffer_bytes() const { return buffer_bytes_; }
   uint32_t buffers() const { return static_cast<uint32_t>(is_taken_.size()); }
   uint32_t free_buffers();
+  /// The pool is of a process that this one was forked from, which may have left it in any state.
+  bool is_inherited() const { return depth_ != ForkDepth(); }
 
  private:
+  const uint32_t depth_ = ForkDepth();
   const Mapping memory_;
   const uint64_t buffer_bytes_;
   const uint64_t stride_;

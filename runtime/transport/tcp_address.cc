@@ -48,9 +48,14 @@ FileDescriptor Failed(int* error) {
   return {};
 }
 
+FileDescriptor OpenStream(const TcpAddress& address) {
+  return FileDescriptor::Open([&address] {
+    return socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  });
+}
+
 FileDescriptor ListenAt(const TcpAddress& address, bool both_families, int* error) {
-  FileDescriptor fd(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor fd = OpenStream(address);
   if (!fd.valid()) return Failed(error);
   const int on = 1;
   const int v6_only = both_families ? 0 : 1;
@@ -236,8 +241,7 @@ std::string LocalHostTowards(const TcpAddress& address) {
 }
 
 FileDescriptor StartConnect(const TcpAddress& address, int* error) {
-  FileDescriptor fd(
-      socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor fd = OpenStream(address);
   if (!fd.valid()) return Failed(error);
   if (connect(fd.get(), address.generic(), address.bytes) != 0 && errno != EINPROGRESS) {
     return Failed(error);

@@ -206,7 +206,7 @@ std::optional<MessageStart> TcpEndpoint::announced() const {
 }
 
 Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
-  epoll_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  epoll_ = FileDescriptor::Open([] { return epoll_create1(EPOLL_CLOEXEC); });
   const auto watch = [this](int fd, uint32_t events, uint32_t token) {
     epoll_event event = {.events = events, .data = {.u32 = token}};
     return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
