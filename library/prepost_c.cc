@@ -151,7 +151,13 @@ GroupCallbacks CallbacksOf(const prepost_group_callbacks& from) {
   }
   if (from.opened != nullptr) to.opened = [context, call = from.opened] { call(context); };
   if (from.closed != nullptr) to.closed = [context, call = from.closed] { call(context); };
-  if (from.failed != nullptr) {
+  if (from.failed_members != nullptr) {
+    to.failed = [context, call = from.failed_members](const Status& cause,
+                                                      const FailedMembers& where) {
+      call(context, CodeOf(cause.code()), cause.ToString().c_str(), where.members.data(),
+           static_cast<uint32_t>(where.members.size()));
+    };
+  } else if (from.failed != nullptr) {
     to.failed = [context, call = from.failed](const Status& cause, std::optional<uint32_t> member) {
       call(context, CodeOf(cause.code()), cause.ToString().c_str(),
            member.value_or(PREPOST_NO_MEMBER));

@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     return message.data();
   };
   callbacks.closed = [&] { over.set_value({}); };
-  callbacks.failed = [&](const prepost::Status& cause, std::optional<uint32_t>) {
+  callbacks.failed = [&](const prepost::Status& cause, const prepost::FailedMembers&) {
     over.set_value(cause);
   };
   std::vector<uint32_t> all;

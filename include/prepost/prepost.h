@@ -12,7 +12,7 @@
 //     prepost::GroupCallbacks callbacks;
 //     callbacks.incoming = [&](uint64_t, uint64_t bytes) { buffer.resize(bytes); return buffer.data(); };
 //     callbacks.complete = [&](uint64_t, void*, uint64_t bytes) { ... };
-//     callbacks.failed = [&](const prepost::Status& cause, std::optional<uint32_t>) { ... };
+//     callbacks.failed = [&](const prepost::Status& cause, const prepost::FailedMembers&) { ... };
 //     (*session)->CreateGroup(7, {0, 1, 2}, /*root=*/0, {}, callbacks);
 //
 // The API follows semantic versioning by kApiVersion.
@@ -130,6 +130,18 @@ class MemoryPool {
 /// What GroupCallbacks::incoming may return in place of memory.
 inline void* const kNotYet = reinterpret_cast<void*>(~uintptr_t{0});
 
+/// The members at which a group has failed.
+struct FailedMembers {
+  /// Those to leave out of the next group: the first is where it failed, and the others are all that are
+  /// known to be gone as well, as is a machine with several members. Empty: it is not known where.
+  std::vector<uint32_t> members;
+
+  /// The first, for callbacks that take no more.
+  operator std::optional<uint32_t>() const {  // NOLINT: implicit, for their parameters
+    return members.empty() ? std::nullopt : std::optional(members.front());
+  }
+};
+
 /// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
 /// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
 /// of a group are numbered from 0. Only `incoming` may throw; an exception that another one throws ends
@@ -154,11 +166,11 @@ struct GroupCallbacks {
   std::function<void()> opened;
   /// After DestroyGroup() at all members: all messages are there, at all members.
   std::function<void()> closed;
-  /// Something failed anywhere in the group; `cause` names it, and `member` is where, as far as that
-  /// is known: the member to leave out. Called once, and then nothing of the group is called any
-  /// more: all memory is the caller's again, the number is free, and a new group of the survivors can
-  /// be created at once.
-  std::function<void(const Status& cause, std::optional<uint32_t> member)> failed;
+  /// Something failed anywhere in the group; `cause` names it, and `where` the members to leave out; a
+  /// function may take that as std::optional<uint32_t>, too. Called once, and then nothing of the group
+  /// is called any more: all memory is the caller's again, the number is free, and a new group of the
+  /// survivors can be created at once.
+  std::function<void(const Status& cause, const FailedMembers& where)> failed;
 };
 
 /// From how many peers, the members that it receives from or sends to, a member has blocks which way.

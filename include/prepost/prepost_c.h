@@ -137,6 +137,11 @@ typedef struct prepost_group_callbacks {
    * While none is free the message waits; one that is larger than a buffer ends the group. After
    * `failed` the buffer of a message under way is back in the pool. The group keeps the pool. */
   prepost_memory_pool* pool;
+  /** Instead of `failed`, where it is not null: `members`, which are valid until this returns, are those
+   * to leave out: first the one where it failed, then all that are known to be gone as well; none
+   * where that is not known. */
+  void (*failed_members)(void* context, prepost_code code, const char* cause,
+                         const uint32_t* members, uint32_t member_count);
 } prepost_group_callbacks;
 
 /** Fill in `struct_bytes` (sizeof the struct) and the defaults, which are in brackets above. */

@@ -73,6 +73,9 @@ struct Bootstrap::Link {
   size_t tries = 0;
   bool calling = false;
   Clock::time_point next_try;
+  bool is_probe = false;  ///< only to see whether the peer is there, until it has called
+  /// The peer is one of BootstrapOptions::known, and has not answered here yet.
+  bool is_expected = false;
   /// Since when a peer that was there is there no more.
   std::optional<Clock::time_point> lost_at;
   size_t tries_since_loss = 0;  ///< that nobody has answered
@@ -142,6 +145,15 @@ void Bootstrap::ListLinks() {
     if (connection.low != self && connection.high != self) continue;
     links_.emplace_back().name = {
         .from = connection.high, .to = connection.low, .lane = connection.lane};
+  }
+  for (const NodeId node : options_.known) {
+    if (node == self) continue;
+    if (is_root()) {
+      Link& probe = links_.emplace_back();
+      probe.name = {.from = self, .to = node, .purpose = LinkPurpose::kControl};
+      probe.is_probe = true;
+    }
+    for (Link& link : links_) link.is_expected |= link.name.to == node;
   }
 }
 
@@ -274,6 +286,9 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     link.key = std::move(key);
   } else {
     link.given = true;
+    const LinkName probe = {.from = name.to, .to = name.from, .purpose = LinkPurpose::kControl};
+    const auto probing = std::ranges::find(links_, probe, &Link::name);
+    if (probing != links_.end()) probing->given = true;
     arrival_(name.from, std::move(fd));
   }
 }
@@ -298,6 +313,7 @@ void Bootstrap::StartCall(Link& link, const Result<std::vector<TcpAddress>>& add
   auto call = std::make_unique<Call>(
       link, HelloConnector(options_.key, RandomNonce(), link.name, *TermsOf(link.name)));
   link.calling = true;
+  if (link.is_expected && !link.lost_at) link.lost_at = Clock::now();
   if (!addresses.ok()) {
     call->address = peer.host;
     EndCall(*call, addresses.status().message());
@@ -325,7 +341,7 @@ bool Bootstrap::EndCall(Call& call, const std::string& why) {
   const bool is_refusal =
       call.hello.state() == HelloState::kRefused && call.hello.refusal() != Refusal::kWrongNode;
   link.calling = false;
-  if (link.lost_at && !call.is_connected)
+  if (link.lost_at && !link.is_expected && !call.is_connected)
     link.is_lost |= ++link.tries_since_loss >= call.tries_per_sweep;
   if (call.hello.has_proved() && call.hello.state() != HelloState::kRefused) {
     link.lost_at = Clock::now();
@@ -369,6 +385,7 @@ bool Bootstrap::ServeCall(Call& call) {
       call.due = due_ + options_.root_first;
       call.link.lost_at.reset();
       call.link.is_lost = false;
+      call.link.is_expected = false;
     }
   }
   switch (call.hello.state()) {
@@ -391,6 +408,7 @@ bool Bootstrap::ServeCall(Call& call) {
 /// The root's word is final if it is surely the root's: it stands alone at its address, or has
 /// proved the secret and that it is the root.
 bool Bootstrap::TakeRefusal(Call& call) {
+  if (call.link.is_probe && call.hello.has_proved()) call.link.given = true;  // it will call
   const Refusal refusal = call.hello.refusal();
   const std::string why = call.hello.Why();
   const bool is_proved_root = call.hello.is_proved() && refusal != Refusal::kWrongNode;
@@ -401,12 +419,13 @@ bool Bootstrap::TakeRefusal(Call& call) {
   return EndCall(call, "it refuses this node: " + why);
 }
 
-std::optional<NodeId> Bootstrap::Lost(milliseconds max) const {
+std::vector<NodeId> Bootstrap::Lost(milliseconds max) const {
+  std::vector<NodeId> lost;
   for (const Link& link : links_) {
-    if (IsServed(link) || !link.lost_at) continue;
-    if (link.is_lost || Clock::now() - *link.lost_at >= max) return link.name.to;
+    if (IsServed(link) || !link.lost_at || std::ranges::count(lost, link.name.to) > 0) continue;
+    if (link.is_lost || Clock::now() - *link.lost_at >= max) lost.push_back(link.name.to);
   }
-  return std::nullopt;
+  return lost;
 }
 
 void Bootstrap::TellWaiting() {

@@ -59,6 +59,9 @@ struct BootstrapOptions {
   std::function<void(const std::string& missing)> waiting = {};
   /// Nodes other than the root wait so much longer, for the root to say who is missing.
   std::chrono::milliseconds root_first{2000};
+  /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the root calls
+  /// the ones that are to call it.
+  std::vector<NodeId> known = {};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
 };
@@ -99,10 +102,10 @@ class Bootstrap final : public Lobby::Owner {
   /// When connected() with the root, which is another node: the control connection.
   FileDescriptor TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
-  /// A peer that this node has reached, that was there (it has proved the secret), and whose connection
-  /// has ended since, before it was in the group: as it does not listen any more, or did not come back
-  /// within `max`.
-  std::optional<NodeId> Lost(std::chrono::milliseconds max) const;
+  /// Peers that this node has reached, that were there (they have proved the secret), and whose
+  /// connection has ended since, before they were in the group: as they do not listen any more, or did
+  /// not come back within `max`; and known ones that have not answered for as long.
+  std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
   /// Who is to have what arrives at the root.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
   /// When connected() with all.

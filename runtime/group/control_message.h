@@ -39,6 +39,8 @@ namespace prepost {
 ///     kArrived    it has come to so many         kLast      so many messages are all
 ///                 barriers
 ///     kDone       it is done with all messages   kRelease   all are done
+///                                                kGone      `text`: the nodes that are gone beside
+///                                                           that of the kAbort which follows
 ///     kStalled    `progress` - 1: a peer of which it hears nothing over their connections for data
 ///
 /// and in kProgress for how many ms it has polled those connections without a longer pause.
@@ -77,7 +79,8 @@ struct ControlMessage {
     kArm,
     kWhole,
     kJoined,
-    kStalled
+    kStalled,
+    kGone
   };
   Kind kind = Kind::kReady;
   /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.
@@ -88,7 +91,8 @@ struct ControlMessage {
   uint64_t progress = 0;              ///< kProgress: rises whenever there is some
   NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
   MessageSum sum = {};                ///< kSummed
-  std::string text;  ///< kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice
+  /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone
+  std::string text;
 
   /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.
   void SetText(const std::string& value);

@@ -197,6 +197,7 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kWhole:
     case Kind::kJoined:
     case Kind::kStalled:
+    case Kind::kGone:
       break;
   }
   return Nonsense(member, fmt::format("\"{}\" out of turn", Name(message.kind)));

@@ -385,7 +385,8 @@ void Engine::Hear(KeeperEvent event) {
         const std::lock_guard lock(mutex_);
         group->failure = event.status;
       }
-      if (group->callbacks.failed) group->callbacks.failed(event.status, event.member);
+      if (group->callbacks.failed)
+        group->callbacks.failed(event.status, {.members = std::move(event.members)});
       return Unlist(*group);
   }
 }

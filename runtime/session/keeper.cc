@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -221,8 +222,10 @@ void Keeper::Wait() {
   lobby_->AddPolls(&polls);
   bool is_crowded = false;  // a member says more than is read
   bool is_forming = lobby_->has_guests() || !partings_.empty();
+  bool is_losing = false;
   for (const auto& [serial, group] : groups_) {
     is_forming |= group->bootstrap != nullptr || !group->is_introduced;
+    is_losing |= group->finding.has_value();
     for (size_t i = 0; i < group->introductions.size(); ++i) {
       if (group->introductions[i] == nullptr || !group->suspicions.empty()) continue;
       polls.push_back({.fd = group->sockets[i].fd.get(), .events = POLLIN, .revents = 0});
@@ -239,6 +242,7 @@ void Keeper::Wait() {
   }
   for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
   const milliseconds timeout = is_crowded        ? kCrowdedTick
+                               : is_losing       ? grace_ / 8
                                : is_forming      ? std::min(kFormingTick, tick_)
                                : groups_.empty() ? kIdleTick
                                                  : tick_ / 2;
@@ -330,7 +334,8 @@ void Keeper::Serve(Group& group) {
   if (!group.is_over) CheckSilence(group);
   if (!group.is_over && group.bootstrap != nullptr) CheckLosses(group);
   if (!group.is_over && group.is_root()) AskAll(group);
-  if (!group.is_over && !group.suspicions.empty() && Clock::now() >= group.suspicion_due) {
+  if (!group.is_over && !group.finding && !group.suspicions.empty() &&
+      Clock::now() >= group.suspicion_due) {
     End(group, CauseOf(group.suspicions));
   }
 }
@@ -422,8 +427,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
   }
   if (!std::ranges::all_of(group.peers, &Peer::done)) return;
   Broadcast(group, {.kind = Kind::kRelease});
-  Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
-  Part(group);
+  Finish(group);
 }
 
 void Keeper::HearRoot(Group& group, const ControlMessage& message) {
@@ -437,10 +441,19 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
       return BroadcastLatest(group,
                              {.kind = Kind::kProgress,
                               .progress = static_cast<uint64_t>(options_.attention().count())});
+    case Kind::kGone: {
+      group.also_gone.clear();
+      std::istringstream in(message.text);
+      for (uint32_t node = 0; in >> node;) {
+        if (node < group.kept.members.size()) group.also_gone.emplace_back(node);
+      }
+      return;
+    }
     case Kind::kAbort:
       ReportFailure(group, {.cause = Rejected(message.text),
                             .where = WhereOf(group, message),
-                            .is_gone = message.lost_peer});
+                            .is_gone = message.lost_peer,
+                            .also_gone = std::move(group.also_gone)});
       return Part(group);
     case Kind::kJoined:
       group.introductions_due = Clock::now() + silence_max_;
@@ -457,8 +470,7 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
                      .group = group.kept.serial,
                      .number = message.progress});
     case Kind::kRelease:
-      Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
-      return Part(group);
+      return Finish(group);
     default:
       if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
           gate && message.progress <= group.arrived[static_cast<size_t>(*gate)]) {
@@ -467,6 +479,13 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
       return End(group,
                  Nonsense(group, group.kept.root, fmt::format("\"{}\"", Name(message.kind))));
   }
+}
+
+/// All have all messages. Its members may end now, and come back when they like.
+void Keeper::Finish(Group& group) {
+  for (const uint32_t member : group.kept.members) seen_.erase(member);
+  Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
+  Part(group);
 }
 
 /// All have come to `number` of `gate`.

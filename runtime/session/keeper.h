@@ -91,7 +91,8 @@ struct KeeperEvent {
   Gate gate = Gate::kBarrier;
   std::string text = {};
   Status status = {};
-  std::optional<uint32_t> member = {};  ///< kFailed: of the session, where, if that is known
+  /// kFailed: of the session: where, if that is known, and then all others that are gone.
+  std::vector<uint32_t> members = {};
   std::vector<TcpSocket> sockets = {};
 };
 
@@ -164,9 +165,10 @@ class Keeper final : private Lobby::Owner {
     std::optional<NodeId> where;    ///< as far as that is known
     bool is_gone = false;           ///< the cause is that this one is not there any more
     std::optional<NodeId> by = {};  ///< of a lost connection: its other end, which says so
+    std::vector<NodeId> also_gone = {};
   };
-  /// A member that was found to be gone.
-  struct Loss {
+  /// When a member was there last, or was found to be gone.
+  struct Sighting {
     PeerAddress address;
     Clock::time_point at;
   };
@@ -214,9 +216,12 @@ class Keeper final : private Lobby::Owner {
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearRoot(Group& group, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);
+  void Finish(Group& group);
   void CheckSilence(Group& group);
   void CheckLosses(Group& group);
-  void NoteLoss(const Group& group, NodeId node);
+  void Lose(Group& group, Failure failure);
+  void NoteMembers(const Group& group, const Failure& failure);
+  std::vector<NodeId> KnownNodes(const KeptGroup& kept) const;
   ControlMessage Question(const Group& group) const;
   void AskAll(Group& group);
   void NoteStall(Group& group, NodeId by, NodeId where);
@@ -253,8 +258,10 @@ class Keeper final : private Lobby::Owner {
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;
-  std::map<uint32_t, Loss> losses_;  ///< by member, the last
-  Status broken_;                    ///< what all groups end with from now on
+  std::map<uint32_t, Sighting> losses_;  ///< by member, the last
+  /// By member: those that were still there in a group that has failed.
+  std::map<uint32_t, Sighting> seen_;
+  Status broken_;  ///< what all groups end with from now on
 };
 
 }  // namespace prepost

@@ -11,6 +11,10 @@
 //     0.6  silence_max_: the root takes 2 for lost, and reports it to 1 and 3, where it is the end
 //     0.8  and the grace_ that a lost connection waits for such a cause       (of failure_max)
 //
+// Members that die together are reported together where the root finds them within a quarter of grace_.
+// One that it does not find is known to the survivors' next group, which it is missed in after
+// silence_max_ and not only after the time that members have to come.
+//
 // A root that is lost is each member's own finding. A member that suspects something waits for the
 // root's word until both times are over, and then goes by its own.
 #include <fmt/format.h>
@@ -33,39 +37,85 @@ void Keeper::CheckSilence(Group& group) {
     }
     const std::string who = Who(group, peer.node) + root;
     if (peer.control->closed()) {
-      return End(
+      return Lose(
           group,
           {.cause = Rejected(fmt::format("{} is gone", who)), .where = peer.node, .is_gone = true});
     }
     if (Clock::now() - peer.heard >= silence_max_) {
-      return End(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
-                                                       silence_max_.count())),
-                         .where = peer.node,
-                         .is_gone = true});
+      return Lose(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
+                                                        silence_max_.count())),
+                          .where = peer.node,
+                          .is_gone = true});
     }
   }
+}
+
+/// Called until the group is over. Members that die together, as those of one machine do, are not found
+/// at one moment: the root waits a little, so that the survivors hear of all of them.
+void Keeper::Lose(Group& group, Failure failure) {
+  if (!group.is_root()) return End(group, std::move(failure));
+  if (!group.finding) {
+    group.finding = std::move(failure);
+    group.finding_due = Clock::now() + grace_ / 4;
+  }
+  if (Clock::now() < group.finding_due) return;
+  Failure found = *group.finding;
+  for (const Peer& peer : group.peers) {
+    const bool is_gone =
+        peer.control && (peer.control->closed() || Clock::now() - peer.heard >= silence_max_);
+    if (is_gone && peer.node != found.where) found.also_gone.push_back(peer.node);
+  }
+  End(group, std::move(found));
 }
 
 /// While a group forms, of members that are not in it: one that was there, by what calls to it or
 /// another group have seen, and has not come back soon.
 void Keeper::CheckLosses(Group& group) {
-  std::optional<NodeId> lost = group.bootstrap->Lost(silence_max_);
+  std::vector<NodeId> lost = group.bootstrap->Lost(silence_max_);
   for (const Peer& peer : group.peers) {
-    if (lost || peer.control || peer.node == group.kept.self) continue;
+    const bool is_listed = std::ranges::count(lost, peer.node) > 0;
+    if (is_listed || peer.control || peer.node == group.kept.self) continue;
     const auto loss = losses_.find(group.kept.members[peer.node.index()]);
     if (loss == losses_.end() || loss->second.at < group.kept.created) continue;
     const bool is_same = loss->second.address == group.kept.addresses[peer.node.index()];
-    if (is_same && Clock::now() - loss->second.at >= grace_) lost = peer.node;
+    if (is_same && Clock::now() - loss->second.at >= grace_) lost.push_back(peer.node);
   }
-  if (!lost) return;
+  if (lost.empty()) return;
   End(group, {.cause = Rejected(fmt::format("{} was there and is gone, while the group was forming",
-                                            Who(group, *lost))),
-              .where = lost});
+                                            Who(group, lost.front()))),
+              .where = lost.front(),
+              .also_gone = {lost.begin() + 1, lost.end()}});
 }
 
-void Keeper::NoteLoss(const Group& group, NodeId node) {
-  losses_[group.kept.members[node.index()]] = {.address = group.kept.addresses[node.index()],
-                                               .at = Clock::now()};
+/// Who is gone and who was still there when the group failed: the survivors may create the next one at
+/// once, with members that nobody has missed yet.
+void Keeper::NoteMembers(const Group& group, const Failure& failure) {
+  const Clock::time_point now = Clock::now();
+  for (size_t i = 0; i < group.kept.members.size(); ++i) {
+    const NodeId node = NodeId::FromIndex(i);
+    const Sighting sighting = {.address = group.kept.addresses[i], .at = now};
+    const bool is_lost = (failure.is_gone && failure.where == node) ||
+                         std::ranges::count(failure.also_gone, node) > 0;
+    if (is_lost) {
+      losses_[group.kept.members[i]] = sighting;
+      seen_.erase(group.kept.members[i]);
+    } else if (group.bootstrap == nullptr && node != group.kept.self) {
+      seen_[group.kept.members[i]] = sighting;
+    }
+  }
+}
+
+/// Of a new group: who is expected to be there, as it was a moment ago. One that is known to be gone is
+/// not: who creates a group with it all the same waits for it to come back.
+std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
+  std::vector<NodeId> known;
+  for (size_t i = 0; i < kept.members.size(); ++i) {
+    const auto seen = seen_.find(kept.members[i]);
+    if (seen == seen_.end() || seen->second.address != kept.addresses[i]) continue;
+    if (kept.created - seen->second.at <= options_.connect_max)
+      known.push_back(NodeId::FromIndex(i));
+  }
+  return known;
 }
 
 /// At the root. Whether it is true is judged by the next answer of `where`, which may be busy with a
@@ -124,6 +174,14 @@ const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
 
 /// `failure` is this node's own finding, which the root passes on.
 void Keeper::End(Group& group, const Failure& failure) {
+  if (group.is_root() && !failure.also_gone.empty()) {
+    ControlMessage gone = {.kind = Kind::kGone};
+    for (const NodeId node : failure.also_gone) {
+      const std::string next = fmt::format("{} ", node.value);
+      if (gone.text.size() + next.size() <= kControlTextBytes) gone.text += next;
+    }
+    Broadcast(group, gone);
+  }
   Broadcast(group, FailureMessage(group.is_root() ? Kind::kAbort : Kind::kFailed, failure));
   ReportFailure(group, failure);
   NoteUnformed(group, failure);
@@ -131,10 +189,12 @@ void Keeper::End(Group& group, const Failure& failure) {
 }
 
 void Keeper::ReportFailure(const Group& group, const Failure& failure) {
-  if (failure.is_gone && failure.where) NoteLoss(group, *failure.where);
+  NoteMembers(group, failure);
   KeeperEvent event = {
       .kind = KeeperEvent::Kind::kFailed, .group = group.kept.serial, .status = failure.cause};
-  if (failure.where) event.member = group.kept.members[failure.where->index()];
+  if (failure.where) event.members.push_back(group.kept.members[failure.where->index()]);
+  for (const NodeId node : failure.also_gone)
+    event.members.push_back(group.kept.members[node.index()]);
   Report(std::move(event));
 }
 

@@ -110,7 +110,8 @@ void Keeper::AddGroup(KeptGroup kept) {
                               .bind = {},
                               .ports = {},
                               .connect_max = options_.connect_max,
-                              .root_first = silence_max_};
+                              .root_first = silence_max_,
+                              .known = KnownNodes(group.kept)};
   for (const uint32_t member : group.kept.members)
     options.names.push_back(fmt::format("member {}", member));
   Membership membership = {.nodes = nodes,

@@ -54,6 +54,9 @@ struct Keeper::Group {
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::vector<Stall> stalls;  ///< at the root: not judged yet, one by each member
+  std::optional<Failure> finding;  ///< at the root: a member is gone, and others may go with it
+  Clock::time_point finding_due;
+  std::vector<NodeId> also_gone;  ///< not at the root: by its word, which goes before the cause
   /// It is over here, and the root, to which there is no connection yet, is still to hear why.
   std::optional<Failure> last_word;
   bool is_over = false;

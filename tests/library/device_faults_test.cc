@@ -196,7 +196,7 @@ class Scene {
         if (member == root) SendNext(*session, group, stream[message + 1]);
       };
       callbacks.failed = [at = memory.get(), failed = callbacks.failed](
-                             const Status& cause, std::optional<uint32_t> where) {
+                             const Status& cause, const FailedMembers& where) {
         std::ranges::fill(*at, kTaken);
         failed(cause, where);
       };

@@ -93,6 +93,11 @@ static void failed(void* context, prepost_code code, const char* cause, uint32_t
   note(&self->failed);
 }
 
+static void failed_members(void* context, prepost_code code, const char* cause,
+                           const uint32_t* at, uint32_t count) {
+  failed(context, code, cause, count == 1 ? at[0] : PREPOST_NO_MEMBER);
+}
+
 static int all_completed(void) {
   return members[0].completed == 2 && members[1].completed == 2 && members[2].completed == 2;
 }
@@ -239,7 +244,8 @@ static void create_groups(uint64_t number) {
     callbacks.delivered = delivered;
     callbacks.opened = opened;
     callbacks.closed = closed;
-    callbacks.failed = failed;
+    callbacks.failed = i == 1 ? NULL : failed;
+    callbacks.failed_members = i == 1 ? failed_members : NULL;
     CHECK(prepost_create_group(members[i].session, number, all, MEMBERS, 0, &options, &callbacks) ==
           PREPOST_OK);
     CHECK(prepost_create_group(members[i].session, number, all, MEMBERS, 0, &options, &callbacks) ==

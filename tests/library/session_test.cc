@@ -161,7 +161,7 @@ TEST(SessionTest, UntilFailedHasBeenCalledTheGroupHasItsCause) {
     GroupCallbacks callbacks = sessions.Callbacks(member, 1);
     if (member == 0) {
       callbacks.failed = [&, failed = callbacks.failed](const Status& cause,
-                                                        std::optional<uint32_t> where) {
+                                                        const FailedMembers& where) {
         const std::lock_guard lock(mutex);
         answers.push_back(sessions[0].Send(1, "x", 1).status());
         answers.push_back(sessions[0].Barrier(1, {}));

@@ -40,6 +40,7 @@ struct GroupLog {
   int opened = 0, closed = 0, passed = 0;
   std::vector<std::string> failures;
   std::optional<uint32_t> failed_member;
+  std::vector<uint32_t> failed_members;
 };
 
 /// For tests of many threads that nothing fails in: a busy machine may keep one waiting for long.
@@ -101,10 +102,11 @@ class Sessions {
     };
     callbacks.opened = [note, &log] { note([&] { ++log.opened; }); };
     callbacks.closed = [note, &log] { note([&] { ++log.closed; }); };
-    callbacks.failed = [note, &log](const Status& cause, std::optional<uint32_t> where) {
+    callbacks.failed = [note, &log](const Status& cause, const FailedMembers& where) {
       note([&] {
         log.failures.push_back(cause.ToString());
         log.failed_member = where;
+        log.failed_members = where.members;
       });
     };
     return callbacks;
