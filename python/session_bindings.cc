@@ -39,8 +39,6 @@ class Deadline {
   /// Seconds from now; none: for ever.
   explicit Deadline(std::optional<double> seconds) {
     constexpr double kSecondsMax = 1e9;
-    if (seconds && !(*seconds >= 0))
-      throw StatusError(UsageError("timeout is none or a number of seconds from 0 on"));
     if (seconds)
       end_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(
                                 std::chrono::duration<double>(std::min(*seconds, kSecondsMax)));
@@ -381,15 +379,20 @@ class NativeGroup {
   uint64_t barriers_entered_ = 0;
 };
 
+/// Of a session. Python sees none of it, whatever shows its variables or what a call was made with.
+struct Secret {
+  std::string bytes;
+};
+
 class NativeSession {
  public:
   NativeSession(uint32_t self, const std::vector<std::pair<std::string, uint16_t>>& members,
-                const std::string& secret, const std::string& bind, const std::string& waiting,
+                const Secret& secret, const std::string& bind, const std::string& waiting,
                 int64_t idle_max_ms, int64_t failure_max_ms, int64_t connect_max_ms,
                 bool local_copies, bool own_thread) {
     SessionOptions options = {.self = self,
                               .members = {},
-                              .secret = secret,
+                              .secret = secret.bytes,
                               .bind = bind,
                               .waiting = WaitingOf(waiting),
                               .idle_max = milliseconds(idle_max_ms),
@@ -470,8 +473,8 @@ class NativeSession {
   static Waiting WaitingOf(const std::string& name) {
     if (name == "polling") return Waiting::kPolling;
     if (name == "hybrid") return Waiting::kHybrid;
-    if (name == "interrupt") return Waiting::kInterrupt;
-    throw StatusError(UsageError("waiting is polling, hybrid or interrupt, not '" + name + "'"));
+    PREPOST_CHECK(name == "interrupt");
+    return Waiting::kInterrupt;
   }
 
   std::shared_ptr<SessionCore> core_ = std::make_shared<SessionCore>();
@@ -519,10 +522,13 @@ void AddSessions(py::module_& module) {
                              [](NativeGroup& it) { return it.Read(&GroupState::is_opened); })
       .def_property_readonly("closed",
                              [](NativeGroup& it) { return it.Read(&GroupState::is_closed); });
+  py::class_<Secret>(module, "Secret").def(py::init([](const py::bytes& secret) {
+    return Secret{secret};
+  }));
   py::class_<NativeSession>(module, "Session")
-      .def(py::init<uint32_t, const std::vector<std::pair<std::string, uint16_t>>&,
-                    const std::string&, const std::string&, const std::string&, int64_t, int64_t,
-                    int64_t, bool, bool>())
+      .def(
+          py::init<uint32_t, const std::vector<std::pair<std::string, uint16_t>>&, const Secret&,
+                   const std::string&, const std::string&, int64_t, int64_t, int64_t, bool, bool>())
       .def("close", &NativeSession::Close)
       .def_property_readonly("port", &NativeSession::port)
       .def("fileno", &NativeSession::fd)

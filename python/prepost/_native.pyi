@@ -43,12 +43,15 @@ class Group:
     @property
     def closed(self) -> bool: ...
 
+class Secret:
+    def __init__(self, secret: bytes, /) -> None: ...
+
 class Session:
     def __init__(
         self,
         number: int,
         members: List[Tuple[str, int]],
-        secret: bytes,
+        secret: Secret,
         bind: str,
         waiting: str,
         idle_max_milliseconds: int,

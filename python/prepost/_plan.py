@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass
 from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
 
-from . import _native
+from . import _check, _native
 from ._errors import RejectedError, UsageError
 
 Path = Union[str, "os.PathLike[str]"]
@@ -37,7 +37,7 @@ def _topology(value: Any, folder: str) -> Any:
     """A topology as JSON: that of a file, relative to `folder`, or `value` itself."""
     if not isinstance(value, (str, os.PathLike)):
         return value
-    path = os.path.join(folder, os.fspath(value))
+    path = os.path.join(folder, _check.path("topology", value))
     try:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
@@ -71,11 +71,13 @@ def _compile_rounds(rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dic
         raise UsageError("block_bytes: auto chooses how many blocks there are, and the rounds say it")
     spec = _spec_text(keys)
     if isinstance(rounds, str) and (">" in rounds or "\n" in rounds):
-        plan, notes = _native.compile_rounds_text(spec, rounds)
+        plan, notes = _native.compile_rounds_text(spec, _check.text("rounds", rounds))
     elif isinstance(rounds, (str, os.PathLike)):
-        plan, notes = _native.compile_rounds_file(spec, os.fspath(rounds))
-    else:
+        plan, notes = _native.compile_rounds_file(spec, _check.path("rounds", rounds))
+    elif isinstance(rounds, Iterable):
         plan, notes = _native.compile_transfers(spec, _transfers(rounds))
+    else:
+        raise _check.wrong("rounds", "a path, a text or an iterable of rounds", rounds)
     for note in notes:
         warnings.warn(note, stacklevel=3)
     return Plan(plan)
@@ -126,7 +128,7 @@ def roll(spec: Union[Mapping[str, Any], Path, None] = None, *, node: Optional[in
     if "message_bytes" in keys:
         raise UsageError("message_bytes: a rolled plan is for every size")
     wanted = {key: value for key, value in _wanted(spec, keys).items() if key != "message_bytes"}
-    return RolledPlan(_native.roll(_spec_text(wanted), node))
+    return RolledPlan(_native.roll(_spec_text(wanted), None if node is None else _check.number("node", node, 32)))
 
 
 def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any]) -> Dict[str, Any]:
@@ -137,12 +139,13 @@ def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any])
     elif isinstance(spec, Mapping):
         wanted = dict(spec)
     else:
-        folder = os.path.dirname(os.fspath(spec))
+        path = _check.path("spec", spec, "a mapping or a path")
+        folder = os.path.dirname(path)
         try:
-            with open(spec, encoding="utf-8") as file:
+            with open(path, encoding="utf-8") as file:
                 wanted = json.load(file)
         except (OSError, ValueError) as error:
-            raise RejectedError(f"{os.fspath(spec)}: cannot read the spec: {error}") from error
+            raise RejectedError(f"{path}: cannot read the spec: {error}") from error
     wanted.update(keys)
     if wanted.get("topology") is not None:
         wanted["topology"] = _topology(wanted["topology"], "" if "topology" in keys else folder)
@@ -150,7 +153,7 @@ def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any])
 
 
 def _write(path: Path, text: str) -> None:
-    with open(path, "w", encoding="utf-8", newline="\n") as file:
+    with open(_check.path("path", path), "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
 
 
@@ -193,18 +196,16 @@ class Plan(_AnyPlan["_native.Plan"]):
     @classmethod
     def load(cls, path: Path) -> "Plan":
         """Reads a plan file or a folder of shards. Raises RejectedError if it is none; whether it is valid verify() says."""
-        return cls(_native.load_plan(os.fspath(path)))
+        return cls(_native.load_plan(_check.path("path", path)))
 
     @classmethod
     def from_json(cls, text: str) -> "Plan":
         """The plan of a plan file's text."""
-        return cls(_native.read_plan(text, "plan"))
+        return cls(_native.read_plan(_check.text("text", text), "plan"))
 
     def to_json(self, encoding: str = "rows") -> str:
         """The text of a plan file. encoding: "rows", for people, or "columns", a quarter of the size."""
-        if encoding not in ("rows", "columns"):
-            raise UsageError(f"encoding is rows or columns, not {encoding!r}")
-        return self._native.text(encoding == "columns")
+        return self._native.text(_check.choice("encoding", encoding, "rows", "columns") == "columns")
 
     def save(self, path: Path, encoding: str = "rows") -> None:
         """Writes a plan file, which the command reads. Raises OSError."""
@@ -225,17 +226,20 @@ class Plan(_AnyPlan["_native.Plan"]):
         topology: a topology file: node i of the plan is its host i, and racks are shown.
         trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
         """
-        if view not in ("spacetime", "tree", "queues", "graph"):
-            raise UsageError(f"view is spacetime, tree, queues or graph, not {view!r}")
-        if format not in ("svg", "html", "dot"):
-            raise UsageError(f"format is svg, html or dot, not {format!r}")
+        _check.choice("view", view, "spacetime", "tree", "queues", "graph")
+        _check.choice("format", format, "svg", "html", "dot")
         if format == "dot" and view != "graph":
             raise UsageError(f"the {view} view has no dot form, only the graph view has")
-        traces = [] if trace is None else [trace] if isinstance(trace, (str, os.PathLike)) else trace
+        traces = [] if trace is None else [trace] if isinstance(trace, (str, os.PathLike)) else \
+            _check.several("trace", trace, "a path or a list of paths")
+        span = None if rounds is None else tuple(_check.numbers("rounds", rounds))
+        if span is not None and len(span) != 2:
+            raise UsageError(f"rounds are two numbers, the first and the last, not {len(span)}")
         if traces and format != "html" and view not in ("spacetime", "tree"):
             raise UsageError(f"the {view} view shows no times, a trace is for spacetime and tree")
-        return self._native.draw(view, format, list(nodes), list(blocks), None if rounds is None else tuple(rounds),
-                                 None if topology is None else os.fspath(topology), [os.fspath(path) for path in traces])
+        return self._native.draw(view, format, _check.numbers("nodes", nodes), _check.numbers("blocks", blocks), span,
+                                 None if topology is None else _check.path("topology", topology),
+                                 [_check.path("trace", path) for path in traces])
 
     def simulate(self, profile: Path, *, executor: str = "both", wait: Optional[str] = None,
                  settings: Optional[Mapping[str, Any]] = None, groups: Optional[int] = None, delay: Sequence[str] = (),
@@ -252,16 +256,19 @@ class Plan(_AnyPlan["_native.Plan"]):
         causes: what the time goes to.
         The others are the flags of these names.
         """
-        words = ["--profile", os.fspath(profile), "--executor", executor]
+        words = ["--profile", _check.path("profile", profile), "--executor", _check.text("executor", executor)]
+        if settings is not None and not isinstance(settings, Mapping):
+            raise _check.wrong("settings", "a mapping", settings)
         for key, value in (settings or {}).items():
-            words += ["--set", f"{key}={value}"]
+            words += ["--set", _check.text("settings", f"{key}={value}")]
         for flag, values in (("--delay", delay), ("--slow", slow)):
-            for value in [values] if isinstance(values, str) else values:
-                words += [flag, value]
+            name = flag.strip("-")
+            for value in [values] if isinstance(values, str) else _check.several(name, values, "a str or a list of them"):
+                words += [flag, _check.text(name, value)]
         for flag, one in (("--wait", wait), ("--groups", groups), ("--preempt", preempt), ("--neighbours", neighbours),
                           ("--seed", seed), ("--mode", mode), ("--device-profile", device_profile)):
             if one is not None:
-                words += [flag, str(one)]
+                words += [flag, _check.text(flag.strip("-"), str(one))]
         words += ["--copy-first-block"] if copy_first_block else []
         words += ["--causes"] if causes else []
         result: Dict[str, Any] = json.loads(self._native.simulate(words))
@@ -306,12 +313,12 @@ class RolledPlan(_AnyPlan["_native.RolledPlan"]):
     @classmethod
     def load(cls, path: Path) -> "RolledPlan":
         """Reads the file of a rolled plan. Raises RejectedError if it is none."""
-        return cls(_native.load_rolled(os.fspath(path)))
+        return cls(_native.load_rolled(_check.path("path", path)))
 
     @classmethod
     def from_json(cls, text: str) -> "RolledPlan":
         """The plan of such a file's text."""
-        return cls(_native.read_rolled(text, "plan"))
+        return cls(_native.read_rolled(_check.text("text", text), "plan"))
 
     def to_json(self) -> str:
         """The text of the file of a rolled plan."""
@@ -323,7 +330,7 @@ class RolledPlan(_AnyPlan["_native.RolledPlan"]):
 
     def unroll(self, message_bytes: int) -> Plan:
         """The plan for messages of this size, verified: what compile() makes of the spec with that size. Raises RejectedError."""
-        return Plan(self._native.unroll(message_bytes))
+        return Plan(self._native.unroll(_check.number("message_bytes", message_bytes)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RolledPlan) and self._native.equals(other._native)

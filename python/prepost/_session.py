@@ -10,7 +10,7 @@ import weakref
 from types import TracebackType
 from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
-from . import _native
+from . import _check, _native
 from ._errors import Error, TransferError, UsageError
 from ._plan import Path, Plan, RolledPlan
 
@@ -24,10 +24,13 @@ BACKLOG_BYTES = 1 << 28
 Member = Union[str, Tuple[str, int]]
 
 
-def _address(member: Member) -> Tuple[str, int]:
+def _address(member: Member, name: str = "member") -> Tuple[str, int]:
     port: Union[str, int]
     if not isinstance(member, str):
-        host, port = member
+        pair = _check.several(name, member, "an address, a str or (host, port)")
+        if len(pair) != 2 or not isinstance(pair[0], str):
+            raise UsageError(f"{name} is an address, a str or (host, port), not {type(member).__name__} of {len(pair)}")
+        host, port = pair
     elif member.startswith("["):
         host, _, rest = member[1:].partition("]")
         port = rest[1:] if rest.startswith(":") else rest or PORT
@@ -37,17 +40,27 @@ def _address(member: Member) -> Tuple[str, int]:
         host, port = member, PORT
     try:
         number = int(port)
-    except ValueError:
+    except (TypeError, ValueError):
         number = -1
     if not 0 <= number <= 65535:
-        raise UsageError(f"member {member!r}: a port is a number from 0 to 65535")
-    return host, number
+        raise UsageError(f"{name} {member!r:.80}: a port is a number from 0 to 65535")
+    return _check.text(name, host), number
 
 
 def _milliseconds(name: str, seconds: float) -> int:
-    if not (math.isfinite(seconds) and 0 <= seconds <= 1e9):
-        raise UsageError(f"{name} is a number of seconds from 0 on")
-    return math.ceil(seconds * 1000)
+    return math.ceil(min(_check.seconds(name, seconds), 1e9) * 1000)
+
+
+def _secret_of(secret: Union[bytes, str]) -> Union["_native.Secret", UsageError]:
+    """The error is returned, too: raised here, or while the caller has the secret, its traceback would lead to it."""
+    if isinstance(secret, str):
+        try:
+            return _native.Secret(secret.encode())
+        except UnicodeEncodeError:
+            return UsageError("secret has characters that UTF-8 does not have")
+    if isinstance(secret, (bytes, bytearray, memoryview)):
+        return _native.Secret(bytes(secret))
+    return _check.wrong("secret", "bytes or a str", secret)
 
 
 def _tensor_bytes(tensor: Any, torch: Any) -> Any:
@@ -103,7 +116,7 @@ def _supply(incoming: Incoming) -> Incoming:
 def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
     """The name of a file with the plan, which may be gone afterwards; "": there is none."""
     if not isinstance(plan, (Plan, RolledPlan)):
-        yield "" if plan is None else os.fspath(plan)
+        yield "" if plan is None else _check.path("plan", plan, "a plan or a path")
         return
     with tempfile.NamedTemporaryFile("w", prefix="prepost-", suffix=".json", encoding="utf-8") as file:
         file.write(plan.to_json("columns") if isinstance(plan, Plan) else plan.to_json())
@@ -132,7 +145,7 @@ class MemoryPool:
     """
 
     def __init__(self, buffer_bytes: int, buffers: int) -> None:
-        self._native = _native.MemoryPool(buffer_bytes, buffers)
+        self._native = _native.MemoryPool(_check.number("buffer_bytes", buffer_bytes), _check.number("buffers", buffers, 32))
 
     @property
     def buffer_bytes(self) -> int:
@@ -173,14 +186,18 @@ class Session:
     def __init__(this, *, self: int, members: Sequence[Member], secret: Union[bytes, str], bind: str = "", waiting: str = "hybrid",
                  idle_max: float = 0.05, failure_max: float = 2.0, connect_max: float = 30.0, local_copies: bool = True,
                  own_thread: bool = True) -> None:
-        if isinstance(members, str):
-            raise UsageError("members is a list of addresses, not one string")
-        this._number = self
-        this._members = len(members)
-        this._native = _native.Session(self, [_address(member) for member in members],
-                                       secret.encode() if isinstance(secret, str) else bytes(secret), bind, waiting,
+        given = _secret_of(secret)
+        del secret
+        if isinstance(given, UsageError):
+            raise given
+        places = _check.several("members", members, "a list of addresses")
+        this._number = _check.number("self", self, 32)
+        this._members = len(places)
+        this._native = _native.Session(this._number, [_address(it, f"members[{i}]") for i, it in enumerate(places)], given,
+                                       _check.text("bind", bind), _check.choice("waiting", waiting, "polling", "hybrid", "interrupt"),
                                        _milliseconds("idle_max", idle_max), _milliseconds("failure_max", failure_max),
-                                       _milliseconds("connect_max", connect_max), local_copies, own_thread)
+                                       _milliseconds("connect_max", connect_max), _check.flag("local_copies", local_copies),
+                                       _check.flag("own_thread", own_thread))
         weakref.finalize(this, _close, this._native, os.getpid())
 
     def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
@@ -216,23 +233,29 @@ class Session:
 
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
-        if not 0 <= backlog_bytes < 1 << 64:
-            raise UsageError(f"backlog_bytes is a number of bytes from 0 on, not {backlog_bytes}")
-        chosen = list(range(self._members)) if members is None else list(members)
+        number, root = _check.number("number", number), _check.number("root", root, 32)
+        chosen = list(range(self._members)) if members is None else _check.numbers("members", members)
+        if pool is not None and not isinstance(pool, MemoryPool):
+            raise _check.wrong("pool", "a MemoryPool", pool)
+        if incoming is not None and not callable(incoming):
+            raise _check.wrong("incoming", "a function", incoming)
         is_root = self._number == root
         if sync and not is_root and incoming is None and pool is None:
             raise UsageError(f"cannot create group {number}: with sync, incoming returns mappings of files")
         with _plan_file(plan) as path:
-            native = self._native.create_group(number, chosen, root, algorithm=algorithm, block_bytes=block_bytes, plan=path,
-                                               notify_delivered=notify_delivered, sync=sync, device=device, executor=executor,
+            native = self._native.create_group(number, chosen, root, algorithm=_check.text("algorithm", algorithm),
+                                               block_bytes=_check.number("block_bytes", block_bytes), plan=path,
+                                               notify_delivered=_check.flag("notify_delivered", notify_delivered),
+                                               sync=_check.flag("sync", sync), device=_check.text("device", device),
+                                               executor=_check.text("executor", executor),
                                                pool=None if pool is None else pool._native,
                                                incoming=None if incoming is None else _supply(incoming),
-                                               backlog_bytes=backlog_bytes)
+                                               backlog_bytes=_check.number("backlog_bytes", backlog_bytes, 64, "a number of bytes"))
         return Group(native, self, is_root)
 
     def set_address(self, member: int, address: Member) -> None:
         """Where another member listens, for the groups that are created from now on."""
-        self._native.set_address(member, *_address(address))
+        self._native.set_address(_check.number("member", member, 32), *_address(address, "address"))
 
     @property
     def port(self) -> int:
@@ -248,7 +271,7 @@ class Session:
 
         Without own_thread it also moves messages. What happened is seen in the groups: available, sent, opened and so on.
         """
-        return self._native.poll(timeout)
+        return self._native.poll(_check.timeout(timeout))
 
     def close(self) -> None:
         """Leaves all groups; where they were not destroyed, the other members see a failure. May be called twice."""
@@ -297,8 +320,9 @@ class Group:
             return self.receive(buffer, timeout)
         if buffer is None:
             raise UsageError("broadcast() at the root needs a buffer to send")
+        seconds = _check.timeout(timeout)
         self.send(buffer)
-        self.wait_sent(timeout)
+        self.wait_sent(seconds)
         return buffer
 
     def send(self, buffer: Any) -> int:
@@ -322,19 +346,19 @@ class Group:
         """
         if self._is_root:
             raise UsageError(f"cannot receive from group {self.number}: this member is its root, which sends")
-        return memoryview(self._native.receive(None if into is None else _buffer(into), timeout))
+        return memoryview(self._native.receive(None if into is None else _buffer(into), _check.timeout(timeout)))
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until the memory of all messages that were queued before the call may be changed."""
-        self._native.wait_sent(timeout)
+        self._native.wait_sent(_check.timeout(timeout))
 
     def wait_delivered(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until all members have all messages that were queued before the call. Needs notify_delivered."""
-        self._native.wait_delivered(timeout)
+        self._native.wait_delivered(_check.timeout(timeout))
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:
         """Waits until this member's connections are there. Nothing needs it: messages may be sent before."""
-        self._native.wait_opened(timeout)
+        self._native.wait_opened(_check.timeout(timeout))
 
     def enter_barrier(self) -> int:
         """As barrier(), but does not wait: the barrier is passed when `barriers` has reached the result."""
@@ -345,7 +369,8 @@ class Group:
 
         After a Timeout this member still counts as being there.
         """
-        self._native.wait_barrier(self._native.enter_barrier(), timeout)
+        seconds = _check.timeout(timeout)
+        self._native.wait_barrier(self._native.enter_barrier(), seconds)
 
     def paths(self) -> Paths:
         """How blocks come to this member. Known from `opened` on; before that and over a device all 0."""
@@ -363,15 +388,17 @@ class Group:
         Messages that came and were not received yet stay, for receive(). More than there is room for, in a pool or `backlog_bytes`, are
         to be received first. After a Timeout it may be called again.
         """
+        seconds = _check.timeout(timeout)
         self.start_destroy()
-        self._native.wait_closed(timeout)
+        self._native.wait_closed(seconds)
 
     def abort(self, why: str = "") -> None:
         """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`.
 
         Returns when it is over at this member; does nothing where the group is closed or has failed.
         """
-        if self.closed or self.failure is not None:
+        why = _check.text("why", why)
+        if self.failure is not None or self.closed:
             return
         try:
             self._native.abort(why)

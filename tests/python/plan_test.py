@@ -181,7 +181,7 @@ class Plans(unittest.TestCase):
                     (prepost.UsageError, "^block_bytes: auto chooses", [[(0, 1, 0)]], {"block_bytes": "auto"}),
                     (prepost.UsageError, "in place of a spec", [[(0, 1, 0)]], {"spec": {"nodes": 2}}),
                     (prepost.RejectedError, "no such file", "no such file", {}),
-                    (TypeError, "not iterable", 7, {})):
+                    (prepost.UsageError, "^rounds is a path, a text or an iterable of rounds, not int$", 7, {})):
                 with self.subTest(rounds=rounds, keys=keys), self.assertRaisesRegex(error, text):
                     prepost.compile(rounds=rounds, **keys)
 

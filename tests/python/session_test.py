@@ -250,7 +250,7 @@ class Buffers(unittest.TestCase):
                                               receive(members.sessions[1], group, sizes, kept), groups)
                         self.assertEqual(results[1], messages)
                         members.run(lambda i, group: group.destroy(TIMEOUT), groups)
-        with Members(1) as members, self.assertRaisesRegex(prepost.UsageError, "backlog_bytes is a number of bytes from 0 on, not -1"):
+        with Members(1) as members, self.assertRaisesRegex(prepost.UsageError, "backlog_bytes is a number of bytes from 0 to [0-9]+, not -1"):
             members.sessions[0].group(1, backlog_bytes=-1)
 
     def test_memory_that_does_not_do(self):
@@ -647,6 +647,152 @@ class Waits(unittest.TestCase):
             root.send(b"message")
             self.assertEqual(asyncio.run(receive(members.sessions[1], other)), b"message")
             self.assertTrue(members.sessions[0].poll(TIMEOUT))
+
+
+class Secret:
+    """Of a wrong type, and as talkative as a list or a dataclass with a secret in it."""
+
+    def __init__(self, text):
+        self.text = text
+
+    def __repr__(self):
+        return f"Secret({self.text!r})"
+
+
+def words_of(error):
+    """All that a report of an error may show: texts, and the variables of the package's functions that it has come through."""
+    words, seen = [], []
+    while error is not None and error not in seen:
+        seen.append(error)
+        words += [repr(error), str(error), repr(error.args), repr(vars(error))]
+        words += [repr(getattr(error, name, None)) for name in ("object", "obj")]
+        frame = error.__traceback__
+        while frame is not None:
+            if "prepost" in pathlib.Path(frame.tb_frame.f_code.co_filename).parts:
+                words.append(repr(frame.tb_frame.f_locals))
+            frame = frame.tb_next
+        error = error.__cause__ or error.__context__
+    return "\n".join(words)
+
+
+class Arguments(unittest.TestCase):
+    def refused(self, text, call):
+        with self.assertRaisesRegex(prepost.UsageError, text) as raised:
+            call()
+        return raised.exception
+
+    # Catches errors of the module in C++, which show the values of all arguments, and tracebacks with the variables.
+    def test_no_error_shows_the_secret(self):
+        mark = "do not tell it"
+        whole = f"{mark} to anybody"
+
+        def check(text, **changed):
+            options = {"self": 0, "members": ["127.0.0.1:0"], "secret": whole, **changed}
+            with self.subTest(changed=text):
+                error = self.refused(text, lambda: prepost.Session(**options))
+                self.assertNotIn(mark, words_of(error))
+
+        check("^self is a whole number, not str$", self="0")
+        check("^self is a whole number, not float$", self=0.5)
+        check("^self is a whole number from 0 to 4294967295, not -1$", self=-1)
+        check("^self is a whole number from 0 to 4294967295, not one of 20000 bits$", self=1 << 19999)
+        check("^self is 1, but there are 1 member: 0 to 0$", self=1)
+        check("^members is a list of addresses, not int$", members=5)
+        check("^members is a list of addresses, not NoneType$", members=None)
+        check(r"^members\[0\] is an address, a str or \(host, port\), not int$", members=[7])
+        check(r"^members\[1\] is an address, a str or \(host, port\), not tuple of 1$", members=["a", ("b",)])
+        check(r"^members\[0\] is an address, a str or \(host, port\), not tuple of 2$", members=[(7, "b")])
+        check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", None)])
+        check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", "x")])
+        check("^bind is a str, not bytes$", bind=b"127.0.0.1")
+        check("^bind has characters that UTF-8 does not have$", bind="\udc80")
+        check("^waiting is a str, not int$", waiting=1)
+        check("^waiting is polling, hybrid or interrupt, not 'x'$", waiting="x")
+        for name in ("idle_max", "failure_max", "connect_max"):
+            for value in ("2", None, [], 1j):
+                check(f"^{name} is a number of seconds, not {type(value).__name__}$", **{name: value})
+            check(f"^{name} is a number of seconds from 0 on, not -1.0$", **{name: -1})
+        for name in ("local_copies", "own_thread"):
+            for value in ("no", None, 2, []):
+                check(f"^{name} is True or False, not {type(value).__name__}$", **{name: value})
+        for value in ([whole], (whole,), {whole: whole}, Secret(whole), numpy.array([whole]), numpy.frombuffer(whole.encode(), "u1"), None,
+                      16):
+            check(f"^secret is bytes or a str, not {type(value).__name__}$", secret=value)
+        check("^secret has characters that UTF-8 does not have$", secret=f"{whole}\udc80")
+        check("^the secret has more than 4096 bytes, expected 16 to 4096$", secret=whole * 1000)
+        check("^the secret has 14 bytes, expected 16 to 4096$", secret=mark)
+        for options in ({"secrets": whole}, {"self": 0, "secret": whole}, {"members": [], "secret": whole, "self": 0, "x": whole}):
+            with self.assertRaises(TypeError) as raised:
+                prepost.Session(**options)
+            self.assertNotIn(mark, words_of(raised.exception))
+        with prepost.Session(self=0, members=["127.0.0.1:0"], secret=whole) as session, session.group(1) as group:
+            for shown in (session, group, session._native, vars(session), vars(group), prepost._native.Secret(whole.encode())):
+                self.assertNotIn(mark, repr(shown))
+            for wrong in (lambda: session._native.create_group(1), lambda: prepost._native.Session(prepost._native.Secret(whole.encode()))):
+                with self.assertRaises(TypeError) as raised:
+                    wrong()
+                self.assertNotIn(mark, words_of(raised.exception))
+
+    # Catches errors of the module in C++, whose words are about C++.
+    def test_wrong_types_are_named(self):
+        with Members(1) as members:
+            [session] = members.sessions
+            group, plan = session.group(1), prepost.compile(nodes=2, message_bytes=10)
+            rolled = prepost.roll(nodes=2, algorithm="chain")
+            wrong = object()
+            for text, call in (
+                    ("number is a whole number", lambda: session.group("1")),
+                    ("number is a whole number from 0 to 18446744073709551615, not -1", lambda: session.group(-1)),
+                    (r"members\[0\] is a whole number, not str", lambda: session.group(2, ["0"])),
+                    ("members is a list of whole numbers, not int", lambda: session.group(2, 5)),
+                    ("members is a list of whole numbers, not str", lambda: session.group(2, "0")),
+                    ("root is a whole number", lambda: session.group(2, root=None)),
+                    ("algorithm is a str", lambda: session.group(2, algorithm=5)),
+                    ("block_bytes is a whole number", lambda: session.group(2, block_bytes=1.5)),
+                    ("plan is a plan or a path", lambda: session.group(2, plan=5)),
+                    ("notify_delivered is True or False", lambda: session.group(2, notify_delivered="no")),
+                    ("sync is True or False", lambda: session.group(2, sync="no")),
+                    ("device is a str", lambda: session.group(2, device=None)),
+                    ("executor is a str", lambda: session.group(2, executor=None)),
+                    ("pool is a MemoryPool", lambda: session.group(2, pool=5)),
+                    ("incoming is a function", lambda: session.group(2, incoming=bytearray(5))),
+                    ("backlog_bytes is a number of bytes, not str", lambda: session.group(2, backlog_bytes="5")),
+                    ("member is a whole number", lambda: session.set_address("1", "a")),
+                    ("address is an address", lambda: session.set_address(1, 5)),
+                    ("buffer_bytes is a whole number", lambda: prepost.MemoryPool("1", 1)),
+                    ("buffers is a whole number from 0 to 4294967295", lambda: prepost.MemoryPool(1, 1 << 32)),
+                    ("why is a str", lambda: group.abort(5)),
+                    *[("timeout is a number of seconds, not str", lambda call=call: call(timeout="1")) for call in (
+                        session.poll, group.barrier, group.wait_opened, group.wait_sent, group.wait_delivered, group.destroy)],
+                    ("timeout is a number of seconds, not str", lambda: group.broadcast(b"x", "1")),
+                    ("timeout is a number of seconds from 0 on, not -1.0", lambda: session.poll(-1)),
+                    ("timeout is a number of seconds from 0 on, not nan", lambda: session.poll(float("nan"))),
+                    ("spec is a mapping or a path", lambda: prepost.compile(wrong)),
+                    ("rounds is a path, a text or an iterable", lambda: prepost.compile(rounds=5)),
+                    ("node is a whole number", lambda: prepost.roll(nodes=2, algorithm="chain", node="1")),
+                    ("path is a path", lambda: prepost.Plan.load(5)),
+                    ("path is a path", lambda: prepost.RolledPlan.load(None)),
+                    ("path is a path", lambda: plan.save(1)),  # which is a file's number
+                    ("text is a str", lambda: prepost.Plan.from_json(b"{}")),
+                    ("text is a str", lambda: prepost.RolledPlan.from_json(None)),
+                    ("encoding is a str", lambda: plan.to_json(5)),
+                    ("message_bytes is a whole number", lambda: rolled.unroll("5")),
+                    (r"nodes\[0\] is a whole number", lambda: plan.draw(nodes=["a"])),
+                    ("blocks is a list of whole numbers", lambda: plan.draw(blocks=5)),
+                    ("rounds are two numbers", lambda: plan.draw(rounds=(1, 2, 3))),
+                    ("topology is a path", lambda: plan.draw(topology=5)),
+                    ("trace is a path", lambda: plan.draw(trace=5)),
+                    ("profile is a path", lambda: plan.simulate(None)),
+                    ("executor is a str", lambda: plan.simulate("fractus", executor=1)),
+                    ("settings is a mapping", lambda: plan.simulate("fractus", settings=["x"])),
+                    ("delay is a str or a list", lambda: plan.simulate("fractus", delay=5))):
+                with self.subTest(text):
+                    self.refused(f"^{text}", call)
+            self.assertFalse(group.closed)
+            self.assertIsNone(group.failure)
+            for fine in ({"members": numpy.arange(1), "root": numpy.uint8(0)}, {"notify_delivered": numpy.True_, "sync": 0},
+                         {"block_bytes": True}):
+                session.group(7, **fine).destroy(numpy.float32(TIMEOUT))
 
 
 class Errors(unittest.TestCase):
