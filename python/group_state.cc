@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ir/status.h"
+#include "python/interpreter.h"
 
 namespace prepost::python {
 namespace {
@@ -82,8 +83,8 @@ GroupCallbacks GroupState::Callbacks(const std::shared_ptr<GroupState>& state) {
   };
   callbacks.opened = [state] { state->Note([&] { state->is_opened = true; }); };
   callbacks.closed = [state] { state->Note([&] { state->is_closed = true; }); };
-  callbacks.failed = [state](const Status& cause, std::optional<uint32_t> member) {
-    state->Note([&] { state->Fail({cause, member}); });
+  callbacks.failed = [state](const Status& cause, const FailedMembers& where) {
+    state->Note([&] { state->Fail({cause, where.members}); });
   };
   return callbacks;
 }
@@ -125,7 +126,7 @@ bool GroupState::HasRoom(uint64_t bytes) const {
 /// Null: Python has none for it. Throws std::runtime_error in place of Python's exception, which
 /// sys.unraisablehook gets.
 std::unique_ptr<BufferView> GroupState::Ask(uint64_t message, uint64_t bytes) {
-  const py::gil_scoped_acquire acquire;
+  const AcquiredInterpreter acquired;
   IsAskingHere() = true;
   std::unique_ptr<BufferView> view;
   std::optional<std::string> thrown;

@@ -26,7 +26,7 @@ namespace prepost::python {
 
 struct Failure {
   Status cause;
-  std::optional<uint32_t> member;
+  std::vector<uint32_t> members;
   bool is_of_group = true;  ///< else the session was closed here
 };
 

@@ -29,6 +29,7 @@
 #include "ir/json/rolled_plan_json.h"
 #include "python/bindings.h"
 #include "python/buffer_view.h"
+#include "python/interpreter.h"
 #include "python/status_error.h"
 #include "tools/commands/simulate_once.h"
 #include "tools/flags/loaded_run.h"
@@ -185,7 +186,7 @@ Compiled CompileRoundsText(const std::string& spec, const std::string& text) {
 Compiled CompileTransfers(const std::string& spec, const py::buffer& transfers) {
   static_assert(sizeof(PlannedTransfer) == 16 && std::is_trivially_copyable_v<PlannedTransfer>);
   const BufferView view(transfers, /*is_written=*/false);
-  const py::gil_scoped_release release;
+  const ReleasedInterpreter released;
   std::vector<PlannedTransfer> all(view.bytes() / sizeof(PlannedTransfer));
   if (!all.empty()) std::memcpy(all.data(), view.data(), all.size() * sizeof(PlannedTransfer));
   return CompileRounds(spec, kRounds, [&](const RoundsOptions& options) {
@@ -255,14 +256,14 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
 
 std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   const VerifiedPlan& valid = plan.valid()->plan;
-  const py::gil_scoped_release release;
+  const ReleasedInterpreter released;
   return ValueOf(Picture(valid, options));
 }
 
 /// The flags of prepost simulate; what its --json prints.
 std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words) {
   tools::SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
-  const py::gil_scoped_release release;
+  const ReleasedInterpreter released;
   CLI::App app("", "simulate");
   tools::SimulateFlags flags;
   flags.AddTo(app);
@@ -281,7 +282,7 @@ std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words)
 }  // namespace
 
 void AddPlans(py::module_& module) {
-  using Release = py::call_guard<py::gil_scoped_release>;
+  using Release = py::call_guard<ReleasedInterpreter>;
   py::class_<NativePlan>(module, "Plan")
       .def("findings", &NativePlan::Findings)
       .def("text", &TextOf, Release())

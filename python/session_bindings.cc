@@ -21,8 +21,10 @@
 #include "prepost/prepost.h"
 #include "python/bindings.h"
 #include "python/group_state.h"
+#include "python/interpreter.h"
 #include "python/status_error.h"
 #include "runtime/event_fd.h"
+#include "runtime/file_descriptor.h"
 
 namespace prepost::python {
 namespace {
@@ -68,20 +70,51 @@ void ThrowIfAsking() {
     throw StatusError(UsageError("incoming may neither wait for its session nor close it"));
 }
 
+/// While the interpreter ends, its main thread closes the sessions; others, which do not keep it waiting,
+/// end then, as by sys.exit(), instead of reporting that.
+std::atomic<unsigned long> ending_thread = 0;
+
+[[noreturn]] void ThrowClosed() {
+  const unsigned long ending = ending_thread.load();
+  if (ending != 0 && ending != PyThread_get_thread_ident()) {
+    PyErr_SetNone(PyExc_SystemExit);
+    throw py::error_already_set();
+  }
+  throw StatusError(UsageError("the session is closed"));
+}
+
 /// What a session and its groups share. Guarded by the interpreter's lock; calls of the session that
 /// take long are made without it, in Use().
 struct SessionCore {
   ~SessionCore() { Close(); }
 
+  /// In a process forked since the session was opened: its locks may be held for ever.
+  bool is_inherited() const { return depth != ForkDepth(); }
+  void CheckProcess() const {
+    if (!is_inherited()) return;
+    throw StatusError(
+        UsageError("the session was opened before this process was forked, and is its parent's"));
+  }
   Session& Opened() const {
-    if (session == nullptr) throw StatusError(UsageError("the session is closed"));
+    CheckProcess();
+    if (session == nullptr) ThrowClosed();
     return *session;
+  }
+  /// Of a call that Use() made.
+  void ThrowIfError(const Status& status) const {
+    if (!status.ok()) Opened();
+    python::ThrowIfError(status);
   }
   void Close() {
     if (session == nullptr) return;
+    if (is_inherited()) {  // what a child has of it stays as it is
+      session.reset();
+      static_cast<void>(new std::vector(std::move(states)));
+      return;
+    }
     std::unique_ptr<Session> last = std::move(session);
     {
-      const py::gil_scoped_release release;
+      const ReleasedInterpreter released;
       const std::lock_guard lock(in_use);
       usable = nullptr;
       last.reset();
@@ -124,6 +157,7 @@ struct SessionCore {
     return is_taken;
   }
 
+  const uint32_t depth = ForkDepth();
   std::unique_ptr<Session> session;
   bool has_thread = true;
   std::mutex poll_mutex;      ///< Session::Poll() is one thread's
@@ -139,6 +173,7 @@ class NativeGroup {
   NativeGroup(std::shared_ptr<SessionCore> core, std::shared_ptr<GroupState> state, uint64_t number)
       : core_(std::move(core)), state_(std::move(state)), number_(number) {}
   ~NativeGroup() {
+    if (core_->is_inherited()) return;
     state_->Forget();
     ResumeIfFull();
   }
@@ -180,6 +215,7 @@ class NativeGroup {
   /// The oldest message that was not received yet, in `into` if that is not None.
   Memory Receive(const py::object& into, std::optional<double> timeout) {
     const Deadline deadline(timeout);
+    core_->CheckProcess();
     state_->FreeViews();
     std::unique_ptr<BufferView> view;
     if (!into.is_none()) view = std::make_unique<BufferView>(into, /*is_written=*/true);
@@ -261,25 +297,30 @@ class NativeGroup {
 
   template <typename T>
   T Read(T GroupState::*field) {
+    core_->CheckProcess();
     const std::lock_guard lock(state_->mutex);
     return (*state_).*field;
   }
   uint64_t Available() {
+    core_->CheckProcess();
     const std::lock_guard lock(state_->mutex);
     return static_cast<uint64_t>(
         std::ranges::count_if(state_->arrivals, [](const Arrival& it) { return it.is_complete; }));
   }
   /// Throws what has failed, if anything has.
   void Check() {
+    core_->CheckProcess();
     const std::lock_guard lock(state_->mutex);
     if (state_->failure) Throw(*state_->failure);
   }
   uint64_t number() const { return number_; }
+  bool is_inherited() const { return core_->is_inherited(); }
 
   bool notifies = false;
 
  private:
   Session& Begin() {
+    core_->CheckProcess();
     state_->FreeViews();
     Check();
     return core_->Opened();
@@ -297,9 +338,8 @@ class NativeGroup {
     if (core_->session != nullptr) core_->session->Resume();
   }
   [[noreturn]] static void Throw(const Failure& failure) {
-    throw StatusError(failure.cause,
-                      failure.is_of_group ? StatusError::Kind::kGroup : StatusError::Kind::kCall,
-                      failure.member);
+    if (!failure.is_of_group) ThrowClosed();
+    throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.members);
   }
   /// The group may have failed just before, and then that is the cause.
   [[noreturn]] void ThrowFor(const Status& status) {
@@ -311,13 +351,14 @@ class NativeGroup {
   /// a signal's handler throws, and at the deadline.
   template <typename Done>
   void Wait(const Deadline& deadline, const char* late, Done done) {
+    core_->CheckProcess();
     ThrowIfAsking();
     for (;;) {
       bool is_done = false;
       bool is_over = false;
       Status polled;
       {
-        const py::gil_scoped_release release;
+        const ReleasedInterpreter released;
         const auto look = [&] {
           is_done = done();
           is_over = state_->failure.has_value() || state_->is_closed;
@@ -339,7 +380,7 @@ class NativeGroup {
         Check();
         throw StatusError(UsageError("the group is closed"));
       }
-      ThrowIfError(polled);
+      core_->ThrowIfError(polled);
       ThrowIfSignalled();
       if (deadline.is_over()) {
         throw StatusError(Rejected(late), StatusError::Kind::kTimeout);
@@ -366,7 +407,7 @@ class NativeGroup {
     ResumeIfFull();
     if (!is_into || memory.data() == given) return memory;
     {
-      const py::gil_scoped_release release;
+      const ReleasedInterpreter released;
       if (memory.bytes > 0) std::memcpy(view->data(), memory.data(), memory.bytes);
     }
     return {.own = nullptr, .pooled = {}, .view = std::move(view), .bytes = memory.bytes};
@@ -402,16 +443,22 @@ class NativeSession {
                               .own_thread = own_thread};
     for (const auto& [host, port] : members) options.members.push_back({host, port});
     core_->has_thread = own_thread;
+    CloseFilesInForks();  // this one, too, which is there before the session
     core_->events = ValueOf(EventFd::Make());
     {
-      const py::gil_scoped_release release;  // names may have to be looked up
+      const ReleasedInterpreter released;  // names may have to be looked up
       core_->session = ValueOf(Session::Open(options));
     }
     core_->usable = core_->session.get();
   }
 
   void Close() {
-    ThrowIfAsking();
+    if (!core_->is_inherited()) ThrowIfAsking();
+    core_->Close();
+  }
+  /// Close(), and other threads of Python end when they find out.
+  void End() {
+    ending_thread.store(PyThread_get_thread_ident());
     core_->Close();
   }
   uint16_t port() const { return core_->Opened().port(); }
@@ -426,21 +473,20 @@ class NativeSession {
   std::unique_ptr<NativeGroup> CreateGroup(uint64_t number, const std::vector<uint32_t>& members,
                                            uint32_t root, const GroupOptions& options,
                                            MemorySupply supply) {
+    core_->CheckProcess();
     core_->Prune();
     auto state =
         std::make_shared<GroupState>([core = core_.get()] { core->Signal(); }, std::move(supply));
     core_->states.push_back(state);  // before, so that Close() finds it whenever it comes
     Status created;
     {
-      const py::gil_scoped_release release;  // plans and devices take their time
+      const ReleasedInterpreter released;  // plans and devices take their time
       created = core_->Use([&](Session& session) {
         return session.CreateGroup(number, members, root, options, GroupState::Callbacks(state));
       });
     }
-    if (!created.ok()) {
-      std::erase(core_->states, state);
-      throw StatusError(created);
-    }
+    if (!created.ok()) std::erase(core_->states, state);
+    core_->ThrowIfError(created);
     auto group = std::make_unique<NativeGroup>(core_, std::move(state), number);
     group->notifies = options.notify_delivered;
     return group;
@@ -454,15 +500,16 @@ class NativeSession {
       core_->Opened();
       Status polled;
       {
-        const py::gil_scoped_release release;
+        const ReleasedInterpreter released;
         if (core_->has_thread) {
           pollfd file = {.fd = core_->events.fd(), .events = POLLIN, .revents = 0};
           ::poll(&file, 1, static_cast<int>(deadline.NextSlice().count()));
+          if ((file.revents & POLLNVAL) != 0) polled = FileClosedError();
         } else {
           polled = core_->Poll(deadline.NextSlice());
         }
       }
-      ThrowIfError(polled);
+      core_->ThrowIfError(polled);
       if (core_->TakeSignal()) return true;
       ThrowIfSignalled();
       if (deadline.is_over()) return false;
@@ -512,6 +559,7 @@ void AddSessions(py::module_& module) {
       .def("abort", &NativeGroup::Abort, py::arg("why"))
       .def("check", &NativeGroup::Check)
       .def_property_readonly("number", &NativeGroup::number)
+      .def_property_readonly("inherited", &NativeGroup::is_inherited)
       .def_property_readonly("available", &NativeGroup::Available)
       .def_property_readonly("sent", [](NativeGroup& it) { return it.Read(&GroupState::sent); })
       .def_property_readonly("delivered",
@@ -530,6 +578,7 @@ void AddSessions(py::module_& module) {
           py::init<uint32_t, const std::vector<std::pair<std::string, uint16_t>>&, const Secret&,
                    const std::string&, const std::string&, int64_t, int64_t, int64_t, bool, bool>())
       .def("close", &NativeSession::Close)
+      .def("end", &NativeSession::End)
       .def_property_readonly("port", &NativeSession::port)
       .def("fileno", &NativeSession::fd)
       .def("set_address", &NativeSession::SetAddress)

@@ -7,9 +7,9 @@
 
 #include <cstdint>
 #include <exception>
-#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "ir/status.h"
 
@@ -19,20 +19,23 @@ class StatusError : public std::exception {
  public:
   enum class Kind : uint8_t { kCall, kGroup, kTimeout };
 
-  explicit StatusError(Status status, Kind kind = Kind::kCall, std::optional<uint32_t> member = {})
-      : status_(std::move(status)), text_(status_.ToString()), kind_(kind), member_(member) {}
+  explicit StatusError(Status status, Kind kind = Kind::kCall, std::vector<uint32_t> members = {})
+      : status_(std::move(status)),
+        text_(status_.ToString()),
+        kind_(kind),
+        members_(std::move(members)) {}
 
   const char* what() const noexcept override { return text_.c_str(); }
   StatusCode code() const { return status_.code(); }
   Kind kind() const { return kind_; }
-  /// kGroup: where it failed, if that is known.
-  std::optional<uint32_t> member() const { return member_; }
+  /// kGroup: FailedMembers::members.
+  const std::vector<uint32_t>& members() const { return members_; }
 
  private:
   Status status_;
   std::string text_;
   Kind kind_;
-  std::optional<uint32_t> member_;
+  std::vector<uint32_t> members_;
 };
 
 inline void ThrowIfError(const Status& status) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions. Their texts are those of the C++ library: lower case, no final period."""
-from typing import Optional
+"""The exceptions. Their texts are those of the C++ library: lower case, no final period. The module in C++ raises them (module.cc), and
+they are made without code of Python."""
+from typing import Optional, Tuple
 
 
 class Error(Exception):
@@ -22,26 +23,13 @@ class EnvironmentError(Error):
 class TransferError(Error):
     """A group has failed: every call of it raises this from then on. All of its memory is the caller's again.
 
-    `member` is the number of the session's member that failed, the one to leave out of a new group, or None where that is not known.
+    `members` are the numbers of the session's members to leave out of a new group: the first is where it failed, and the others are all
+    that are known to be gone as well; empty where that is not known. `member` is the first of them, or None.
     """
 
-    member: Optional[int]
-
-    def __init__(self, text: str, member: Optional[int] = None) -> None:
-        super().__init__(text)
-        self.member = member
+    member: Optional[int] = None
+    members: Tuple[int, ...] = ()
 
 
 class Timeout(Error, TimeoutError):
     """A call with a timeout did not end in time. What it waited for may still come; it can be called again."""
-
-
-def exception_of(kind: str, code: int, text: str, member: Optional[int]) -> BaseException:
-    """What _native raises. `code` is a StatusCode."""
-    if kind == "timeout":
-        return Timeout(text)
-    if kind == "group":
-        return TransferError(text, member)
-    if code == 130:
-        return KeyboardInterrupt(text)
-    return {2: UsageError, 1: RejectedError, 3: EnvironmentError}[code](text)

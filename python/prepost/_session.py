@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions and groups."""
+import atexit
 import contextlib
 import math
-import os
 import re
 import sys
 import tempfile
@@ -127,10 +127,14 @@ def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
             raise type(error)(str(error).replace(file.name, "the plan")) from None
 
 
-def _close(native: "_native.Session", process: int) -> None:
-    """Before the interpreter ends, at the latest, since no thread may ask it for memory then; not in a process forked meanwhile."""
-    if process == os.getpid():
-        native.close()
+#: Those that are to be closed before the interpreter ends, since no thread may ask it for memory then.
+_open: "weakref.WeakSet[Session]" = weakref.WeakSet()
+
+
+@atexit.register
+def _end() -> None:
+    for session in list(_open):
+        session._native.end()
 
 
 class MemoryPool:
@@ -180,7 +184,8 @@ class Session:
         to be called whenever fileno() is readable.
 
     Times are in seconds. Raises UsageError, and EnvironmentError if the port is taken. May be used by any thread; use it in a
-    `with` block, or close() it.
+    `with` block, or close() it. A process that was forked since, by os.fork() or multiprocessing, has nothing of it: calls are
+    UsageErrors there, and close() does nothing.
     """
 
     def __init__(this, *, self: int, members: Sequence[Member], secret: Union[bytes, str], bind: str = "", waiting: str = "hybrid",
@@ -198,7 +203,7 @@ class Session:
                                        _milliseconds("idle_max", idle_max), _milliseconds("failure_max", failure_max),
                                        _milliseconds("connect_max", connect_max), _check.flag("local_copies", local_copies),
                                        _check.flag("own_thread", own_thread))
-        weakref.finalize(this, _close, this._native, os.getpid())
+        _open.add(this)
 
     def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
               block_bytes: int = 0, plan: Union[Plan, RolledPlan, Path, None] = None, notify_delivered: bool = False, sync: bool = False,
@@ -456,5 +461,5 @@ class Group:
                  trace: Optional[TracebackType]) -> None:
         if kind is not None:
             self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
-        elif not self.closed:
+        elif not (self._native.inherited or self.closed):
             self.destroy()

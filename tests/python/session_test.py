@@ -6,6 +6,7 @@ import contextlib
 import gc
 import importlib.util
 import mmap
+import multiprocessing
 import os
 import pathlib
 import select
@@ -438,6 +439,79 @@ class Memory(unittest.TestCase):
                 for text in (texts[0], texts[2]):
                     self.assertRegex(text, "member 1 has aborted the group: LookupError: mine")
 
+    # Catches locks and threads of the parent's that a child waits for, views that it frees, and calls that are no errors.
+    def test_a_forked_child_has_nothing_of_its_parents_sessions(self):
+        def child(session, group, pool, context):
+            with self.assertRaisesRegex(prepost.UsageError, "before this process was forked"):
+                group.send(b"x")
+            for call in (group.receive, group.barrier, group.wait_opened, group.paths, group.start_destroy, session.poll, session.fileno,
+                         lambda: session.group(3), lambda: session.set_address(1, "a"), lambda: group.available, lambda: group.closed):
+                self.assertRaises(prepost.UsageError, call)
+            self.assertIsInstance(group.failure, prepost.UsageError)
+            group.abort()
+            context.close()
+            session.close()
+            del group, session, pool, context
+            gc.collect()
+
+        pool = prepost.MemoryPool(1000, 2)
+        with Members(2) as members:
+            groups = [members.sessions[0].group(1), members.sessions[1].group(1, pool=pool)]
+            groups[0].send(bytes(1000))
+            received = groups[1].receive(timeout=TIMEOUT)
+            for group, session in zip(groups, members.sessions):
+                pid = os.fork()
+                if pid == 0:
+                    code = 1
+                    try:
+                        signal.alarm(TIMEOUT)
+                        context = contextlib.ExitStack()
+                        context.enter_context(session)
+                        context.enter_context(group)
+                        child(session, group, pool, context)
+                        received.release()
+                        code = 0
+                    finally:
+                        os._exit(code)
+                self.assertEqual(os.waitpid(pid, 0)[1], 0)
+            process = multiprocessing.get_context("fork").Process(target=groups[0].send, args=(b"x",))
+            with open(os.devnull, "w") as nowhere, unittest.mock.patch.object(sys, "stderr", nowhere):
+                process.start()
+            process.join(TIMEOUT)
+            self.assertEqual(process.exitcode, 1)  # a UsageError
+            results = members.run(lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT), groups)
+            self.assertEqual(results[1], b"on")
+            results[1].release()
+
+    # Catches threads that Python ends while the library waits for the interpreter: the program aborts.
+    def test_threads_that_wait_at_exit(self):
+        program = """
+import prepost, sys, threading
+calls = {"receive": lambda: groups[1].receive(), "short": lambda: groups[1].receive(timeout=0.001), "barrier": lambda: groups[1].barrier(),
+         "poll": lambda: sessions[1].poll(None)}
+kind = sys.argv[2]
+sessions = [prepost.Session(self=i, members=sys.argv[1].split(","), secret="16 bytes or more", own_thread=kind != "poll") for i in range(2)]
+groups = [session.group(1) for session in sessions]
+def call():
+    while True:
+        try:
+            calls[kind]()
+        except Exception:
+            begun.release()
+begun = threading.Semaphore(0)
+for _ in range(3):
+    threading.Thread(target=call, daemon=True).start()
+if kind not in ("receive", "short"):
+    threading.Thread(target=calls[kind], daemon=True).start()  # which reports what it raises
+if kind in ("receive", "short"):  # of which one at a time is allowed
+    begun.acquire()
+"""
+        for kind in ("receive", "short", "barrier", "poll"):
+            with self.subTest(kind):
+                done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2)), kind], capture_output=True, text=True,
+                                      timeout=60)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+
     # Catches a thread of a session that asks an interpreter which is gone, and one that nobody ends.
     def test_a_session_that_nobody_closes(self):
         program = """
@@ -449,7 +523,7 @@ for _ in range(100):
     root.send(bytes(100000))
 other.receive(timeout=20)
 if os.fork() == 0:
-    sys.exit(0)  # which closes nothing of its parent's
+    sys.exit(0)  # which closes nothing of its parent's, and does not crash
 assert os.wait()[1] == 0
 """
         done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2))], capture_output=True, text=True, timeout=60)
@@ -868,7 +942,7 @@ class Errors(unittest.TestCase):
                 with self.assertRaises(prepost.TransferError) as raised:
                     group.broadcast(None if group is groups[1] else bytes(1 << 24), TIMEOUT)
                     group.barrier(TIMEOUT)  # the root may have been through with sending
-                self.assertEqual(raised.exception.member, 2)
+                self.assertEqual((raised.exception.member, raised.exception.members), (2, (2,)))
                 self.assertRegex(str(raised.exception), "member 2")
                 self.assertEqual(str(group.failure), str(raised.exception))
             waiting.join()
