@@ -187,7 +187,9 @@ struct PeerPaths {
 /// that Poll() is one thread's and the destructor none of the callbacks'.
 class Session {
  public:
-  /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key.
+  /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key. It and
+  /// CreateGroup() raise this process's limit of open files, by as many as they may need, up to the
+  /// hard limit.
   static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
   /// Leaves all groups; where they were not destroyed, the other members hear of a failure. In a process
   /// that was forked since it was opened a session is nothing any more: its files are closed there,

@@ -165,7 +165,8 @@ void prepost_memory_pool_close(prepost_memory_pool* pool);
 typedef struct prepost_session prepost_session;
 
 /** Listens. `*session` is set only on success, and is to be closed. Errors: PREPOST_USAGE: options;
- * PREPOST_ENVIRONMENT: the port is taken, no memory. */
+ * PREPOST_ENVIRONMENT: the port is taken, no memory. It and prepost_create_group() raise this process's
+ * limit of open files, by as many as they may need, up to the hard limit. */
 prepost_code prepost_session_open(const prepost_session_options* options,
                                   prepost_session** session);
 /** Leaves all groups; where they were not destroyed, the other members hear of a failure. Nothing

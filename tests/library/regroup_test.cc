@@ -4,10 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
+#include <memory>
 #include <thread>
 
 #include "prepost/prepost.h"
+#include "tests/support/machines.h"
 #include "tests/support/sessions.h"
 
 namespace prepost::regroup_test {
@@ -16,6 +19,7 @@ namespace {
 using std::chrono::milliseconds;
 using test::Bytes;
 using test::GroupLog;
+using test::Machines;
 using test::Members;
 using test::Sessions;
 using ::testing::AnyOf;
@@ -34,7 +38,7 @@ SessionOptions WithFailureMax(milliseconds failure_max) {
 
 // Catches survivors that hear of one of them only, and then wait for the other.
 TEST(RegroupTest, FailedNamesAllThatAreGone) {
-  Sessions sessions(4, WithFailureMax(milliseconds(20'000)));  // of which 0.05 is time to die in
+  Sessions sessions(4, WithFailureMax(milliseconds(10'000)));  // of which 0.05 is time to die in
   const std::vector<uint32_t> survivors = {0, 2};
   sessions.Create(1, Members(4), 0);
   ASSERT_TRUE(sessions.Wait(1, Members(4), IsOpen));
@@ -51,6 +55,24 @@ TEST(RegroupTest, FailedNamesAllThatAreGone) {
   }
   sessions.Create(2, survivors, 2);
   ExpectDelivery(sessions, 2, survivors, 2, {Bytes(100, 1)});
+}
+
+// Nobody closes anything: both fall silent. Catches a list that ends with the first that is missed.
+TEST(RegroupTest, AMachineIsGoneWithAllOfItsMembers) {
+  const std::unique_ptr<Machines> machines = Machines::Make(3);
+  if (machines == nullptr) GTEST_SKIP() << "no link is cut: needs root and ip";
+  SessionOptions options = WithFailureMax(milliseconds(1000));
+  for (const uint32_t machine : {0u, 1u, 2u})
+    options.members.push_back({.host = Machines::AddressOf(machine)});
+  options.members.push_back({.host = Machines::AddressOf(2), .port = 7812});
+  Sessions sessions(4, options, nullptr,
+                    [&](const SessionOptions& own) { machines->Enter(std::min(own.self, 2u)); });
+  sessions.Create(1, Members(4), 0);
+  ASSERT_TRUE(sessions.Wait(1, Members(4), IsOpen));
+  machines->SetLink(2, false);
+  ASSERT_TRUE(sessions.Wait(1, {0, 1}, HasFailed));
+  for (const uint32_t member : {0u, 1u})
+    EXPECT_THAT(sessions.LogOf(member, 1).failed_members, UnorderedElementsAre(2, 3));
 }
 
 // One that was still there when the group failed, and was not named: whoever is to be called, calls or leads.
