@@ -56,9 +56,14 @@ std::string ThisPlace() {
   return place;
 }
 
+FileDescriptor UnixSocket() {
+  return FileDescriptor::Open(
+      [] { return socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); });
+}
+
 /// A socket that the kernel knows by a name of its own; empty: there is none.
 FileDescriptor NamedSocket(std::string* name) {
-  FileDescriptor named(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  FileDescriptor named = UnixSocket();
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t bytes = sizeof(address);
@@ -72,7 +77,7 @@ FileDescriptor NamedSocket(std::string* name) {
 
 /// The process that listens at `name`, by the kernel; none: nobody does.
 std::optional<pid_t> ListenerAt(const std::string& name) {
-  const FileDescriptor caller(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const FileDescriptor caller = UnixSocket();
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   std::ranges::copy(name, address.sun_path + 1);
   ucred found = {};

@@ -18,7 +18,8 @@
 namespace prepost {
 namespace {
 
-constexpr size_t kFilesPerGroup = 8;  ///< beside its connections
+constexpr size_t kFilesPerGroup =
+    8;  ///< beside its connections, and a name for each that introduces itself
 
 }  // namespace
 
@@ -135,7 +136,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   });
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
-      FileRoom::Reserve(group.kept.connections.size() + group.peers.size() + kFilesPerGroup);
+      FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
   if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
   group.files = *std::move(files);

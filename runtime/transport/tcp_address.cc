@@ -197,7 +197,8 @@ FileDescriptor ListenEverywhere(uint16_t port, int* error) {
 bool IsOfThisMachine(const TcpAddress& address) {
   const sa_family_t family = address.storage.ss_family;
   if (address.bytes == 0 || (family != AF_INET && family != AF_INET6)) return false;
-  const FileDescriptor fd(socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const FileDescriptor fd =
+      FileDescriptor::Open([&] { return socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0); });
   const TcpAddress any_port = address.WithPort(0);
   return fd.valid() && bind(fd.get(), any_port.generic(), any_port.bytes) == 0;
 }
