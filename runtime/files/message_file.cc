@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
 #include <utility>
 
 #include "ir/count.h"
@@ -112,36 +111,35 @@ Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
 
 Result<PartialOutput> PartialOutput::Create(const std::string& path, const std::string& name,
                                             mode_t mode) {
-  PartialOutput output;
-  output.path_ = path;
-  output.name_ = name;
-  output.file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
-  if (!output.file_.valid()) return FileError("create", name, errno);
-  return output;
+  return Make(path, name, mode, TemporaryFile::Named::kAtOnce);
 }
 
 Result<PartialOutput> PartialOutput::CreateUnnamed(const std::string& path, const std::string& name,
                                                    mode_t mode) {
+  return Make(path, name, mode, TemporaryFile::Named::kWhenComplete);
+}
+
+Result<PartialOutput> PartialOutput::Make(const std::string& path, const std::string& name,
+                                          mode_t mode, TemporaryFile::Named named) {
   PartialOutput output;
-  output.path_ = path;
   output.name_ = name;
-  const std::string folder = std::filesystem::path(path).parent_path();
-  output.file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode));
-  output.is_unnamed_ = output.file_.valid();
-  if (!output.is_unnamed_) return Create(path, name, mode);
+  const int error = output.file_.Create(path, mode, named);
+  if (error != 0) return FileError("create", name, error);
   return output;
 }
 
 Status PartialOutput::GiveName() {
-  if (!std::exchange(is_unnamed_, false)) return {};
-  const std::string own = fmt::format("/proc/self/fd/{}", file_.get());
-  if (linkat(AT_FDCWD, own.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0) return {};
-  return FileError("write", name_, errno);
+  const int error = file_.GiveName();
+  if (error == ESTALE) {
+    return Rejected(fmt::format(
+        "cannot write {}: its temporary file was removed or replaced meanwhile", name_));
+  }
+  return error == 0 ? Status() : FileError("write", name_, error);
 }
 
 Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
   PREPOST_RETURN_IF_ERROR(ReserveSpace(0, bytes, checkpoint));
-  Result<Mapping> mapping = Mapping::OfFile(file_.get(), bytes, Mapping::Access::kReadWrite);
+  Result<Mapping> mapping = Mapping::OfFile(fd(), bytes, Mapping::Access::kReadWrite);
   if (!mapping.ok()) return mapping.status();
   mapping_ = std::move(*mapping);
   return {};
@@ -151,7 +149,7 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
 Status PartialOutput::ReserveSpace(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint) {
   const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), name_);
   struct statvfs disk = {};
-  if (fstatvfs(file_.get(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
+  if (fstatvfs(fd(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
     return SystemError(StatusCode::kRejected,
                        fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
   }
@@ -159,7 +157,7 @@ Status PartialOutput::ReserveSpace(uint64_t offset, uint64_t bytes, const Checkp
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(end - offset, kReserveStepBytes);
     const int error =
-        posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(step));
+        posix_fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
     if (error != 0) return SystemError(StatusCode::kRejected, what, error);
     offset += step;
@@ -172,13 +170,13 @@ Status PartialOutput::Write(std::span<const std::byte> copy, const Checkpoint& c
   for (uint64_t offset = 0; offset < copy.size(); offset += kCopyStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(copy.size() - offset, kCopyStepBytes);
-    PREPOST_RETURN_IF_ERROR(WriteExactly(file_.get(), offset, copy.subspan(offset, step), name_));
+    PREPOST_RETURN_IF_ERROR(WriteExactly(fd(), offset, copy.subspan(offset, step), name_));
   }
   return {};
 }
 
 Result<MessageSum> PartialOutput::Sum(const Checkpoint& checkpoint) const {
-  return SumFile(file_.get(), bytes().size(), name_, checkpoint);
+  return SumFile(fd(), bytes().size(), name_, checkpoint);
 }
 
 }  // namespace prepost

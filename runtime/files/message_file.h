@@ -15,6 +15,7 @@
 #include "runtime/checkpoint.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_sum.h"
+#include "runtime/files/temporary_file.h"
 #include "runtime/mapping.h"
 
 namespace prepost {
@@ -63,7 +64,8 @@ class PartialOutput {
   /// that nothing of it stays if this process is killed.
   static Result<PartialOutput> CreateUnnamed(const std::string& path, const std::string& name,
                                              mode_t mode = 0666);
-  /// Errors: kRejected, naming the file.
+  /// To be called before it is renamed, however it was made. Errors: kRejected, naming the file:
+  /// what has its temporary name is another file, or none.
   Status GiveName();
   /// Reserves space for `bytes` and maps them. Once, before all that follows. Errors: kRejected,
   /// naming the file: the disk is too full; those of `checkpoint`.
@@ -71,7 +73,7 @@ class PartialOutput {
   /// Reserves space for `bytes` at byte `offset` without mapping it. Errors as Reserve().
   Status ReserveSpace(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint = {});
 
-  int fd() const { return file_.get(); }
+  int fd() const { return file_.fd(); }
 
   /// For the kernel to fill; see Mapping about files that shrink meanwhile.
   std::span<std::byte> bytes() const { return mapping_.bytes(); }
@@ -82,10 +84,11 @@ class PartialOutput {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  std::string path_;
+  static Result<PartialOutput> Make(const std::string& path, const std::string& name, mode_t mode,
+                                    TemporaryFile::Named named);
+
   std::string name_;
-  FileDescriptor file_;
-  bool is_unnamed_ = false;
+  TemporaryFile file_;
   Mapping mapping_;
 };
 

@@ -14,28 +14,17 @@
 namespace prepost {
 
 Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet* outputs) {
-  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
-  return Make(node, bytes,
-              PartialOutput::Create(outputs->TemporaryPath(node), outputs->FinalPath(node)));
-}
-
-Result<NodeBuffer> NodeBuffer::OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs) {
-  if (outputs == nullptr) return Make(node, bytes, std::nullopt);
-  return Make(node, bytes,
-              PartialOutput::CreateUnnamed(outputs->TemporaryPath(node), outputs->FinalPath(node)));
-}
-
-Result<NodeBuffer> NodeBuffer::Make(NodeId node, uint64_t bytes,
-                                    std::optional<Result<PartialOutput>> output) {
   NodeBuffer buffer;
   buffer.node_ = node;
   buffer.bytes_ = bytes;
-  if (!output) {
+  if (outputs == nullptr) {
     PREPOST_RETURN_IF_ERROR(buffer.MakeMemoryFile());
     return buffer;
   }
-  if (!output->ok()) return output->status();
-  buffer.output_ = **std::move(output);
+  Result<PartialOutput> output =
+      PartialOutput::CreateUnnamed(outputs->TemporaryPath(node), outputs->FinalPath(node));
+  if (!output.ok()) return output.status();
+  buffer.output_ = *std::move(output);
   return buffer;
 }
 

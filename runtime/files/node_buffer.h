@@ -29,9 +29,7 @@ class NodeBuffer {
   /// null, a memory file without a name, of this size for ever. Errors: kRejected for a file that
   /// cannot be made, kEnvironment.
   static Result<NodeBuffer> Open(NodeId node, uint64_t bytes, const OutputSet* outputs);
-  /// The same for a process that is alone with its copy: the temporary file has no name before
-  /// GiveName(), if its file system can do that. To be called before the set is committed.
-  static Result<NodeBuffer> OpenUnnamed(NodeId node, uint64_t bytes, const OutputSet* outputs);
+  /// To be called before the set is committed. Errors: those of PartialOutput::GiveName().
   Status GiveName() { return output_ ? output_->GiveName() : Status(); }
   /// Before Reserve(): a file's bytes are to come in memory that no file backs, for who touches
   /// them himself, as NICs do: so a file that shrinks meanwhile is an error when Store() writes to
@@ -52,8 +50,6 @@ class NodeBuffer {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
 
  private:
-  static Result<NodeBuffer> Make(NodeId node, uint64_t bytes,
-                                 std::optional<Result<PartialOutput>> output);
   Status MakeMemoryFile();
   bool has_memory() const { return memory_file_.valid(); }
 

@@ -5,72 +5,19 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <optional>
-#include <random>
 #include <set>
-#include <string_view>
 #include <utility>
 
 #include "runtime/file_descriptor.h"
+#include "runtime/files/temporary_file.h"
 
 namespace prepost {
 namespace {
-
-constexpr std::string_view kTemporaryPrefix = ".prepost-";
-constexpr std::string_view kTemporarySuffix = ".partial";
-
-/// Of file `index` of a folder. `tag` is empty, or begins with '-' and says on which machine `pid` is
-/// one.
-std::string TemporaryName(pid_t pid, size_t index, const std::string& tag) {
-  const std::string which = index == 0 ? "" : fmt::format(".{}", index);
-  return fmt::format("{}{}{}{}{}", kTemporaryPrefix, pid, which, tag, kTemporarySuffix);
-}
-
-/// Where our pid means what it does: this machine since it was started, and the namespace of pids.
-/// Random if the system does not say, so that nobody takes us for gone.
-std::string MachineTag() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  std::error_code error;
-  const std::filesystem::path pids = std::filesystem::read_symlink("/proc/self/ns/pid", error);
-  if (boot.empty() || error) return fmt::format("-{:016x}", std::random_device()());
-  const std::string both = boot + pids.string();
-  return fmt::format("-{:016x}", XXH3_64bits(both.data(), both.size()));
-}
-
-/// The process that made a file of this name; nothing if it is no temporary name with `tag`.
-std::optional<pid_t> MakerOf(const std::string& name, const std::string& tag) {
-  pid_t pid = 0;
-  const size_t digits = std::min(kTemporaryPrefix.size(), name.size());
-  const char* const end = name.data() + name.size();
-  const char* rest = std::from_chars(name.data() + digits, end, pid).ptr;
-  size_t index = 0;
-  if (rest != end && *rest == '.') std::from_chars(rest + 1, end, index);
-  if (pid <= 0 || name != TemporaryName(pid, index, tag)) return std::nullopt;
-  return pid;
-}
-
-/// Removes what runs that were killed have left in `folder`. A file with our own pid is one of
-/// these: pids come again, in containers almost always.
-void RemoveStale(const std::string& folder, const std::string& tag) {
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const std::optional<pid_t> maker = MakerOf(entry->path().filename(), tag);
-    if (!maker) continue;
-    const bool lives = *maker != getpid() && (kill(*maker, 0) == 0 || errno != ESRCH);
-    if (!lives) unlink(entry->path().c_str());
-  }
-}
 
 /// Makes `path` and its missing parents, adding what it made to `*made`, parents first.
 Status MakeFolder(const std::string& path, std::vector<std::string>* made) {
@@ -105,14 +52,14 @@ Result<OutputSet> OutputSet::Create(const Options& options) {
     set.copies_.push_back({.node = NodeId(node),
                            .folder = fmt::format("{}/node-{}", options.folder, node),
                            .name = options.name,
-                           .temporary_name = TemporaryName(getpid(), 0, /*tag=*/""),
-                           .older_name = TemporaryName(getpid(), 1, /*tag=*/"")});
+                           .temporary_name = TemporaryName(),
+                           .older_name = TemporaryName()});
   }
   PREPOST_RETURN_IF_ERROR(MakeFolder(options.folder, &set.made_folders_));
   for (const Copy& copy : set.copies_) {
     PREPOST_RETURN_IF_ERROR(MakeFolder(copy.folder, &set.made_folders_));
     PREPOST_RETURN_IF_ERROR(CheckName(copy));
-    RemoveStale(copy.folder, /*tag=*/"");
+    RemoveStale(copy.folder);
   }
   return set;
 }
@@ -122,45 +69,44 @@ Result<OutputSet> OutputSet::CreateOne(NodeId node, const std::string& path) {
   const std::filesystem::path real = std::filesystem::exists(path, error)
                                          ? std::filesystem::canonical(path, error)
                                          : std::filesystem::path(path);
-  // The folder may be shared by machines, on which the same pid means something else.
-  const std::string tag = MachineTag();
   OutputSet set;
   set.copies_.push_back({.node = node,
                          .folder = real.has_parent_path() ? real.parent_path().string() : ".",
                          .name = real.filename(),
-                         .temporary_name = TemporaryName(getpid(), 0, tag),
-                         .older_name = TemporaryName(getpid(), 1, tag)});
+                         .temporary_name = TemporaryName(),
+                         .older_name = TemporaryName()});
   if (set.copies_.front().name.empty()) return Rejected(fmt::format("cannot write {}", path));
   PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.front()));
-  RemoveStale(set.copies_.front().folder, tag);
+  RemoveStale(set.copies_.front().folder);
   return set;
 }
 
 Result<OutputSet> OutputSet::CreateIn(const std::string& folder,
                                       const std::vector<std::string>& names) {
   OutputSet set;
-  const std::string tag = MachineTag();
   PREPOST_RETURN_IF_ERROR(MakeFolder(folder, &set.made_folders_));
   for (size_t i = 0; i < names.size(); ++i) {
     set.copies_.push_back({.node = NodeId::FromIndex(i),
                            .folder = folder,
                            .name = names[i],
-                           .temporary_name = TemporaryName(getpid(), i, tag),
-                           .older_name = TemporaryName(getpid(), names.size() + i, tag)});
+                           .temporary_name = TemporaryName(),
+                           .older_name = TemporaryName()});
     PREPOST_RETURN_IF_ERROR(CheckName(set.copies_.back()));
   }
-  RemoveStale(folder, tag);
+  RemoveStale(folder);
   return set;
 }
 
 Status OutputSet::CheckName(const Copy& copy) {
   std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(FinalPath(copy), error);
+  const std::filesystem::file_status status =
+      std::filesystem::symlink_status(FinalPath(copy), error);
   if (error == std::errc::filename_too_long) {
     return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", FinalPath(copy)),
                        ENAMETOOLONG);
   }
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
+      !std::filesystem::is_symlink(status)) {
     return Rejected(fmt::format("cannot write {}: {} has this name", FinalPath(copy),
                                 std::filesystem::is_directory(status) ? "a folder" : "a device"));
   }

@@ -15,10 +15,10 @@
 
 namespace prepost {
 
-/// Node i's copy is FOLDER/node-i/NAME, and FOLDER/node-i/.prepost-PID.partial while it is
-/// incomplete: short, so that NAME may be as long as the file system allows, and with the PID of
-/// the process that made the set, so one set per process and folder at a time. The root has the
-/// message already and gets no copy. Move only; the destructor removes what was not committed.
+/// Node i's copy is FOLDER/node-i/NAME. While it is incomplete it has a TemporaryName() in that
+/// folder, if it has a name at all (temporary_file.h). Folders may be shared by machines. The root
+/// has the message already and gets no copy. Move only; the destructor removes what was not
+/// committed.
 class OutputSet {
  public:
   struct Options {
@@ -30,17 +30,15 @@ class OutputSet {
 
   /// Makes the folders, and removes temporary files there whose processes are gone from this
   /// machine (killed before they could clean up). Errors (kRejected): a folder cannot be made or a
-  /// copy's name is taken by a folder; nothing is left behind.
+  /// copy's name is taken by a folder or a device; nothing is left behind.
   static Result<OutputSet> Create(const Options& options);
 
   /// A set of one copy only, that of `node`, with `path` as its final name; a link stays a link.
-  /// The folder must exist, and may be shared by machines: while it is incomplete the copy, if it
-  /// has a name at all, is .prepost-PID-MACHINE.partial, and only this machine's are removed, like
-  /// by Create(). Errors (kRejected): `path` is there and no regular file.
+  /// The folder must exist. Errors (kRejected): `path` is there and no regular file.
   static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
 
   /// Files of these names in `folder`, which is made, with its parents, if it is missing; each in the
-  /// place of a node. Otherwise as CreateOne(). Errors (kRejected): also, a folder cannot be made.
+  /// place of a node. Otherwise as Create().
   static Result<OutputSet> CreateIn(const std::string& folder,
                                     const std::vector<std::string>& names);
 
@@ -52,7 +50,8 @@ class OutputSet {
   std::string TemporaryPath(NodeId node) const;
   std::string FinalPath(NodeId node) const;
 
-  /// Gives every copy its final name, replacing older files. They must all be complete and checked.
+  /// Gives every copy its final name, replacing older files and links, never what a link points to.
+  /// They must all be complete and checked, and have their temporary names.
   /// With `sync` the names are on the disks, too. On an error (kRejected) the copies that were
   /// renamed already are removed, and the older files have their names again; a file system that
   /// neither links nor exchanges files loses those.

@@ -21,6 +21,7 @@
 #include <optional>
 
 #include "ir/verify/verify_shard.h"
+#include "runtime/files/temporary_file.h"
 #include "runtime/interrupt.h"
 
 namespace prepost {
@@ -107,7 +108,6 @@ class ScratchFolder {
   }
 
   Status Make() {
-    RemoveParts(path_);  // of a process with our id that was killed
     if (mkdir(path_.c_str(), 0777) != 0) return CannotWrite(path_, errno);
     is_made_ = true;
     return {};
@@ -245,7 +245,7 @@ Status CheckPlanFolder(const std::string& path) {
 Status WritePlanFolder(const Plan& plan, const std::string& path, int interrupt_fd) {
   PREPOST_RETURN_IF_ERROR(CheckPlanFolder(path));
   const std::string real = RealPath(path);
-  ScratchFolder folder(fmt::format("{}.{}.partial", real, getpid()));
+  ScratchFolder folder(fmt::format("{}.{}.partial", real, RandomDigits()));
   PREPOST_RETURN_IF_ERROR(folder.Make());
   PREPOST_RETURN_IF_ERROR(WriteParts(plan, folder, interrupt_fd));
   if (IsInterrupted(interrupt_fd)) return Interrupted();

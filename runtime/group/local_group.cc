@@ -120,6 +120,7 @@ std::string DeathOf(const NodeProcess& process, int wait_status) {
 Result<LocalRun> LocalGroup::Run() {
   PREPOST_RETURN_IF_ERROR(Spawn());
   PREPOST_RETURN_IF_ERROR(coordinator_.Lead([this] { return Start(); }));
+  for (NodeBuffer& buffer : buffers_) PREPOST_RETURN_IF_ERROR(buffer.GiveName());
   if (outputs_ != nullptr) PREPOST_RETURN_IF_ERROR(outputs_->Commit());
   coordinator_.Release();
   return MakeRun();

@@ -117,8 +117,7 @@ Status NodeRun::Lead() {
 
 Result<LocalRun> NodeRun::RunOther() {
   // First of all, because once the root has let this node in, its failure is everyone's.
-  Result<NodeBuffer> buffer =
-      NodeBuffer::OpenUnnamed(node_, plan_.header().message.bytes, outputs_);
+  Result<NodeBuffer> buffer = NodeBuffer::Open(node_, plan_.header().message.bytes, outputs_);
   if (!buffer.ok()) return buffer.status();
   buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToRoot();

@@ -158,6 +158,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
     if (!copy_sum.ok()) return copy_sum.status();
     PREPOST_RETURN_IF_ERROR(CheckCopy(NodeId(node), *copy_sum, *sum));
   }
+  for (NodeBuffer& copy : copies) PREPOST_RETURN_IF_ERROR(copy.GiveName());
   if (job.outputs != nullptr) PREPOST_RETURN_IF_ERROR(job.outputs->Commit());
   return LocalRun{.report = std::move(*report), .sum = *sum};
 }

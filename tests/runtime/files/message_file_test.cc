@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
@@ -113,6 +114,22 @@ TEST(PartialOutputTest, ReservesSpace) {
   const TempFolder folder;
   const Result<PartialOutput> output = Reserved(folder / "out", uint64_t{1} << 62);
   EXPECT_THAT(output.status().message(), HasSubstr("cannot reserve 4611686018427387904 bytes"));
+}
+
+// Where the file system knows no files without names. Catches another's file that is renamed.
+TEST(PartialOutputTest, NoticesAnotherFileUnderItsName) {
+  const TempFolder folder;
+  Result<PartialOutput> output = Reserved(folder / "out", 10);
+  ASSERT_TRUE(output.ok()) << output.status().ToString();
+  EXPECT_TRUE(output->GiveName().ok());
+  std::filesystem::rename(folder / "out", folder / "own");
+  test::WriteBytes(folder / "out", test::RandomBytes(10));
+  EXPECT_THAT(output->GiveName().message(), HasSubstr("was removed or replaced"));
+  std::filesystem::remove(folder / "out");
+  std::filesystem::create_symlink("own", folder / "out");
+  EXPECT_THAT(output->GiveName().message(), HasSubstr("was removed or replaced"));
+  std::filesystem::remove(folder / "out");
+  EXPECT_THAT(output->GiveName().message(), HasSubstr("was removed or replaced"));
 }
 
 // Catches a file that would stay if its process were killed while it is received.

@@ -22,7 +22,7 @@ constexpr NodeId kNode(1);
 class NodeBufferTest : public ::testing::Test {
  protected:
   NodeBuffer Make(bool is_apart) {
-    NodeBuffer buffer = NodeBuffer::OpenUnnamed(kNode, kBytes, &outputs_).value();
+    NodeBuffer buffer = NodeBuffer::Open(kNode, kBytes, &outputs_).value();
     if (is_apart) {
       EXPECT_TRUE(buffer.KeepApart().ok());
     }

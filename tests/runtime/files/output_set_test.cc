@@ -6,9 +6,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "runtime/files/node_buffer.h"
+#include "runtime/files/temporary_file.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
@@ -106,24 +110,88 @@ pid_t DeadPid() {
   return pid;
 }
 
-// Catches temporary files of killed runs that pile up, and the removal of those of runs that live.
+/// A temporary name with `pid` in place of this process's.
+std::string WithPid(const std::string& name, pid_t pid) {
+  const std::string own = std::to_string(getpid());
+  return std::string(name).replace(name.find(own), own.size(), std::to_string(pid));
+}
+
+// Catches temporary files of killed runs that pile up, and the removal of those of runs that live,
+// here or on another machine, and of what only looks like one.
 TEST(OutputSetTest, RemovesWhatKilledRunsHaveLeft) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "node-0");
   const auto path = [&](const std::string& name) { return folder / ("node-0/" + name); };
-  const std::string dead = path(".prepost-" + std::to_string(DeadPid()) + ".partial");
-  const std::string own = path(".prepost-" + std::to_string(getpid()) + ".partial");
-  const std::string others[] = {path(".prepost-1.partial"),   path(".prepost-.partial"),
-                                path(".prepost-x.partial"),   path(".prepost-1"),
-                                path(".prepost--1.partial"),  path(".prepost-0.partial"),
-                                path("prepost-1.partial"),    path(".prepost-999999999999.partial"),
-                                path(".prepost-01.partial"),  path("i"),
-                                path(".prepost-1.partial.x"), path("image")};
-  for (const std::string& other : others) test::WriteBytes(other, test::RandomBytes(1));
-  for (const std::string& stale : {dead, own}) test::WriteBytes(stale, test::RandomBytes(1));
+  const std::string own = TemporaryName();
+  std::string elsewhere = WithPid(own, DeadPid());
+  elsewhere.replace(elsewhere.find('-', std::string(".prepost-").size()) + 1, 4, "~~~~");
+  std::string earlier = own;  // of a process that had our pid
+  earlier.replace(earlier.rfind('-') + 1, 4, "~~~~");
+  const std::string dead = WithPid(own, DeadPid());
+  const std::string kept[] = {own,
+                              WithPid(own, 1),
+                              elsewhere,
+                              "x" + dead,
+                              dead + "x",
+                              dead.substr(1),
+                              ".prepost-1.partial",
+                              ".prepost-.partial",
+                              ".prepost-",
+                              ".partial",
+                              "image"};
+  for (const std::string& name : kept) test::WriteBytes(path(name), test::RandomBytes(1));
+  for (const std::string& name : {dead, earlier})
+    test::WriteBytes(path(name), test::RandomBytes(1));
   { ASSERT_TRUE(Make(folder.path()).ok()); }
-  for (const std::string& stale : {dead, own}) EXPECT_FALSE(std::filesystem::exists(stale));
-  for (const std::string& other : others) EXPECT_TRUE(std::filesystem::exists(other)) << other;
+  for (const std::string& name : {dead, earlier})
+    EXPECT_FALSE(std::filesystem::exists(path(name))) << name;
+  for (const std::string& name : kept) EXPECT_TRUE(std::filesystem::exists(path(name))) << name;
+}
+
+// Two runs with one process id, as those of two containers have, that write to one folder at the
+// same time. Catches a run that ends well with the other's bytes.
+TEST(OutputSetTest, RunsOfOneProcessIdKeepApart) {
+  const TempFolder folder;
+  std::vector<OutputSet> sets;
+  std::vector<NodeBuffer> copies;
+  for (uint64_t run = 0; run < 2; ++run) {
+    Result<OutputSet> set = Make(folder.path());
+    ASSERT_TRUE(set.ok()) << set.status().ToString();
+    sets.push_back(*std::move(set));
+    for (const NodeId node : {NodeId(0), NodeId(2)}) {
+      Result<NodeBuffer> copy = NodeBuffer::Open(node, 1000, &sets.back());
+      ASSERT_TRUE(copy.ok() && copy->Reserve().ok()) << copy.status().ToString();
+      std::ranges::copy(test::RandomBytes(1000, run), copy->bytes().begin());
+      copies.push_back(*std::move(copy));
+    }
+  }
+  for (const uint64_t run : {0, 1}) {
+    for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(copies[2 * run + i].GiveName().ok());
+    ASSERT_TRUE(sets[run].Commit().ok());
+    test::WriteBytes(folder / "expected", test::RandomBytes(1000, run));
+    for (const char* const name : {"node-0/image", "node-2/image"})
+      EXPECT_EQ(test::ReadText(folder / name), test::ReadText(folder / "expected")) << run;
+  }
+  EXPECT_EQ(test::CountFiles(folder.path()), 3u);
+}
+
+// Catches what a link points to being taken for what has the link's name.
+TEST(OutputSetTest, LinksAreReplacedAndWhatTheyPointToStays) {
+  const TempFolder folder;
+  test::WriteBytes(folder / "victim", test::RandomBytes(7));
+  std::filesystem::create_directories(folder / "to/elsewhere");
+  std::filesystem::create_symlink("../victim", folder / "to/a");
+  std::filesystem::create_symlink("elsewhere", folder / "to/b");
+  std::filesystem::create_symlink("nowhere", folder / "to/c");
+  Result<OutputSet> set = OutputSet::CreateIn(folder / "to", {"a", "b", "c"});
+  ASSERT_TRUE(set.ok()) << set.status().ToString();
+  for (uint32_t i = 0; i < 3; ++i)
+    test::WriteBytes(set->TemporaryPath(NodeId(i)), test::RandomBytes(10));
+  ASSERT_TRUE(set->Commit().ok());
+  EXPECT_EQ(std::filesystem::file_size(folder / "victim"), 7u);
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "to/elsewhere"));
+  for (const char* const name : {"to/a", "to/b", "to/c"})
+    EXPECT_TRUE(std::filesystem::is_regular_file(std::filesystem::symlink_status(folder / name)));
 }
 
 // Catches a temporary name that is longer than the final one can be.
@@ -152,26 +220,6 @@ TEST(OutputSetTest, OneCopyGoesWhereALinkPointsAndCanBeWithdrawn) {
   EXPECT_EQ(std::filesystem::file_size(folder / "disk/copy"), 10u);
   set->Withdraw();
   EXPECT_TRUE(std::filesystem::is_empty(folder / "disk"));
-}
-
-// Catches what a killed node has left and nobody removes, and another machine's that somebody does.
-TEST(OutputSetTest, OneCopyRemovesWhatThisMachinesDeadProcessesLeft) {
-  const TempFolder folder;
-  const auto create = [&] { return OutputSet::CreateOne(NodeId(1), folder / "copy"); };
-  const std::string own = create()->TemporaryPath(NodeId(1));
-  const size_t pid = own.find(std::to_string(getpid()), own.rfind('/'));
-  const std::string tag = own.substr(own.rfind('-'));
-  const std::string dead = own.substr(0, pid) + "999999999" + tag;  // above the kernel's limit
-  const std::string living = own.substr(0, pid) + "1" + tag;
-  const std::string elsewhere = own.substr(0, pid) + "999999999-0123456789abcdef.partial";
-  for (const std::string& path : {own, dead, living, elsewhere}) {
-    test::WriteBytes(path, test::RandomBytes(1));
-  }
-  ASSERT_TRUE(create().ok());
-  EXPECT_FALSE(std::filesystem::exists(own));
-  EXPECT_FALSE(std::filesystem::exists(dead));
-  EXPECT_TRUE(std::filesystem::exists(living));
-  EXPECT_TRUE(std::filesystem::exists(elsewhere));
 }
 
 // Catches a device that is replaced by a file.

@@ -60,10 +60,22 @@ class RunTest : public ::testing::Test {
     return arguments;
   }
 
+  /// The way to the copy in `folder` that the launcher of `run` has open, which may have no name;
+  /// "": none.
+  static std::string OpenCopy(const Command& run, const std::string& folder) {
+    std::error_code error;
+    std::filesystem::directory_iterator file(fmt::format("/proc/{}/fd", run.pid()), error);
+    for (; !error && file != std::filesystem::directory_iterator(); file.increment(error)) {
+      std::error_code gone;
+      const std::string path = std::filesystem::read_symlink(file->path(), gone);
+      if (!gone && path.starts_with(folder)) return file->path();
+    }
+    return "";
+  }
+
   /// Whether the byte at `fraction` of the message has arrived at `node` of a run on CPUs.
   bool Arrived(const Command& run, uint32_t node, double fraction) const {
-    std::ifstream file(fmt::format("{}/node-{}/.prepost-{}.partial", copies_, node, run.pid()),
-                       std::ios::binary);
+    std::ifstream file(OpenCopy(run, fmt::format("{}/node-{}/", copies_, node)), std::ios::binary);
     const double last = static_cast<double>(std::filesystem::file_size(input_) - 1);
     file.seekg(static_cast<std::streamoff>(fraction * last));
     const int byte = file.get();
