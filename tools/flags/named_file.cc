@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/flags/named_file.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -17,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/files/temporary_file.h"
 #include "runtime/interrupt.h"
 #include "tools/report/messages.h"
 
@@ -93,10 +96,43 @@ struct Destination {
 Destination DestinationOf(const std::string& path) {
   std::error_code unknown;  // a path whose stat fails cannot be opened either
   const std::filesystem::path target = std::filesystem::canonical(path, unknown);
-  std::string final_path = unknown ? path : target.string();
-  std::string temporary = fmt::format("{}.{}.partial", final_path, getpid());
-  return {.path = std::move(final_path), .temporary = std::move(temporary)};
+  const std::filesystem::path final_path = unknown ? std::filesystem::path(path) : target;
+  return {.path = final_path, .temporary = final_path.parent_path() / TemporaryName()};
 }
+
+constexpr mode_t kFileMode = 0666;  ///< less what the umask takes
+
+/// What is written to an open file.
+class FileBuffer final : public std::streambuf {
+ public:
+  explicit FileBuffer(int file) : file_(file), bytes_(size_t{1} << 16) { Empty(); }
+  /// Of the first write that failed, an errno value; 0: none.
+  int error() const { return error_; }
+
+ protected:
+  int_type overflow(int_type byte) override {
+    if (sync() != 0) return traits_type::eof();
+    if (!traits_type::eq_int_type(byte, traits_type::eof()))
+      return sputc(traits_type::to_char_type(byte));
+    return traits_type::not_eof(byte);
+  }
+  int sync() override {
+    for (const char* next = pbase(); next < pptr() && error_ == 0;) {
+      const ssize_t put = write(file_, next, static_cast<size_t>(pptr() - next));
+      if (put >= 0) next += put;
+      if (put < 0 && errno != EINTR) error_ = errno;
+    }
+    Empty();
+    return error_ == 0 ? 0 : -1;
+  }
+
+ private:
+  void Empty() { setp(bytes_.data(), bytes_.data() + bytes_.size()); }
+
+  const int file_;
+  int error_ = 0;
+  std::vector<char> bytes_;
+};
 
 using ReadFunction = std::function<Status(std::istream&, const std::string&)>;
 
@@ -211,6 +247,26 @@ Status WithText(const std::string& path, size_t bytes_max,
   });
 }
 
+namespace {
+
+/// To a device or pipe, unless something else has its name when it is opened.
+Status WriteSpecial(const std::string& path, const std::function<void(std::ostream&)>& write) {
+  struct stat before = {}, now = {};
+  if (stat(path.c_str(), &before) != 0) return CannotWrite(path, errno);
+  const FileDescriptor file(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.valid() || fstat(file.get(), &now) != 0) return CannotWrite(path, errno);
+  if (S_ISREG(now.st_mode) || !IsSameFile(before, now))
+    return Rejected("cannot write: it was replaced meanwhile", path);
+  FileBuffer buffer(file.get());
+  std::ostream out(&buffer);
+  write(out);
+  out.flush();
+  if (out) return {};
+  return CannotWrite(path, buffer.error() != 0 ? buffer.error() : EIO);
+}
+
+}  // namespace
+
 Status WriteFile(const std::string& path, const std::function<void(std::ostream&)>& write,
                  OnInterrupt on_interrupt) {
   if (path == kStandardStream) {
@@ -222,12 +278,7 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
       unknown;  // a path whose stat fails cannot be opened either, which is reported below
   const std::filesystem::file_status target = std::filesystem::status(path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
-  if (IsSpecial(target)) {
-    std::ofstream out(path, std::ios::binary);
-    write(out);
-    out.flush();
-    return out ? Status() : CannotWrite(path, errno);
-  }
+  if (IsSpecial(target)) return WriteSpecial(path, write);
   const Destination destination = DestinationOf(path);
   std::optional<InterruptSignals> signals;
   if (on_interrupt == OnInterrupt::kLeaveNothing) {
@@ -237,17 +288,22 @@ Status WriteFile(const std::string& path, const std::function<void(std::ostream&
   }
   const Ticker ticker("writing " +
                       path);  // after the signals are held, so that its thread holds them too
-  errno = 0;
-  std::ofstream out(destination.temporary, std::ios::binary | std::ios::trunc);
-  if (!out) return CannotWrite(path, errno);
+  TemporaryFile file;
+  int error = file.Create(destination.temporary, kFileMode);
+  if (error != 0) return CannotWrite(path, error);
+  FileBuffer buffer(file.fd());
+  std::ostream out(&buffer);
   write(out);
-  out.close();
-  Status status = out ? Status() : CannotWrite(path, errno != 0 ? errno : EIO);
-  if (signals && IsInterrupted(signals->fd())) status = Interrupted();
-  if (status.ok() && std::rename(destination.temporary.c_str(), destination.path.c_str()) != 0)
-    status = CannotWrite(path, errno);
-  if (!status.ok()) unlink(destination.temporary.c_str());
-  return status;
+  out.flush();
+  error = buffer.error() == 0 && !out ? EIO : buffer.error();
+  const bool is_interrupted = signals && IsInterrupted(signals->fd());
+  if (error == 0 && !is_interrupted) error = file.GiveName();
+  if (error == 0 && !is_interrupted &&
+      std::rename(destination.temporary.c_str(), destination.path.c_str()) != 0)
+    error = errno;
+  if (error == 0 && !is_interrupted) return {};
+  unlink(destination.temporary.c_str());
+  return is_interrupted ? Interrupted() : CannotWrite(path, error);
 }
 
 Status CheckWritable(const std::string& path) {
@@ -255,12 +311,14 @@ Status CheckWritable(const std::string& path) {
   const std::filesystem::file_status target = std::filesystem::status(path, unknown);
   if (std::filesystem::is_directory(target)) return CannotWrite(path, EISDIR);
   if (path == kStandardStream || IsSpecial(target)) return {};
-  const std::string temporary = DestinationOf(path).temporary;
+  const auto [final_path, temporary] = DestinationOf(path);
+  struct stat about = {};
+  if (lstat(final_path.c_str(), &about) != 0 && errno != ENOENT) return CannotWrite(path, errno);
   const Result<InterruptSignals> signals = InterruptSignals::Hold();  // while the file is there
   if (!signals.ok()) return signals.status();
-  errno = 0;
-  if (!std::ofstream(temporary, std::ios::binary | std::ios::trunc))
-    return CannotWrite(path, errno);
+  TemporaryFile file;
+  if (const int error = file.Create(temporary, kFileMode); error != 0)
+    return CannotWrite(path, error);
   unlink(temporary.c_str());
   return IsInterrupted(signals->fd()) ? Interrupted() : Status();
 }
