@@ -75,6 +75,10 @@ JsonForm& JsonForm::Add(Field field) {
 JsonForm& JsonForm::Scalar(std::string key, ReadScalar read, Need need) {
   return Add({.key = std::move(key), .type = Type::kScalar, .need = need, .read = std::move(read)});
 }
+JsonForm& JsonForm::Letters(std::string key, ReadScalar read, Need need) {
+  Scalar(std::move(key), std::move(read), need).fields_.back().is_letters = true;
+  return *this;
+}
 JsonForm& JsonForm::Object(std::string key, JsonForm* form, Need need) {
   return Add(
       {.key = std::move(key), .type = Type::kObject, .need = need, .read = {}, .form = form});
@@ -185,6 +189,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   bool binary(binary_t&) override { return Fail("unexpected binary value"); }
 
   bool start_object(size_t) override {
+    source_.EndToken();
     if (skipping_) return Nest();
     if (stack_.empty()) return Enter(root_);
     Frame& top = stack_.back();
@@ -197,6 +202,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool key(string_t& key) override {
+    source_.EndToken();
     if (skipping_) return true;
     Frame& top = stack_.back();
     top.key = key;
@@ -209,6 +215,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
       if (top.Has(i)) return Fail("the key stands here twice");
       top.seen |= uint64_t{1} << i;
       top.field = &top.form->fields_[i];
+      if (top.field->is_letters) source_.EndToken(kColumnMax);
       return true;
     }
     std::vector<std::string> names;
@@ -217,6 +224,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_object() override {
+    source_.EndToken();
     if (skipping_) return Unnest();
     const Frame top = stack_.back();
     stack_.back().key.clear();
@@ -243,6 +251,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool start_array(size_t) override {
+    source_.EndToken();
     if (skipping_) return Nest();
     if (stack_.empty()) return Fail("expected an object, found an array");
     Frame& top = stack_.back();
@@ -259,6 +268,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool end_array() override {
+    source_.EndToken();
     if (skipping_) return Unnest();
     Frame& top = stack_.back();
     if (std::exchange(top.is_in_list, false)) {
@@ -271,6 +281,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
+    if (source_.is_cut()) {
+      return Fail(fmt::format("more than {} bytes of one value, or of white space",
+                              source_.token_max()));
+    }
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr) {
       return Fail("the number is too large");
     }
@@ -350,6 +364,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
                             (!number.value || *value <= column.value_max);
       if (!is_taken) return true;
       source_.Take(number.length);
+      source_.EndToken();
       column.out->push_back(*value);
       next = source_.TakeSpace();
       if (next == ']') break;
@@ -363,6 +378,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool OnScalar(JsonScalar scalar) {
+    source_.EndToken();
     if (skipping_) {
       if (skipping_ == 1) skipping_ = 0;
       return true;

@@ -47,6 +47,8 @@ class JsonForm {
   enum class Need : uint8_t { kRequired, kOptional };
 
   JsonForm& Scalar(std::string key, ReadScalar read, Need need = Need::kRequired);
+  /// A string that has a letter for each element of a column, and may be as long.
+  JsonForm& Letters(std::string key, ReadScalar read, Need need = Need::kRequired);
   JsonForm& Object(std::string key, JsonForm* form, Need need = Need::kRequired);
   /// Either: a value, or an object that says more about it.
   JsonForm& ScalarOrObject(std::string key, ReadScalar read, JsonForm* form,
@@ -97,6 +99,7 @@ class JsonForm {
     JsonForm* form = nullptr;               ///< of an object that may be the value
     JsonForm* element_form = nullptr;       ///< of the objects of an array that may be the value
     uint64_t least = 0;                     ///< elements of an array
+    bool is_letters = false;
     Uint32Column column = {};               ///< of Uint32s
   };
   JsonForm& Add(Field field);

@@ -11,6 +11,8 @@ void JsonSource::Fill(size_t count) {
   taken_before_ += next_;
   end_ -= next_;
   next_ = 0;
+  is_cut_ |= taken_before_ - token_begin_ > token_max_;
+  is_ended_ |= is_cut_;
   while (end_ < count && !is_ended_) {
     const std::streamsize got =
         in_.sgetn(buffer_.data() + end_, static_cast<std::streamsize>(buffer_.size() - end_));

@@ -20,6 +20,10 @@ namespace prepost {
 /// The characters of a stream, taken from large pieces, and where the last one taken stands.
 class JsonSource {
  public:
+  /// More than any string has that is wanted, but for columns of letters. The parser keeps a
+  /// string, and white space costs time, before its reader can refuse either.
+  static constexpr uint64_t kTokenBytesMax = uint64_t{4} << 20;
+
   explicit JsonSource(std::istream& in, JsonPlace begin = {})
       : in_(*in.rdbuf()), line_(begin.line), line_begin_(0 - begin.column) {}
   JsonSource(const JsonSource&) = delete;
@@ -50,6 +54,16 @@ class JsonSource {
     }
   }
 
+  /// A token has ended: what comes is the next one's, and of that `bytes_max` at most.
+  void EndToken(uint64_t bytes_max = kTokenBytesMax) {
+    token_begin_ = taken_before_ + next_;
+    token_max_ = bytes_max;
+  }
+  /// The stream seems to have ended, as the token that comes has more bytes, white space before it
+  /// included.
+  bool is_cut() const { return is_cut_; }
+  uint64_t token_max() const { return token_max_; }
+
   /// The stream had nothing at all.
   bool is_empty() const { return is_ended_ && taken_before_ + end_ == 0; }
   uint64_t line() const { return line_; }
@@ -64,6 +78,9 @@ class JsonSource {
   std::vector<char> buffer_ = std::vector<char>(kPieceBytes);
   size_t next_ = 0, end_ = 0;  // of what is in the buffer and not taken
   bool is_ended_ = false;
+  bool is_cut_ = false;
+  uint64_t token_begin_ = 0;  // counted in the stream
+  uint64_t token_max_ = kTokenBytesMax;
   uint64_t taken_before_ = 0;  // characters of the stream before the buffer's first
   uint64_t line_ = 1;
   /// That line's first character, counted in the stream; wraps where it stands before the stream.

@@ -117,7 +117,7 @@ OpColumns::OpColumns(PlanBuilder* builder, EntryCount* count) : builder_(builder
         for (auto* column : {&channel_, &block_, &round_, &grants_, &after_count_, &after_})
           column->clear();
       })
-      .Scalar("op", [this](const JsonScalar& scalar) { return ReadKinds(scalar); })
+      .Letters("op", [this](const JsonScalar& scalar) { return ReadKinds(scalar); })
       .Uint32s("channel", {.out = &channel_})
       .Uint32s("block", {.out = &block_, .value_max = kNoBlock - 1, .null_value = kNoBlock})
       .Uint32s("round", {.out = &round_})

@@ -12,6 +12,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
+#include "ir/json/file_format.h"
 
 namespace prepost::plan_json_test {
 namespace {
@@ -293,6 +294,29 @@ TEST(PlanJsonTest, DeepNestingIsAnError) {
   EXPECT_THAT(ErrorOf("{\"x-deep\": " + std::string(1'000'000, '[')),
               HasSubstr("nested deeper than 64"));
   EXPECT_THAT(ErrorOf("{\"programs\": [" + std::string(1'000'000, '{')), HasSubstr("not JSON"));
+}
+
+// The parser would keep each as a whole, for nobody. Catches files that take seconds and gigabytes
+// to be refused, and columns that count as one value.
+TEST(PlanJsonTest, ValuesThatNeverEndAreErrors) {
+  constexpr size_t kBytes = size_t{5} << 20;
+  for (const char byte : {'a', ' '}) {
+    const std::string many(kBytes, byte);
+    for (const std::string begin : {"{\"x-a\": \"", "{\"", "\""})
+      EXPECT_THAT(ErrorOf(begin + many + "\""), HasSubstr("more than 4194304 bytes")) << begin;
+  }
+  for (const std::string begin : {"", "{", "{\"x-a\":"})
+    EXPECT_THAT(ErrorOf(begin + std::string(kBytes, ' ')), HasSubstr("more than 4194304 bytes"));
+  EXPECT_THAT(ErrorOf("{\"x-a\":" + std::string(kBytes, '1')), HasSubstr("more than 4194304"));
+  std::string numbers;
+  while (numbers.size() < kBytes) numbers += "1,";
+  EXPECT_THAT(ErrorOf(ColumnsWith("\"round\": [", "\"round\": [" + numbers)),
+              HasSubstr("'round' has "));
+  EXPECT_THAT(ErrorOf(ColumnsWith("\"op\": \"", "\"op\": \"" + std::string(kBytes, 's'))),
+              HasSubstr("/programs/0/columns: '"));
+  std::istringstream endless("{\"" + std::string(kBytes, 'a') +
+                             "\": 1, \"format\": \"prepost.plan\"}");
+  EXPECT_EQ(FormatOf(endless), "");
 }
 
 // Cut anywhere, changed anywhere: an error or a plan, never a crash.
