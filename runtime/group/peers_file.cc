@@ -129,8 +129,7 @@ class PeersParser {
                                       Shown(text)));
     }
     const bool is_ipv6 = host.find(':') != std::string_view::npos;
-    if (host.empty() || host.size() > kHostBytesMax || bracketed != is_ipv6 ||
-        !std::ranges::all_of(host, bracketed ? IsIpv6Character : IsHostCharacter)) {
+    if (bracketed != is_ipv6 || !IsHostName(host)) {
       return Error(words, fmt::format("'{}' is no host name or address", Shown(host)));
     }
     PeerAddress peer = {.host = std::string(host)};
@@ -157,6 +156,12 @@ class PeersParser {
 };
 
 }  // namespace
+
+bool IsHostName(std::string_view text) {
+  const bool is_ipv6 = text.find(':') != std::string_view::npos;
+  return !text.empty() && text.size() <= kHostBytesMax && !text.starts_with('-') &&
+         std::ranges::all_of(text, is_ipv6 ? IsIpv6Character : IsHostCharacter);
+}
 
 std::string ToString(const PeerAddress& address) {
   const bool is_ipv6 = address.host.find(':') != std::string::npos;

@@ -38,6 +38,11 @@ struct PeerAddress {
 
   friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
 };
+/// Whether `text` may be the name of a host or an address of it, IPv6 without brackets: the only
+/// form in which one is passed on, to resolvers and to command lines, where a leading dash would be
+/// a flag.
+bool IsHostName(std::string_view text);
+
 /// "10.0.0.1:7811", "[::1]:7000-7010".
 std::string ToString(const PeerAddress& address);
 

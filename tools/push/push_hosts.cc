@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/group/peers_file.h"
 #include "tools/flags/values.h"
 
 namespace prepost::tools {
@@ -23,11 +24,20 @@ bool ParseHost(std::string_view text, PushHost* host) {
     if (end == std::string_view::npos) return false;
     colon = text.find(':', end);
   }
-  host->name = text.substr(0, colon);
   if (colon != std::string_view::npos) host->target = text.substr(colon + 1);
-  std::erase_if(host->name, [](char letter) { return letter == '[' || letter == ']'; });
-  // A host that begins with a dash would be a flag of the agent command.
-  return !host->name.empty() && !host->name.starts_with('-') && !host->name.ends_with('@');
+  text = text.substr(0, colon);
+  const size_t at = text.find('@');
+  if (at != std::string_view::npos) {
+    if (!IsHostName(text.substr(0, at))) return false;
+    host->name = text.substr(0, at + 1);
+    text.remove_prefix(at + 1);
+  }
+  if (text.starts_with('[') && text.ends_with(']')) {
+    text = text.substr(1, text.size() - 2);
+    if (text.find(':') == std::string_view::npos) return false;
+  }
+  host->name += text;
+  return IsHostName(text);
 }
 
 /// The words of a line, without its comment; nothing: a quote does not end.
@@ -85,6 +95,8 @@ Status ParsePushHostsFile(std::string_view text, const std::string& name,
               words[2]),
           place);
     if (words.size() == 2) host.address = words[1];
+    if (words.size() == 2 && !IsHostName(host.address))
+      return Rejected(fmt::format("'{}' is no address of a host", host.address), place);
     hosts->push_back(std::move(host));
   }
   return {};

@@ -46,8 +46,18 @@ TEST(PushHostsTest, ReadsHosts) {
   EXPECT_EQ(hosts[2].target, "y");
   EXPECT_EQ(hosts[3].address, "10.0.0.1");
   EXPECT_EQ(hosts[4].target, "/tmp");
-  for (const char* const wrong : {"", "a,,b", "-oProxyCommand=x", ":x", "u@", "[fd00::1:y"})
+  for (const std::string wrong :
+       {"", "a,,b", "-oProxyCommand=x", ":x", "u@", "[fd00::1:y", "u@-x", "-u@x", "a b", "a\033[2J:x",
+        "a\tb", "$(x)", "a;x", "u@v@x", "[a]", "a[fd00::1]", "\xc3\xa4", "u v@x", "[fd00::1]x:y"}) {
     EXPECT_EQ(ParsePushHosts(wrong, &hosts).code(), StatusCode::kUsage) << wrong;
+    if (wrong.empty()) continue;
+    EXPECT_EQ(ParsePushHostsFile('"' + wrong + "\"\n", "f", &hosts).code(), StatusCode::kRejected)
+        << wrong;
+  }
+  for (const char* const wrong : {"a -x", "a \"10.0.0.1 x\"", "a \"\"", "a x\033y", "a [fd00::1]"})
+    EXPECT_THAT(ParsePushHostsFile(wrong, "f", &hosts).ToString(), HasSubstr("no address of a host"))
+        << wrong;
+  EXPECT_TRUE(ParsePushHostsFile("a fd00::1\nb fe80::1%eth0", "f", &hosts).ok());
   EXPECT_THAT(ParsePushHostsFile("a\nb c d\n", "f", &hosts).ToString(), HasSubstr("f:2: 'd'"));
   EXPECT_THAT(ParsePushHostsFile("a:\"/x", "f", &hosts).ToString(), HasSubstr("f:1: a double"));
   hosts.clear();
