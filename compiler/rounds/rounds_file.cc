@@ -24,6 +24,7 @@ constexpr uint32_t kRoundsMinor = 0;
 constexpr const char* kEmptyRound = "-";
 constexpr size_t kWordMax = 64;   ///< characters of a word that are kept: no transfer has so many
 constexpr size_t kShownMax = 40;  ///< of a wrong word
+constexpr uint64_t kBarrenBytesMax = uint64_t{16} << 20;  ///< in a row that give no transfer
 constexpr uint32_t kRoundsMax = std::numeric_limits<uint32_t>::max() - 1;
 
 std::string Quoted(std::string_view word) {
@@ -68,8 +69,9 @@ class RoundsFileBuilder {
     ++rounds_;
   }
 
-  /// A word of the round that was begun last; `place` is that of its first character.
-  void AddTransfer(std::string_view word, JsonPlace place) {
+  /// A word of the round that was begun last; `place` is that of its first character. False: it is
+  /// no transfer.
+  bool AddTransfer(std::string_view word, JsonPlace place) {
     std::string_view rest = word;
     uint64_t from = 0, to = 0, block = 0;
     const bool is_transfer = word.size() <= kWordMax && TakeNumber(&rest, &from) &&
@@ -80,18 +82,19 @@ class RoundsFileBuilder {
         return fmt::format("expected a transfer FROM>TO:BLOCK such as 0>1:0, found {}",
                            Quoted(word));
       });
-      return;
+      return false;
     }
     const bool is_node = from < kNodesMax && to < kNodesMax;
     if (!is_node || block >= kBlocksMax) {
       FindTooLarge(is_node, word, place);
-      return;
+      return false;
     }
     Keep({.round = rounds_ - 1,
           .from = static_cast<uint32_t>(from),
           .to = static_cast<uint32_t>(to),
           .block = static_cast<uint32_t>(block)},
          place);
+    return true;
   }
 
   /// Of a program: one of the same round as the last one, or of a later one.
@@ -113,6 +116,13 @@ class RoundsFileBuilder {
                           ? file_.name
                           : fmt::format("{}:{}:{}", file_.name, place.line, place.column));
     });
+  }
+
+  /// Nothing behind `place` is read.
+  void Refuse(JsonPlace place, const std::string& message) {
+    if (is_full_) return;
+    Find(place, [&] { return message; });
+    is_full_ = true;
   }
 
   /// The file, unless something was found, or `read` has failed.
@@ -140,11 +150,6 @@ class RoundsFileBuilder {
                          is_block ? kBlocksMax : kNodesMax, is_block ? "block" : "node");
     });
   }
-  void Refuse(JsonPlace place, const std::string& message) {
-    if (is_full_) return;
-    Find(place, [&] { return message; });
-    is_full_ = true;
-  }
 
   RoundsFile file_;
   RoundsFindings findings_;
@@ -160,18 +165,24 @@ class CharacterReader {
   static constexpr int kEnd = std::char_traits<char>::eof();
 
   /// The next character, which is not taken, or kEnd.
-  int Peek() { return in_.sgetc(); }
+  int Peek() { return is_barren() ? kEnd : in_.sgetc(); }
   void Take() {
+    ++barren_bytes_;
     const bool is_line_end = in_.sbumpc() == '\n';
     ++place_.column;
     if (is_line_end) place_ = {.line = place_.line + 1, .column = 0};
   }
   /// Of the last character taken.
   JsonPlace place() const { return place_; }
+  /// What was taken was good for something.
+  void SetFruitful() { barren_bytes_ = 0; }
+  /// So much was not that this is no file of rounds.
+  bool is_barren() const { return barren_bytes_ > kBarrenBytesMax; }
 
  private:
   std::streambuf& in_;
   JsonPlace place_;
+  uint64_t barren_bytes_ = 0;
 };
 
 bool IsBlank(int c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -184,6 +195,10 @@ class RoundsTextReader {
   void Read() {
     while (!file_.is_full()) {
       const int c = characters_.Peek();
+      if (characters_.is_barren()) {
+        return file_.Refuse(characters_.place(),
+                            fmt::format("more than {} bytes without a transfer", kBarrenBytesMax));
+      }
       if (c == CharacterReader::kEnd) return;
       if (c == '#') {
         TakeComment();
@@ -227,7 +242,7 @@ class RoundsTextReader {
       });
       return;
     }
-    file_.AddTransfer(word_, place);
+    if (file_.AddTransfer(word_, place)) characters_.SetFruitful();
   }
 
   CharacterReader& characters_;

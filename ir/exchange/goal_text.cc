@@ -20,6 +20,7 @@ namespace prepost {
 namespace {
 
 constexpr size_t kLineBytesMax = 4096;
+constexpr uint64_t kBarrenBytesMax = uint64_t{16} << 20;  ///< in a row: comments and white space
 constexpr size_t kEntriesMax = std::numeric_limits<uint32_t>::max() - 1;
 constexpr size_t kShownMax = 40;  ///< bytes of a wrong word
 
@@ -41,7 +42,10 @@ class GoalTextReader {
         return Rejected(status.message(), fmt::format("{}:{}", name_, line_));
     }
     if (too_long_) {
-      return Rejected(fmt::format("a line of more than {} bytes", kLineBytesMax),
+      return Rejected(barren_bytes_ > kBarrenBytesMax
+                          ? fmt::format("more than {} bytes of comments and white space",
+                                        kBarrenBytesMax)
+                          : fmt::format("a line of more than {} bytes", kLineBytesMax),
                       fmt::format("{}:{}", name_, line_));
     }
     if (in_.bad()) return Rejected("cannot read", name_);
@@ -62,11 +66,12 @@ class GoalTextReader {
     while (in_.get(c)) {
       if (!any) ++line_;
       any = true;
-      if (c == '\n') break;
-      if (text_.size() > kLineBytesMax) {
+      ++barren_bytes_;
+      if (text_.size() > kLineBytesMax || barren_bytes_ > kBarrenBytesMax) {
         too_long_ = true;
         return false;
       }
+      if (c == '\n') break;
       Take(c, &to_end);
     }
     words_ = text_;
@@ -88,6 +93,7 @@ class GoalTextReader {
       return;
     }
     text_ += c;
+    if (!IsSpace(c)) barren_bytes_ = 0;
   }
 
   /// The next word of the line: letters and digits, or one other character; empty at its end.
@@ -262,6 +268,7 @@ class GoalTextReader {
   }
 
   std::istream& in_;
+  uint64_t barren_bytes_ = 0;  ///< in a row of comments and white space
   const std::string& name_;
   GoalFile file_;
   uint32_t line_ = 0;

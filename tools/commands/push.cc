@@ -8,9 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -19,8 +17,10 @@
 #include "backends/registry.h"
 #include "ir/count.h"
 #include "ir/utf8.h"
+#include "runtime/group/peers_file.h"
 #include "runtime/interrupt.h"
 #include "tools/commands/commands.h"
+#include "tools/flags/named_file.h"
 #include "tools/flags/spec_flags.h"
 #include "tools/flags/values.h"
 #include "tools/push/push_hosts.h"
@@ -65,21 +65,15 @@ Result<std::vector<std::string>> AgentWordsOf(const std::string& text) {
   }
 }
 
-Result<std::string> ReadText(const std::string& path) {
-  std::ifstream in(path);
-  if (!in) return Rejected(fmt::format("cannot read {}", path));
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  if (in.bad() || text.size() > kHostsFileBytesMax)
-    return Rejected(fmt::format("cannot read {}, or it is too long", path));
-  return text;
-}
-
 Status ReadHosts(const PushFlags& flags, std::vector<PushHost>* hosts) {
   for (const std::string& part : flags.to) PREPOST_RETURN_IF_ERROR(ParsePushHosts(part, hosts));
   if (!flags.hosts_path.empty()) {
-    const Result<std::string> text = ReadText(flags.hosts_path);
-    if (!text.ok()) return text.status();
-    PREPOST_RETURN_IF_ERROR(ParsePushHostsFile(*text, flags.hosts_path, hosts));
+    if (flags.hosts_path == "-" && std::ranges::count(flags.paths, "-") != 0)
+      return UsageError("--hosts: stdin is the FILE that is pushed");
+    PREPOST_RETURN_IF_ERROR(WithText(flags.hosts_path, kHostsFileBytesMax,
+                                     [&](const std::string& text, const std::string& name) {
+                                       return ParsePushHostsFile(text, name, hosts);
+                                     }));
   }
   return LabelPushHosts(hosts);
 }
@@ -142,6 +136,8 @@ void PrintVerdictsJson(const PushReport& report) {
 Status RunPush(PushFlags& flags) {
   PushOptions& options = flags.options;
   PREPOST_RETURN_IF_ERROR(ReadHosts(flags, &options.hosts));
+  if (!options.own_address.empty() && !IsHostName(options.own_address))
+    return UsageError(fmt::format("--address: '{}' is no address", options.own_address));
   if (!flags.agent.empty()) {
     Result<std::vector<std::string>> words = AgentWordsOf(flags.agent);
     if (!words.ok()) return words.status();
@@ -208,7 +204,9 @@ void AddPush(CLI::App& app, Action* action) {
       "verify the sums of what they received. Only then do files get their names, at all hosts. "
       "Mode, "
       "time and holes are kept.\n"
-      "A host that has a file of the same name, size and time already is not sent it again.\n\n"
+      "A host that has a file of the same name, size and time already is not sent it again; what "
+      "comes from a device\n"
+      "is, unless --checksum finds it there.\n\n"
       "TARGET is a folder, which is made if it is missing, and otherwise the one where ssh begins; "
       "~ is the home there;\n"
       "or a named pipe, or with --allow-devices a device, for a single file. FILE may be a block "

@@ -74,6 +74,7 @@ ReplayBuffer::int_type ReplayBuffer::underflow() {
 }
 
 constexpr const char* kStandardStream = "-";
+constexpr size_t kKeptBytesMax = size_t{64} << 20;
 
 Status CannotRead(const std::string& path, int error) {
   return Rejected(fmt::format("cannot read: {}", std::strerror(error)), path);
@@ -224,13 +225,10 @@ Status WithPreview(const std::string& path, const ReadFunction& read) {
 
 Status KeepInput(const std::string& path) {
   if (!ComesOnce(path) || KeptInputs().contains(path)) return {};
-  std::ostringstream bytes;
-  PREPOST_RETURN_IF_ERROR(WithInput(path, [&](std::istream& in, const std::string&) -> Status {
-    if (in.peek() != std::istream::traits_type::eof()) bytes << in.rdbuf();
+  return WithText(path, kKeptBytesMax, [&](const std::string& text, const std::string&) -> Status {
+    KeptInputs()[path] = text;
     return {};
-  }));
-  KeptInputs()[path] = std::move(bytes).str();
-  return {};
+  });
 }
 
 Status WithText(const std::string& path, size_t bytes_max,

@@ -36,7 +36,7 @@ Status WithPreview(const std::string& path,
 
 /// For a command that reads `path` often: where it comes only once it is read to its end and kept for
 /// the rest of the process, and the functions here give it again each time, then on any thread. No
-/// other thread may be here meanwhile.
+/// other thread may be here meanwhile. Errors (kRejected): more than 64 MiB.
 Status KeepInput(const std::string& path);
 
 /// Reads all of `path` ("-": stdin), at most `bytes_max`, and calls `read` with it and the name to

@@ -435,36 +435,89 @@ Result<QueueProgram> ParseHead(const Line& line, const std::string& name) {
   return out;
 }
 
+/// The lines of a listing that are neither empty nor comments.
+class LineReader {
+ public:
+  LineReader(std::istream& in, const std::string& name) : in_(in), name_(name) {}
+
+  /// False at the end.
+  Result<bool> Next(Line* line) {
+    for (uint64_t barren_bytes = 0;;) {
+      line->number = ++number_;
+      std::string& text = line->text;
+      text.clear();
+      char c = 0;
+      while (in_.get(c) && c != '\n') {
+        if (text.size() == kLineBytesMax) return TooMuch("a line", kLineBytesMax);
+        text += c;
+      }
+      if (!in_ && text.empty()) return false;
+      barren_bytes += text.size() + 1;
+      if (barren_bytes > kBarrenBytesMax) return TooMuch("comments", kBarrenBytesMax);
+      if (text.ends_with('\r')) text.pop_back();  // of an editor that ends lines with both
+      const size_t begin = text.find_first_not_of(" \t");
+      if (begin != std::string::npos && text[begin] != '#') return true;
+    }
+  }
+  /// At the last line, `what` has more than `bytes_max`.
+  Status TooMuch(const char* what, uint64_t bytes_max) const {
+    return Rejected(fmt::format("{} of more than {} bytes", what, bytes_max),
+                    fmt::format("{}:{}", name_, number_));
+  }
+
+ private:
+  static constexpr size_t kLineBytesMax = size_t{64} << 10;
+  static constexpr uint64_t kBarrenBytesMax = uint64_t{16} << 20;
+
+  std::istream& in_;
+  const std::string& name_;
+  size_t number_ = 0;
+};
+
+constexpr uint64_t kNodeBytesMax = uint64_t{1} << 30;
+
 }  // namespace
 
 Result<QueueProgram> ParseListing(std::istream& in, const std::string& name) {
-  std::vector<Line> lines;
-  size_t number = 0;
-  for (std::string text; std::getline(in, text);) {
-    ++number;
-    if (text.ends_with('\r')) text.pop_back();  // of an editor that ends lines with both
-    const size_t begin = text.find_first_not_of(" \t");
-    if (begin == std::string::npos || text[begin] == '#') continue;
-    lines.push_back({number, std::move(text)});
-  }
-  if (lines.empty()) return Rejected("an empty file is no listing", name);
-  Result<QueueProgram> out = ParseHead(lines.front(), name);
-  if (!out.ok()) return out;
-  std::span<const Line> rest = std::span(lines).subspan(1);
-  while (!rest.empty()) {
-    const auto next = std::find_if(rest.begin() + 1, rest.end(),
-                                   [](const Line& it) { return it.text.starts_with("node "); });
-    const auto count = static_cast<size_t>(next - rest.begin());
-    Result<NodeProgram> node = NodeParser(rest.first(count), out->message, name).Run();
+  LineReader reader(in, name);
+  std::optional<QueueProgram> out;
+  std::vector<Line> of_node;
+  uint64_t kept_bytes = 0;
+  const auto end_node = [&]() -> Status {
+    Result<NodeProgram> node = NodeParser(of_node, out->message, name).Run();
     if (!node.ok()) return node.status();
     if (!out->nodes.empty() && out->nodes.back().node >= node->node) {
       return Rejected("nodes do not stand in the order of their ids",
-                      fmt::format("{}:{}", name, rest.front().number));
+                      fmt::format("{}:{}", name, of_node.front().number));
     }
     out->nodes.push_back(*std::move(node));
-    rest = rest.subspan(count);
+    return {};
+  };
+  for (Line line;;) {
+    const Result<bool> has_line = reader.Next(&line);
+    if (!has_line.ok()) return has_line.status();
+    if (!*has_line) break;
+    if (!out) {
+      Result<QueueProgram> head = ParseHead(line, name);
+      if (!head.ok()) return head;
+      out = *std::move(head);
+      continue;
+    }
+    const bool is_node = line.text.starts_with("node ");
+    if (!of_node.empty() && is_node) {
+      PREPOST_RETURN_IF_ERROR(end_node());
+      of_node.clear();
+      kept_bytes = 0;
+    }
+    kept_bytes += line.text.size() + sizeof(Line);
+    if (kept_bytes > kNodeBytesMax) return reader.TooMuch("a node", kNodeBytesMax);
+    const bool is_misplaced = of_node.empty() && !is_node;
+    of_node.push_back(std::move(line));
+    if (is_misplaced) return end_node();
   }
-  return out;
+  if (!out) return Rejected("an empty file is no listing", name);
+  if (!of_node.empty()) PREPOST_RETURN_IF_ERROR(end_node());
+  return *std::move(out);
 }
 
 }  // namespace prepost::nic

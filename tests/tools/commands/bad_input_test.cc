@@ -496,6 +496,33 @@ TEST_F(BadInputTest, Listings) {
   Expect({"lower", "--from-list", plan, "--mode", "managed"}, 2, "--mode is for lowering");
 }
 
+// Folders, and devices that never end, where a file is named. Catches what is read as a whole
+// before its size is looked at, and errors that are called internal.
+TEST_F(BadInputTest, FilesThatAreNoneOrNeverEnd) {
+  Write("x", "text");
+  const std::vector<std::string> push = {"push", folder_ / "x", "--hosts"};
+  const std::vector<std::string> rounds = {"compile", "--nodes", "2", "--message-bytes", "1", "-o",
+                                           folder_ / "out", "--rounds"};
+  const std::vector<std::string> sweep = {"simulate", "--profile", "fractus", "--sweep",
+                                          "seed=1,2", "--workload"};
+  const std::vector<std::string> listing = {"lower", "--from-list"};
+  const auto expect = [&](std::vector<std::string> words, const std::string& path,
+                          const std::string& message) {
+    words.push_back(path);
+    Expect(words, 1, message);
+  };
+  for (const auto& words : {push, rounds, sweep, listing})
+    expect(words, folder_.path(), "cannot read: Is a directory");
+  expect(push, "/dev/zero", "/dev/zero: the file has more than 67108864 bytes");
+  expect(sweep, "/dev/zero", "/dev/zero: the file has more than 67108864 bytes");
+  expect(listing, "/dev/zero", "/dev/zero:1: a line of more than 65536 bytes");
+  Write("comments", std::string(size_t{17} << 20, '#'));
+  Write("blank", std::string(size_t{17} << 20, '\n'));
+  expect({"import", "-o", folder_ / "out"}, folder_ / "blank", "bytes of comments and white space");
+  expect(rounds, folder_ / "comments", "bytes without a transfer");
+  expect(listing, folder_ / "blank", "comments of more than 16777216 bytes");
+}
+
 TEST_F(BadInputTest, OutputsThatCannotBeWritten) {
   Expect({"compile", "--nodes", "2", "--message-bytes", "1", "-o", folder_ / "no/plan.json"}, 1,
          "cannot write: No such file");
