@@ -72,6 +72,10 @@ Result<GroupKey> GroupKey::FromFile(const std::string& path) {
   if (!S_ISREG(about.st_mode)) {
     return Rejected(fmt::format("secret file {} is not a regular file", path));
   }
+  if (about.st_uid != geteuid() && about.st_uid != 0) {
+    return Rejected(fmt::format("secret file {} belongs to user {}, expected {} or root", path,
+                                about.st_uid, geteuid()));
+  }
   if ((about.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
     return Rejected(fmt::format("secret file {} can be used by others (mode {:04o}): chmod 600 it",
                                 path, about.st_mode & 07777));

@@ -32,7 +32,8 @@ class GroupKey {
   /// `where`: shorter than kSecretBytesMin or longer than kSecretBytesMax. kEnvironment: no
   /// randomness, or no memory.
   static Result<GroupKey> FromSecret(std::string_view secret, const std::string& where);
-  /// Errors, besides: the file cannot be read, or others than its owner can (as with ssh's keys).
+  /// Errors, besides: the file cannot be read, or others than its owner can, or that is neither
+  /// this user nor root (as with ssh's keys).
   static Result<GroupKey> FromFile(const std::string& path);
 
   /// A key for what `message` names alone: who has it learns nothing of this one.

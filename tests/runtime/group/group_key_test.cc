@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <fstream>
@@ -95,6 +96,14 @@ TEST_F(GroupKeyTest, RefusesFilesThatOthersCanUse) {
               HasSubstr("No such file or directory"));
   EXPECT_THAT(GroupKey::FromFile(folder_.path()).status().message(),
               HasSubstr("not a regular file"));
+}
+
+// One that another user can write, whatever its mode says.
+TEST_F(GroupKeyTest, RefusesFilesOfOthers) {
+  const std::string path = File("0123456789abcdef", 0600);
+  if (chown(path.c_str(), 65534, 65534) != 0) GTEST_SKIP() << "only root gives files away";
+  EXPECT_EQ(GroupKey::FromFile(path).status().message(),
+            "secret file " + path + " belongs to user 65534, expected 0 or root");
 }
 
 }  // namespace
