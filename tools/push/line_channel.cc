@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 namespace prepost::tools {
@@ -19,6 +20,27 @@ void SetNonBlocking(const FileDescriptor& file) {
   if (!file.valid()) return;
   const int flags = fcntl(file.get(), F_GETFL);
   fcntl(file.get(), F_SETFL, flags | O_NONBLOCK);
+}
+
+/// What a line must not be, before a parser is let loose on it.
+Status CheckLine(std::string_view line) {
+  size_t depth = 0;
+  for (size_t at = 0; at < line.size(); ++at) {
+    const char byte = line[at];
+    if (byte == '[' || byte == '{') {
+      if (++depth > LineChannel::kDepthMax)
+        return Rejected(fmt::format("values nested deeper than {}", LineChannel::kDepthMax));
+    } else if (byte == ']' || byte == '}') {
+      if (depth > 0) --depth;
+    } else if (byte == '"') {
+      const size_t begin = ++at;
+      while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2 : 1;
+      if (at >= line.size() || at - begin > LineChannel::kStringBytesMax)
+        return Rejected(fmt::format("a string without end, or of more than {} bytes",
+                                    LineChannel::kStringBytesMax));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -85,14 +107,13 @@ Result<std::optional<nlohmann::json>> LineChannel::Next() {
     if (received_.size() - taken_bytes_ > kLineBytesMax) return Rejected("a line without end");
     return std::optional<nlohmann::json>();
   }
-  const auto line = received_.begin() + static_cast<ptrdiff_t>(taken_bytes_);
-  const auto line_end = received_.begin() + static_cast<ptrdiff_t>(end);
-  nlohmann::json value = nlohmann::json::parse(line, line_end, nullptr, /*allow_exceptions=*/false);
-  std::string text(line, line_end);
+  const std::string_view line(received_.data() + taken_bytes_, end - taken_bytes_);
   taken_bytes_ = scanned_bytes_ = end + 1;
+  PREPOST_RETURN_IF_ERROR(CheckLine(line));
+  nlohmann::json value = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded() || !value.is_object()) {
     return Rejected(
-        fmt::format("expected a JSON object in a line, found '{}'", text.substr(0, 200)));
+        fmt::format("expected a JSON object in a line, found '{}'", line.substr(0, 200)));
   }
   return std::optional(std::move(value));
 }

@@ -19,6 +19,8 @@ namespace prepost::tools {
 class LineChannel {
  public:
   static constexpr size_t kLineBytesMax = size_t{256} << 20;
+  static constexpr size_t kStringBytesMax = size_t{64} << 10;
+  static constexpr size_t kDepthMax = 16;
 
   LineChannel() = default;
   /// Both are made non-blocking; `out` may be empty.
@@ -37,8 +39,9 @@ class LineChannel {
   bool FlushAll(int max_ms);
   /// What the other end has written so far is taken in. False: it has ended.
   bool Fill();
-  /// The next value of what was taken in. Errors (kRejected): a line that is no JSON, or longer than
-  /// kLineBytesMax.
+  /// The next value of what was taken in. Errors (kRejected): a line that is no JSON object, or
+  /// longer than kLineBytesMax, or has a string longer than kStringBytesMax or arrays and objects
+  /// deeper than kDepthMax: what is done with values later is recursive.
   Result<std::optional<nlohmann::json>> Next();
   /// Nothing more is sent: the other end sees the end.
   void HangUp() { out_.Close(); }

@@ -187,7 +187,7 @@ class Receiver {
       if (line.contains("leave")) return Leave();
       if (line.contains("end")) return End(line.at("end"));
       if (line.contains("commit")) return Commit();
-      return Rejected(fmt::format("unknown word of the pusher: {}", line.dump()));
+      return Rejected("unknown word of the pusher");
     } catch (const json::exception& error) {
       return Rejected(fmt::format("wrong word of the pusher: {}", error.what()));
     }

@@ -118,6 +118,39 @@ TEST(LineChannelTest, TakesLinesApartAndRefusesOthers) {
   EXPECT_FALSE(channel.Fill());
 }
 
+// Values are dumped and copied by functions that call themselves. Catches a stack that overflows, and
+// time and memory for one string.
+TEST(LineChannelTest, RefusesDeepValuesAndLongStrings) {
+  const auto next = [](const std::string& line) {
+    std::array<int, 2> ends = {};
+    EXPECT_EQ(pipe(ends.data()), 0);
+    FileDescriptor other(ends[1]);
+    LineChannel channel{FileDescriptor(ends[0]), FileDescriptor()};
+    const std::string text = line + "\n";
+    for (size_t sent = 0; sent < text.size();) {
+      const ssize_t put =
+          write(other.get(), text.data() + sent, std::min<size_t>(text.size() - sent, 65536));
+      if (put <= 0) break;
+      sent += static_cast<size_t>(put);
+      EXPECT_TRUE(channel.Fill());
+    }
+    return channel.Next().status().ToString();
+  };
+  const auto nested = [](size_t depth) {
+    return R"({"x":")" + std::string(1, '[') + R"(\"[{","y":)" + std::string(depth, '[') +
+           std::string(depth, ']') + "}";
+  };
+  EXPECT_EQ(next(nested(LineChannel::kDepthMax - 1)), "");
+  EXPECT_THAT(next(nested(LineChannel::kDepthMax)), HasSubstr("deeper than 16"));
+  EXPECT_THAT(next(nested(100'000)), HasSubstr("deeper than 16"));
+  const auto string = [](size_t bytes) { return R"({"x":")" + std::string(bytes, 'a') + "\"}"; };
+  EXPECT_EQ(next(string(LineChannel::kStringBytesMax)), "");
+  EXPECT_THAT(next(string(LineChannel::kStringBytesMax + 1)), HasSubstr("more than 65536 bytes"));
+  EXPECT_THAT(next(R"({"x":"a\")"), HasSubstr("a string without end"));
+  EXPECT_THAT(next(R"({"x":"a)"), HasSubstr("a string without end"));
+  EXPECT_THAT(next("]]]]"), HasSubstr("expected a JSON object"));
+}
+
 // Files with holes anywhere, in pieces of any size. Catches an extent that a piece ends in, holes at
 // the beginning and the end, empty files, sums that leave out holes.
 TEST(PushSinkTest, PutsTogetherWhatTheSourceTakesApart) {
