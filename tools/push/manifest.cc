@@ -46,6 +46,7 @@ nlohmann::json ToJson(const Manifest& manifest) {
     for (const Extent& extent : file.extents) extents.push_back({extent.offset, extent.bytes});
     files.push_back({{"name", file.name},
                      {"stream", file.is_stream},
+                     {"device", file.is_device},
                      {"bytes", file.bytes},
                      {"mode", file.mode},
                      {"mtime", {file.mtime_s, file.mtime_ns}},
@@ -64,6 +65,7 @@ Result<Manifest> ManifestFromJson(const nlohmann::json& json) {
     for (const nlohmann::json& entry : json) {
       PushedFile file = {.name = entry.at("name"),
                          .is_stream = entry.at("stream"),
+                         .is_device = entry.at("device"),
                          .bytes = entry.at("bytes"),
                          .mode = entry.at("mode"),
                          .mtime_s = entry.at("mtime").at(0),

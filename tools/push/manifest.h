@@ -26,6 +26,7 @@ struct Extent {
 struct PushedFile {
   std::string name;        ///< without folders
   bool is_stream = false;  ///< the size is known when it has come: of a pipe. The only file then
+  bool is_device = false;  ///< the time is that of its node, and says nothing of its bytes
   uint64_t bytes = 0;
   uint32_t mode = 0;            ///< permissions, at most 0777
   int64_t mtime_s = 0;          ///< since 1970

@@ -22,7 +22,7 @@
 
 namespace prepost::tools {
 
-inline constexpr int kPushProtocol = 2;
+inline constexpr int kPushProtocol = 3;
 
 /// What is pushed goes in messages of so many bytes, of which every host holds no more than
 /// kPushWindow, so that memory does not grow with the files.

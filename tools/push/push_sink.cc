@@ -12,16 +12,20 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include "ir/count.h"
+#include "runtime/files/temporary_file.h"
 
 namespace prepost::tools {
 namespace {
 
 constexpr int kTargetPollMs = 100;
+constexpr int kLinksMax = 40;         ///< on the way to a target, as the kernel's
 constexpr int kSilentPollsMax = 10;  ///< then it says what it waits for
 
 Status WriteError(const std::string& path, int error) {
@@ -42,31 +46,60 @@ std::array<timespec, 2> TimesOf(const PushedFile& file) {
   return {timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, modified};
 }
 
-/// The kind of what `path` is; 0 if there is nothing.
-mode_t TargetKindOf(const std::string& path) {
-  struct stat about = {};
-  return stat(path.c_str(), &about) == 0 ? about.st_mode & S_IFMT : 0;
+/// What stands at a path, held (O_PATH) without being opened for anything.
+struct Target {
+  FileDescriptor file;         ///< empty: there is nothing
+  struct stat about = {};      ///< of it
+  bool is_of_others = false;   ///< neither root nor this user has made all links on the way
+
+  mode_t kind() const { return file.valid() ? about.st_mode & S_IFMT : 0; }
+};
+
+/// Follows links by itself, as others could exchange them in between.
+Result<Target> FindTarget(const std::string& path) {
+  Target target;
+  std::filesystem::path next = path;
+  for (int links = 0; links < kLinksMax; ++links) {
+    target.file = FileDescriptor(open(next.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!target.file.valid() && (errno == ENOENT || errno == ENOTDIR)) return target;
+    if (!target.file.valid() || fstat(target.file.get(), &target.about) != 0)
+      return WriteError(path, errno);
+    if (!S_ISLNK(target.about.st_mode)) return target;
+    target.is_of_others |= target.about.st_uid != 0 && target.about.st_uid != geteuid();
+    std::array<char, PATH_MAX> text;
+    const ssize_t bytes = readlinkat(target.file.get(), "", text.data(), text.size());
+    if (bytes < 0) return WriteError(path, errno);
+    next = next.parent_path() / std::string_view(text.data(), static_cast<size_t>(bytes));
+  }
+  return WriteError(path, ELOOP);
 }
 
-/// Whether the regular file `path` is `file` already.
+/// Opens what was found, and nothing else that has its name now.
+FileDescriptor OpenFound(const FileDescriptor& found, int flags) {
+  const std::string path = fmt::format("/proc/self/fd/{}", found.get());
+  return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC));
+}
+
+/// Whether the regular file `path` is `file` already. Not what a link points to, nor a file with
+/// more names that would have to be changed: it is another one's.
 Result<bool> IsThere(const std::string& path, const PushedFile& file,
                      const Checkpoint& checkpoint) {
-  const FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat about = {};
   if (!there.valid() || fstat(there.get(), &about) != 0) return false;
   if (!S_ISREG(about.st_mode) || static_cast<uint64_t>(about.st_size) != file.bytes) return false;
+  const bool has_time =
+      about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
+  const bool has_mode = (about.st_mode & 0777u) == file.mode;
+  if (about.st_nlink > 1 && !(has_time && has_mode)) return false;
   if (file.sum.empty()) {
-    if (about.st_mtim.tv_sec != file.mtime_s || about.st_mtim.tv_nsec != file.mtime_ns)
-      return false;
+    if (!has_time || file.is_device) return false;
   } else {
     const Result<MessageSum> sum = SumFile(there.get(), file.bytes, path, checkpoint);
     if (!sum.ok()) return sum.status();
     if (sum->ToString() != file.sum) return false;
   }
-  if ((about.st_mode & 0777u) != file.mode && fchmod(there.get(), file.mode) != 0)
-    return WriteError(path, errno);
-  const bool has_time =
-      about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
+  if (!has_mode && fchmod(there.get(), file.mode) != 0) return WriteError(path, errno);
   if (!has_time && futimens(there.get(), TimesOf(file).data()) != 0) return WriteError(path, errno);
   return true;
 }
@@ -90,7 +123,9 @@ Result<std::string> TargetHere(const std::string& target) {
 Result<std::vector<size_t>> PushSink::FilesThere(const Manifest& manifest,
                                                  const PushSinkOptions& options) {
   std::vector<size_t> there;
-  if (TargetKindOf(TargetOf(options)) != S_IFDIR) return there;
+  const Result<Target> target = FindTarget(TargetOf(options));
+  if (!target.ok()) return target.status();
+  if (target->kind() != S_IFDIR) return there;
   for (size_t i = 0; i < manifest.size(); ++i) {
     if (manifest[i].is_stream) continue;
     PREPOST_RETURN_IF_ERROR(Check(options.checkpoint));
@@ -112,7 +147,9 @@ PushSink::PushSink(Manifest manifest, PushSinkOptions options)
 Result<std::unique_ptr<PushSink>> PushSink::Open(Manifest manifest, PushSinkOptions options) {
   std::unique_ptr<PushSink> sink(new PushSink(std::move(manifest), std::move(options)));
   const std::string target = TargetOf(sink->options_);
-  const mode_t kind = TargetKindOf(target);
+  const Result<Target> found = FindTarget(target);
+  if (!found.ok()) return found.status();
+  const mode_t kind = found->kind();
   if (kind == 0 || kind == S_IFDIR) {
     PREPOST_RETURN_IF_ERROR(sink->OpenFolder());
     return sink;
@@ -122,6 +159,10 @@ Result<std::unique_ptr<PushSink>> PushSink::Open(Manifest manifest, PushSinkOpti
   }
   if (sink->manifest_.size() > 1)
     return Rejected(fmt::format("{} is no folder and can take one file only", target));
+  if (found->is_of_others) {
+    return Rejected(fmt::format(
+        "{} is a link of another user; name the pipe or the device that it points to", target));
+  }
   if (kind == S_IFBLK || kind == S_IFCHR) {
     if (!sink->options_.allow_devices) {
       return Rejected(fmt::format(
@@ -129,9 +170,9 @@ Result<std::unique_ptr<PushSink>> PushSink::Open(Manifest manifest, PushSinkOpti
     }
   }
   if (kind == S_IFBLK) {
-    PREPOST_RETURN_IF_ERROR(sink->OpenDevice());
+    PREPOST_RETURN_IF_ERROR(sink->OpenDevice(found->file));
   } else if (kind == S_IFIFO || kind == S_IFCHR) {
-    PREPOST_RETURN_IF_ERROR(sink->OpenStream());
+    PREPOST_RETURN_IF_ERROR(sink->OpenStream(found->file));
   } else {
     return Rejected(fmt::format("{} is a socket, which cannot be written", target));
   }
@@ -159,11 +200,11 @@ Status PushSink::OpenFolder() {
   return {};
 }
 
-Status PushSink::OpenDevice() {
+Status PushSink::OpenDevice(const FileDescriptor& found) {
   kind_ = Kind::kDevice;
   const std::string target = TargetOf(options_);
   // One that is mounted, or otherwise in use, cannot be opened exclusively.
-  device_ = FileDescriptor(open(target.c_str(), O_WRONLY | O_EXCL | O_CLOEXEC));
+  device_ = OpenFound(found, O_WRONLY | O_EXCL);
   if (!device_.valid()) return WriteError(target, errno);
   uint64_t bytes = 0;
   if (ioctl(device_.get(), BLKGETSIZE64, &bytes) != 0) return WriteError(target, errno);
@@ -174,14 +215,18 @@ Status PushSink::OpenDevice() {
   return {};
 }
 
-Status PushSink::OpenStream() {
+Status PushSink::OpenStream(const FileDescriptor& found) {
   kind_ = Kind::kStream;
   const std::string target = TargetOf(options_);
   for (int polls = 0;; ++polls) {  // until somebody reads
-    device_ = FileDescriptor(open(target.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    device_ = OpenFound(found, O_WRONLY | O_NONBLOCK);
     if (device_.valid()) return {};
     if (errno != ENXIO) return WriteError(target, errno);
     PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+    struct stat first = {}, now = {};
+    if (fstat(found.get(), &first) != 0) return WriteError(target, errno);
+    if (stat(target.c_str(), &now) != 0 || !IsSameFile(first, now))
+      return Rejected(fmt::format("{} was replaced or removed before anybody read it", target));
     if (polls == kSilentPollsMax && options_.waiting)
       options_.waiting(fmt::format("waits until somebody reads the pipe {}", target));
     poll(nullptr, 0, kTargetPollMs);

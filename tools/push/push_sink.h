@@ -26,7 +26,9 @@
 namespace prepost::tools {
 
 struct PushSinkOptions {
-  std::string target;  ///< a folder, made if it is missing; or a pipe, or a device; "": "."
+  /// A folder, made if it is missing; or a pipe, or a device, or a link of this user's or root's to
+  /// one of these; "": ".".
+  std::string target;
   bool allow_devices = false;
   bool sync = false;  ///< what is named is on the disk, too
   /// Called about ten times a second while it waits for the reader of a pipe, which its errors end, or
@@ -44,9 +46,10 @@ Result<std::string> TargetHere(const std::string& target);
 /// Used by one thread; the destructor leaves no file that has not been named by Commit().
 class PushSink {
  public:
-  /// Which files of `manifest`, by place, the target has already: of equal size and time, or of equal
-  /// content where the manifest has sums; only their mode and time are set. Errors (kRejected): those
-  /// of reading, of `checkpoint`.
+  /// Which files of `manifest`, by place, the target has already: of equal size and time, or of
+  /// equal content where the manifest has sums; only their mode and time are set. A link is none,
+  /// nor is what came of a device, unless by content. Errors (kRejected): those of reading, of
+  /// `checkpoint`.
   static Result<std::vector<size_t>> FilesThere(const Manifest& manifest,
                                                 const PushSinkOptions& options);
 
@@ -70,8 +73,8 @@ class PushSink {
 
   PushSink(Manifest manifest, PushSinkOptions options);
   Status OpenFolder();
-  Status OpenDevice();
-  Status OpenStream();
+  Status OpenDevice(const FileDescriptor& found);
+  Status OpenStream(const FileDescriptor& found);
   const PushedFile& file() const { return manifest_[sums_.size()]; }
   /// What is written is to be on a disk in the end.
   bool IsSynced() const { return kind_ == Kind::kDevice || options_.sync; }

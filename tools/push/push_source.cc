@@ -19,6 +19,7 @@
 
 #include "ir/utf8.h"
 #include "runtime/files/message_file.h"
+#include "runtime/files/temporary_file.h"
 
 namespace prepost::tools {
 namespace {
@@ -62,38 +63,55 @@ void SetTimes(const struct stat& about, PushedFile* file) {
   file->mtime_ns = static_cast<uint32_t>(about.st_mtim.tv_nsec);
 }
 
-/// All of a file but its name.
-Result<PushedFile> LookAt(const std::string& path) {
+/// A FILE as it was opened.
+struct SourceFile {
+  PushedFile file;  ///< all but its name
+  FileDescriptor opened;
   struct stat about = {};
+};
+
+/// Opens `path`, which must still be what `about` says: the name may have been given to something
+/// else since, and a pipe or a device may not be opened just to see what it is.
+Result<FileDescriptor> OpenTheSame(const std::string& path, const struct stat& about) {
+  // O_NONBLOCK: a pipe that takes the place of a file is not waited for.
+  FileDescriptor file(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  if (!file.valid()) return ReadError(path, errno);
+  struct stat now = {};
+  if (fstat(file.get(), &now) != 0) return ReadError(path, errno);
+  if (!IsSameFile(about, now) || about.st_rdev != now.st_rdev)
+    return Rejected(fmt::format("{} was replaced by another file meanwhile", path));
+  return file;
+}
+
+Result<SourceFile> OpenSource(const std::string& path) {
+  SourceFile source;
+  struct stat& about = source.about;
+  PushedFile& file = source.file;
   if (stat(path.c_str(), &about) != 0) return ReadError(path, errno);
-  PushedFile file;
   if (S_ISDIR(about.st_mode)) {
     return Rejected(fmt::format(
         "{} is a folder; pack it: tar -c {} | prepost push - --name NAME.tar ...", path, path));
   }
+  if (!S_ISFIFO(about.st_mode) && !S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode))
+    return Rejected(fmt::format("{} is neither a file nor a pipe nor a block device", path));
   SetTimes(about, &file);
-  if (S_ISFIFO(about.st_mode)) {
-    file.is_stream = true;
-    return file;
-  }
+  file.is_stream = S_ISFIFO(about.st_mode);
+  file.is_device = S_ISBLK(about.st_mode);
   if (S_ISREG(about.st_mode)) {
     // Refuses those that the kernel makes as they are read.
     const Result<uint64_t> bytes = MessageFileBytes(path);
     if (!bytes.ok()) return bytes.status();
     file.bytes = *bytes;
-    const FileDescriptor open_file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!open_file.valid()) return ReadError(path, errno);
-    file.extents = ExtentsOf(open_file.get(), file.bytes);
-    return file;
   }
-  if (!S_ISBLK(about.st_mode))
-    return Rejected(fmt::format("{} is neither a file nor a pipe nor a block device", path));
-  const FileDescriptor device(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!device.valid()) return ReadError(path, errno);
-  if (ioctl(device.get(), BLKGETSIZE64, &file.bytes) != 0) return ReadError(path, errno);
+  Result<FileDescriptor> opened = OpenTheSame(path, about);
+  if (!opened.ok()) return opened.status();
+  source.opened = *std::move(opened);
+  if (S_ISREG(about.st_mode)) file.extents = ExtentsOf(source.opened.get(), file.bytes);
+  if (!file.is_device) return source;
+  if (ioctl(source.opened.get(), BLKGETSIZE64, &file.bytes) != 0) return ReadError(path, errno);
   if (file.bytes > 0) file.extents = {{.offset = 0, .bytes = file.bytes}};
   file.mode = 0600;
-  return file;
+  return source;
 }
 
 }  // namespace
@@ -105,8 +123,8 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
   std::set<std::string> names;
   for (const std::string& path : paths) {
     PushedFile file;
+    struct stat about = {};
     if (path == "-") {
-      struct stat about = {};
       if (fstat(STDIN_FILENO, &about) != 0) return ReadError("stdin", errno);
       SetTimes(about, &file);
       file.mode = 0644;
@@ -115,20 +133,20 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
       source.stream_ = FileDescriptor(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0));
       if (!source.stream_.valid()) return ReadError("stdin", errno);
     } else {
-      Result<PushedFile> seen = LookAt(path);
-      if (!seen.ok()) return seen.status();
-      file = *std::move(seen);
+      Result<SourceFile> opened = OpenSource(path);
+      if (!opened.ok()) return opened.status();
+      file = std::move(opened->file);
+      about = opened->about;
       file.name = name.empty() ? std::filesystem::path(path).filename().string() : name;
+      if (file.is_stream) {
+        // Opened before somebody writes to it. Nothing comes from it until then, nor does its end.
+        source.stream_ = std::move(opened->opened);
+        if (fcntl(source.stream_.get(), F_SETFL, 0) != 0) return ReadError(path, errno);
+        source.awaited_pipe_ = path;
+      }
     }
     if (file.is_stream && paths.size() > 1)
       return UsageError(fmt::format("{} is a pipe, which goes alone", path));
-    if (file.is_stream && !source.stream_.valid()) {
-      // O_NONBLOCK: before somebody writes to it. Nothing comes from it until then, nor does its end.
-      source.stream_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
-      if (!source.stream_.valid() || fcntl(source.stream_.get(), F_SETFL, 0) != 0)
-        return ReadError(path, errno);
-      source.awaited_pipe_ = path;
-    }
     if (!names.insert(file.name).second)
       return UsageError(fmt::format("two files are called {}; all go to one folder", file.name));
     if (file.name.find('/') != std::string::npos || file.name == "." || file.name == "..")
@@ -143,6 +161,7 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
     }
     source.manifest_.push_back(std::move(file));
     source.paths_.push_back(path);
+    source.files_.push_back(about);
   }
   source.chosen_.resize(paths.size());
   std::iota(source.chosen_.begin(), source.chosen_.end(), size_t{0});
@@ -176,9 +195,10 @@ Status PushSource::OpenNext() {
   extent_ = 0;
   offset_ = 0;
   if (stream_.valid()) return {};
-  const std::string& path = paths_[chosen_[sums_.size()]];
-  file_ = FileDescriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file_.valid()) return ReadError(path, errno);
+  const size_t place = chosen_[sums_.size()];
+  Result<FileDescriptor> file = OpenTheSame(paths_[place], files_[place]);
+  if (!file.ok()) return file.status();
+  file_ = *std::move(file);
   return CheckUnchanged();
 }
 

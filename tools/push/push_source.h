@@ -5,6 +5,8 @@
 #ifndef PREPOST_TOOLS_PUSH_PUSH_SOURCE_H_
 #define PREPOST_TOOLS_PUSH_PUSH_SOURCE_H_
 
+#include <sys/stat.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,6 +56,7 @@ class PushSource {
   void EndFile();
 
   std::vector<std::string> paths_;  ///< by place in the manifest
+  std::vector<struct stat> files_;  ///< what each was when it was opened first
   Manifest manifest_;
   FileDescriptor stream_;
   std::string awaited_pipe_;

@@ -110,6 +110,25 @@ def check_files(world):
     assert copy.read_bytes() == world.image.read_bytes()
     assert (world.target(1) / world.image.name).stat().st_mtime_ns == 1_234_567_890_123_456_789
     world.clear()
+    check_links(world)
+
+
+def check_links(world):
+    """What a link at a host points to is not the file, however equal, and stays as it is."""
+    image = world.folder / "small"
+    image.write_bytes(os.urandom(100_000))
+    image.chmod(0o644)
+    world.push(image)
+    victim = world.folder / "victim"
+    copy = world.target(2) / image.name
+    copy.rename(victim)
+    victim.chmod(0o600)
+    copy.symlink_to(victim)
+    verdicts, _ = world.push(image)
+    assert [verdict["unchanged"] for verdict in verdicts] == [True, False, True, True], verdicts
+    assert not copy.is_symlink() and copy.read_bytes() == image.read_bytes()
+    assert victim.stat().st_mode & 0o777 == 0o600, victim.stat()
+    world.clear()
 
 
 def check_pipes(world):
@@ -172,7 +191,35 @@ def check_devices(world):
         world.push(disk_image, "--allow-devices")
         for device in devices.values():
             assert pathlib.Path(device).read_bytes() == disk_image.read_bytes()
+        # Links to devices are as good; and what was there when it was sent is written again.
+        links = {host: world.folder / f"link-{host}" for host in devices}
+        for host, link in links.items():
+            link.symlink_to(devices[host])
+            with open(devices[host], "r+b") as file:
+                file.write(b"changed")
+        world.write_hosts(lambda host: links[host])
+        verdicts, _ = world.push(disk_image, "--allow-devices")
+        assert not any(verdict["unchanged"] for verdict in verdicts), verdicts
+        for device in devices.values():
+            assert pathlib.Path(device).read_bytes() == disk_image.read_bytes()
+        check_device_as_source(world, devices[1])
     world.write_hosts(world.target)
+
+
+def check_device_as_source(world, device):
+    """Its node may have the same time whatever is written to it: by another node, or a mounted file system."""
+    world.write_hosts(world.target)
+    copies = [world.target(host) / pathlib.Path(device).name for host in range(1, HOSTS + 1)]
+    for content in [b"first", b"other"]:
+        with open(device, "r+b") as file:
+            file.write(content)
+        os.utime(device, ns=(1, 1_234_567_890_123_456_789))
+        verdicts, _ = world.push(device)
+        assert not any(verdict["unchanged"] for verdict in verdicts), verdicts
+        assert all(copy.read_bytes()[:5] == content for copy in copies), content
+    verdicts, _ = world.push(device, "--checksum")
+    assert all(verdict["unchanged"] for verdict in verdicts), verdicts
+    world.clear()
 
 
 def check_full_disk(world):

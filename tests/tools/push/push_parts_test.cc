@@ -47,15 +47,16 @@ TEST(PushHostsTest, ReadsHosts) {
   EXPECT_EQ(hosts[3].address, "10.0.0.1");
   EXPECT_EQ(hosts[4].target, "/tmp");
   for (const std::string wrong :
-       {"", "a,,b", "-oProxyCommand=x", ":x", "u@", "[fd00::1:y", "u@-x", "-u@x", "a b", "a\033[2J:x",
-        "a\tb", "$(x)", "a;x", "u@v@x", "[a]", "a[fd00::1]", "\xc3\xa4", "u v@x", "[fd00::1]x:y"}) {
+       {"", "a,,b", "-oProxyCommand=x", ":x", "u@", "[fd00::1:y", "u@-x", "-u@x", "a b",
+        "a\033[2J:x", "a\tb", "$(x)", "a;x", "u@v@x", "[a]", "a[fd00::1]", "\xc3\xa4", "u v@x", "[fd00::1]x:y"}) {
     EXPECT_EQ(ParsePushHosts(wrong, &hosts).code(), StatusCode::kUsage) << wrong;
     if (wrong.empty()) continue;
     EXPECT_EQ(ParsePushHostsFile('"' + wrong + "\"\n", "f", &hosts).code(), StatusCode::kRejected)
         << wrong;
   }
   for (const char* const wrong : {"a -x", "a \"10.0.0.1 x\"", "a \"\"", "a x\033y", "a [fd00::1]"})
-    EXPECT_THAT(ParsePushHostsFile(wrong, "f", &hosts).ToString(), HasSubstr("no address of a host"))
+    EXPECT_THAT(ParsePushHostsFile(wrong, "f", &hosts).ToString(),
+                HasSubstr("no address of a host"))
         << wrong;
   EXPECT_TRUE(ParsePushHostsFile("a fd00::1\nb fe80::1%eth0", "f", &hosts).ok());
   EXPECT_THAT(ParsePushHostsFile("a\nb c d\n", "f", &hosts).ToString(), HasSubstr("f:2: 'd'"));
@@ -118,8 +119,8 @@ TEST(LineChannelTest, TakesLinesApartAndRefusesOthers) {
   EXPECT_FALSE(channel.Fill());
 }
 
-// Values are dumped and copied by functions that call themselves. Catches a stack that overflows, and
-// time and memory for one string.
+// Values are dumped and copied by functions that call themselves. Catches a stack that overflows,
+// and time and memory for one string.
 TEST(LineChannelTest, RefusesDeepValuesAndLongStrings) {
   const auto next = [](const std::string& line) {
     std::array<int, 2> ends = {};
@@ -368,6 +369,146 @@ TEST(PushSinkTest, SaysThatNobodyReadsThePipe) {
                  .waiting = [&](const std::string& text) { said += text; }});
   EXPECT_EQ(sink.status().ToString(), "enough");
   EXPECT_EQ(said, "waits until somebody reads the pipe " + (folder / "pipe"));
+}
+
+/// The bytes of `path` as a manifest has them.
+Manifest ManifestOf(const std::string& path) {
+  return PushSource::Open({path}, "").value().manifest();
+}
+
+mode_t ModeOf(const std::string& path) {
+  struct stat about = {};
+  EXPECT_EQ(stat(path.c_str(), &about), 0) << path;
+  return about.st_mode & 07777u;
+}
+
+// A link, or a second name, of what another user may not read, of equal size and time. Catches
+// modes and times of files that are not the target's.
+TEST(PushSinkTest, WhatOthersNamesPointToIsNeitherThereNorChanged) {
+  const test::TempFolder folder;
+  std::filesystem::create_directory(folder / "to");
+  std::ofstream(folder / "x") << "text";
+  ASSERT_EQ(chmod((folder / "x").c_str(), 0644), 0);
+  const Manifest manifest = ManifestOf(folder / "x");
+  const auto time = std::filesystem::last_write_time(folder / "x");
+  const std::string victim = folder / "victim";
+  for (const bool by_content : {false, true}) {
+    Manifest wanted = manifest;
+    if (by_content) {
+      Result<PushSource> source = PushSource::Open({folder / "x"}, "");
+      ASSERT_TRUE(source.ok() && source->AddSums({}).ok());
+      wanted = source->manifest();
+    }
+    for (const bool is_link : {true, false}) {
+      std::filesystem::remove(folder / "to/x");
+      std::ofstream(victim) << "text";
+      ASSERT_EQ(chmod(victim.c_str(), 0600), 0);
+      std::filesystem::last_write_time(victim, time);
+      if (is_link) {
+        std::filesystem::create_symlink("../victim", folder / "to/x");
+      } else {
+        std::filesystem::create_hard_link(victim, folder / "to/x");
+      }
+      const auto there = PushSink::FilesThere(wanted, {.target = folder / "to"});
+      ASSERT_TRUE(there.ok()) << there.status().ToString();
+      EXPECT_TRUE(there->empty()) << by_content << is_link;
+      EXPECT_EQ(ModeOf(victim), 0600u) << by_content << is_link;
+    }
+  }
+  // It is replaced as any old file.
+  auto sink = PushSink::Open(manifest, {.target = folder / "to"});
+  ASSERT_TRUE(sink.ok()) << sink.status().ToString();
+  ASSERT_TRUE((*sink)->Write(std::vector<std::byte>(4, std::byte{'y'})).ok());
+  ASSERT_TRUE((*sink)->Finish().ok() && (*sink)->Commit().ok());
+  EXPECT_EQ(test::ReadText(victim), "text");
+  EXPECT_EQ(test::ReadText(folder / "to/x"), "yyyy");
+}
+
+// Its node's time says nothing of the bytes.
+TEST(PushSinkTest, ADeviceIsThereOnlyByContent) {
+  const test::TempFolder folder;
+  std::ofstream(folder / "x") << "text";
+  Result<PushSource> source = PushSource::Open({folder / "x"}, "");
+  ASSERT_TRUE(source.ok());
+  const auto is_there = [&](Manifest manifest) {
+    manifest[0].is_device = true;
+    const Result<Manifest> heard = ManifestFromJson(ToJson(manifest));
+    return PushSink::FilesThere(*heard, {.target = folder.path()})->size();
+  };
+  EXPECT_EQ(is_there(source->manifest()), 0u);
+  ASSERT_TRUE(source->AddSums({}).ok());
+  EXPECT_EQ(is_there(source->manifest()), 1u);
+}
+
+// While the receiver waits for a reader. Catches a file that is overwritten because it has the
+// pipe's name now.
+TEST(PushSinkTest, APipeThatIsReplacedIsNotFollowed) {
+  for (const bool is_link : {true, false}) {
+    const test::TempFolder folder;
+    const std::string pipe_path = folder / "pipe", victim = folder / "victim";
+    std::ofstream(victim) << "text";
+    ASSERT_EQ(mkfifo(pipe_path.c_str(), 0600), 0);
+    int checks = 0;
+    const auto replace = [&] {
+      if (++checks > 3) return Rejected("it waits for ever");
+      std::filesystem::remove(pipe_path);
+      if (is_link) {
+        std::filesystem::create_symlink(victim, pipe_path);
+      } else {
+        std::filesystem::copy_file(victim, pipe_path);
+      }
+      return Status();
+    };
+    const Manifest manifest = {{.name = "x", .is_stream = true}};
+    auto sink = PushSink::Open(manifest, {.target = pipe_path, .checkpoint = replace});
+    if (sink.ok()) static_cast<void>((*sink)->Write(std::vector<std::byte>(2)));
+    EXPECT_THAT(sink.status().ToString(), HasSubstr("was replaced or removed"));
+    EXPECT_EQ(test::ReadText(victim), "text");
+  }
+}
+
+// One that its owner can turn to any device of this machine, and one that leads back to itself.
+TEST(PushSinkTest, LinksOfOthersLeadToFoldersOnly) {
+  const test::TempFolder folder;
+  std::filesystem::create_symlink("b", folder / "a");
+  std::filesystem::create_symlink("/dev/null", folder / "b");
+  std::filesystem::create_symlink("loop", folder / "loop");
+  std::filesystem::create_directory(folder / "real");
+  std::filesystem::create_symlink("real", folder / "folder");
+  const auto open = [&](const std::string& name) {
+    const Manifest manifest = {{.name = "x", .is_stream = true}};
+    return PushSink::Open(manifest, {.target = folder / name, .allow_devices = true})
+        .status()
+        .ToString();
+  };
+  EXPECT_EQ(open("a"), "");
+  EXPECT_EQ(open("folder"), "");
+  EXPECT_THAT(open("loop"), HasSubstr("Too many levels of symbolic links"));
+  for (const char* const name : {"b", "folder"}) {
+    if (lchown((folder / name).c_str(), 65534, 65534) != 0)
+      GTEST_SKIP() << "only root gives files away";
+  }
+  EXPECT_THAT(open("a"), HasSubstr("a link of another user"));
+  EXPECT_EQ(open("folder"), "");
+}
+
+// Catches a disk that is sent in the place of a file, and a pipe that is waited for for ever.
+TEST(PushSourceTest, FileThatIsReplacedIsNoticed) {
+  for (const bool is_pipe : {true, false}) {
+    const test::TempFolder folder;
+    const std::string path = folder / "x";
+    std::ofstream(path) << "before";
+    Result<PushSource> source = PushSource::Open({path}, "");
+    ASSERT_TRUE(source.ok());
+    std::filesystem::remove(path);
+    if (is_pipe) {
+      ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+    } else {
+      std::filesystem::create_symlink("/dev/null", path);
+    }
+    std::vector<std::byte> buffer(100);
+    EXPECT_THAT(source->Read(buffer).status().ToString(), HasSubstr("was replaced"));
+  }
 }
 
 TEST(PushSourceTest, FileThatChangesIsNoticed) {
