@@ -44,7 +44,7 @@ What happened
     CPU-driven  8 processes over TCP; each host reacts to every completion and posts what comes next.
     preposted   8 NICs (in software here, executing the bytes a ConnectX would); each host posts everything ahead, rings
                 its doorbells, and sleeps while the queues wait for each other, until one final completion.
-  All copies are identical to the original, byte for byte (XXH3-128 {offload["xxh3_128"]}).
+  All copies are identical to the original, byte for byte (BLAKE2b-256 {offload["blake2b_256"]}).
 
 What the hosts had to do
 {chr(10).join(rows)}

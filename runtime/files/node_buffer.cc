@@ -64,7 +64,7 @@ Result<MessageSum> NodeBuffer::Sum(const Checkpoint& checkpoint) const {
 Status CheckCopy(NodeId node, const MessageSum& sum, const MessageSum& root_sum) {
   if (sum == root_sum) return {};
   return Rejected(
-      fmt::format("the copy of node {} has the XXH3-128 sum {}, expected {} as at the root",
+      fmt::format("the copy of node {} has the BLAKE2b-256 sum {}, expected {} as at the root",
                   node.value, sum.ToString(), root_sum.ToString()));
 }
 

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <span>
 #include <string_view>
 #include <utility>
+
+#include "runtime/files/message_sum.h"
 
 namespace prepost {
 namespace {
@@ -34,7 +36,7 @@ std::string MachineTag() {
   const std::filesystem::path pids = std::filesystem::read_symlink("/proc/self/ns/pid", error);
   if (boot.empty() || error) return RandomDigits();
   const std::string both = boot + pids.string();
-  return fmt::format("{:016x}", XXH3_64bits(both.data(), both.size()));
+  return SumMemory(std::as_bytes(std::span(both)))->ToString().substr(0, 16);
 }
 
 struct Origin {

@@ -72,8 +72,8 @@ void EncodeControlMessage(const ControlMessage& message,
   writer.Put(message.start_ns);
   writer.Put(message.progress);
   for (const auto field : kReportFields) writer.Put(message.report.*field);
-  writer.Put(message.sum.high);
-  writer.Put(message.sum.low);
+  writer.PutBytes(message.sum.bytes);
+  writer.PutBytes(message.proof);
   writer.Put(static_cast<uint16_t>(message.text.size()));
   writer.PutBytes(std::as_bytes(std::span(message.text)));
   writer.PutZeros(writer.left());
@@ -104,8 +104,8 @@ Result<ControlMessage> DecodeControlMessage(std::span<const std::byte, kControlM
   message.start_ns = reader.Get<uint64_t>();
   message.progress = reader.Get<uint64_t>();
   for (const auto field : kReportFields) message.report.*field = reader.Get<uint64_t>();
-  message.sum.high = reader.Get<uint64_t>();
-  message.sum.low = reader.Get<uint64_t>();
+  std::ranges::copy(reader.Take(sizeof(message.sum.bytes)), message.sum.bytes.begin());
+  std::ranges::copy(reader.Take(sizeof(message.proof)), message.proof.begin());
   const uint16_t text_bytes = reader.Get<uint16_t>();
   if (text_bytes > kControlTextBytes) return BadField("bytes of text", text_bytes);
   for (const std::byte byte : reader.Take(text_bytes)) {

@@ -12,6 +12,7 @@
 
 #include "ir/status.h"
 #include "runtime/files/message_sum.h"
+#include "runtime/group/group_key.h"
 #include "runtime/report.h"
 
 namespace prepost {
@@ -22,12 +23,13 @@ namespace prepost {
 ///     member -> leader                          leader -> member
 ///     kReady      receives posted, file ready   kStart    all are ready: go
 ///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
-///     kSummed     `sum`                         kCommit   all sums are equal: name your copy
+///     kSummed     `sum`                         kCommit   all have the leader's `sum`: name your copy
 ///     kCommitted  the copy has its name         kRelease  all is well: exit
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
-/// On one machine the launcher names all copies, and kCommit is left out.
+/// On one machine the launcher names all copies, and kCommit is left out. On several, sums are proved
+/// (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's.
 ///
 /// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed and
 /// kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it failed, 0
@@ -90,7 +92,8 @@ struct ControlMessage {
   uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs(); 0: now
   uint64_t progress = 0;              ///< kProgress: rises whenever there is some
   NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
-  MessageSum sum = {};                ///< kSummed
+  MessageSum sum = {};                ///< kSummed, kCommit
+  MacBytes proof = {};                ///< kSummed, kCommit: of `sum`; kReady, kSum: a nonce for it
   /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone
   std::string text;
 
@@ -113,10 +116,11 @@ const char* Name(ControlMessage::Kind kind);
 ///         16      8  progress
 ///         24     88  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
 ///                    bytes_received, elapsed_ns, requests for events during, re-arms, their bound
-///        112     16  sum: high, low
-///        128      2  bytes of text
-///        130    510  text, printable ASCII; the rest 0
-inline constexpr size_t kControlMessageBytes = 640;
+///        112     32  sum
+///        144     32  proof
+///        176      2  bytes of text
+///        178    510  text, printable ASCII; the rest 0
+inline constexpr size_t kControlMessageBytes = 688;
 inline constexpr size_t kControlTextBytes = 510;
 inline constexpr uint32_t kControlIntervalMsMax = 60'000;
 

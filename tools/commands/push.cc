@@ -101,7 +101,10 @@ void PrintVerdicts(const PushReport& report) {
   const auto is_ok = [](const HostVerdict& host) { return host.status.ok(); };
   if (std::ranges::none_of(report.hosts, is_ok)) return;
   for (const PushedFile& file : report.files) {
-    if (!file.sum.empty()) std::cout << fmt::format("{}  {}\n", file.sum, Printable(file.name));
+    if (file.sum.empty()) continue;
+    // Not a line that `b2sum -c` takes for one of its own.
+    std::cout << fmt::format("{}{}  {}\n", file.has_holes() ? "sparse:" : "", file.sum,
+                             Printable(file.name));
   }
 }
 
@@ -123,7 +126,8 @@ void PrintVerdictsJson(const PushReport& report) {
   for (const PushedFile& file : report.files) {
     nlohmann::ordered_json entry = {{"name", file.name}};
     if (!file.is_stream) entry["bytes"] = file.bytes;
-    if (!file.sum.empty()) entry["xxh3_128"] = file.sum;
+    if (!file.sum.empty())
+      entry[file.has_holes() ? "sparse_blake2b_256" : "blake2b_256"] = file.sum;
     files.push_back(std::move(entry));
   }
   const nlohmann::ordered_json all = {{"hosts", std::move(hosts)},

@@ -12,16 +12,11 @@
 #include <vector>
 
 #include "ir/status.h"
+#include "runtime/files/message_sum.h"
 
 namespace prepost::tools {
 
-/// Bytes of a file that are not in a hole.
-struct Extent {
-  uint64_t offset = 0;
-  uint64_t bytes = 0;
-
-  friend bool operator==(const Extent&, const Extent&) = default;
-};
+using Extent = FileExtent;
 
 struct PushedFile {
   std::string name;        ///< without folders
@@ -32,9 +27,10 @@ struct PushedFile {
   int64_t mtime_s = 0;          ///< since 1970
   uint32_t mtime_ns = 0;        ///< of that second
   std::vector<Extent> extents;  ///< in order, not empty, apart from each other, within `bytes`
-  std::string sum;              ///< XXH3-128 of all bytes, if files are compared by it; else ""
+  std::string sum;              ///< as of RunningSum, if files are compared by it; else ""
 
   uint64_t data_bytes() const;
+  bool has_holes() const { return HasHoles(bytes, extents); }
   friend bool operator==(const PushedFile&, const PushedFile&) = default;
 };
 

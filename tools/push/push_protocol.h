@@ -9,8 +9,9 @@
 //     group     members and addresses, from which   written    so many messages are on the disk
 //               message on                          broken     the group has failed
 //     leave     that group                          left       after so many messages; its new port
-//     end       that was all, with the sums         verified   all sums are equal
-//     commit    give the files their names          done
+//     end       that was all                        summed     the sums of what it has received
+//     commit    the sums are those of what was      done
+//               sent: give the files their names
 //                                                   alive      once a second
 //                                                   note       what it waits for
 //                                                   error      it ends, and why

@@ -132,9 +132,9 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
     receiver.has_left = true;
     receiver.port = line.at("left").at("port");
     receiver.written = std::max(receiver.written, line.at("left").at("written").get<uint64_t>());
-  } else if (line.contains("verified")) {
-    receiver.is_verified = true;
-    receiver.bytes = line.at("verified").at("bytes");
+  } else if (line.contains("summed")) {
+    receiver.sums = line.at("summed").at("sums");
+    receiver.bytes = line.at("summed").at("bytes");
   } else if (line.contains("done")) {
     receiver.is_done = true;
   } else if (line.contains("note")) {

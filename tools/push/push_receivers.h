@@ -44,7 +44,7 @@ struct PushReceiver {
   bool has_left = false;  ///< since then
   uint64_t written = 0;   ///< messages
   std::chrono::steady_clock::time_point last_written;
-  bool is_verified = false;
+  std::optional<std::vector<std::string>> sums;  ///< of what it has received, by file
   bool is_done = false;
   uint64_t bytes = 0;
 

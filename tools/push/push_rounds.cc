@@ -217,7 +217,8 @@ Status PushRounds::ReadMore() {
   // Not touched before it is used.
   if (partial_.memory == nullptr) partial_.memory.reset(new std::byte[kPushMessageBytes]);
   const Result<size_t> got =
-      source_.Read({partial_.memory.get() + partial_.bytes, kPushMessageBytes - partial_.bytes});
+      source_.Read({partial_.memory.get() + partial_.bytes, kPushMessageBytes - partial_.bytes},
+                   [this] { return receivers_.CheckInterrupt(); });
   if (!got.ok()) return got.status();
   partial_.bytes += *got;
   is_read_ = *got == 0;

@@ -20,12 +20,13 @@
 
 #include "ir/count.h"
 #include "runtime/files/temporary_file.h"
+#include "tools/push/file_extents.h"
 
 namespace prepost::tools {
 namespace {
 
 constexpr int kTargetPollMs = 100;
-constexpr int kLinksMax = 40;         ///< on the way to a target, as the kernel's
+constexpr int kLinksMax = 40;        ///< on the way to a target, as the kernel's
 constexpr int kSilentPollsMax = 10;  ///< then it says what it waits for
 
 Status WriteError(const std::string& path, int error) {
@@ -48,9 +49,9 @@ std::array<timespec, 2> TimesOf(const PushedFile& file) {
 
 /// What stands at a path, held (O_PATH) without being opened for anything.
 struct Target {
-  FileDescriptor file;         ///< empty: there is nothing
-  struct stat about = {};      ///< of it
-  bool is_of_others = false;   ///< neither root nor this user has made all links on the way
+  FileDescriptor file;        ///< empty: there is nothing
+  struct stat about = {};     ///< of it
+  bool is_of_others = false;  ///< neither root nor this user has made all links on the way
 
   mode_t kind() const { return file.valid() ? about.st_mode & S_IFMT : 0; }
 };
@@ -80,6 +81,23 @@ FileDescriptor OpenFound(const FileDescriptor& found, int flags) {
   return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC));
 }
 
+/// Whether an open file of the size of `file` has its sum and, where that is over a table of extents,
+/// zeros elsewhere, in holes of its own or not.
+Result<bool> HasContent(int there, const std::string& path, const PushedFile& file,
+                        const Checkpoint& checkpoint) {
+  uint64_t hole = 0;
+  for (const Extent& extent : file.extents) {
+    const Result<bool> are_zeros = AreZeros(there, hole, extent.offset, path, checkpoint);
+    if (!are_zeros.ok() || !*are_zeros) return are_zeros;
+    hole = extent.offset + extent.bytes;
+  }
+  const Result<bool> are_zeros = AreZeros(there, hole, file.bytes, path, checkpoint);
+  if (!are_zeros.ok() || !*are_zeros) return are_zeros;
+  const Result<MessageSum> sum = SumFile(there, file.bytes, file.extents, path, checkpoint);
+  if (!sum.ok()) return sum.status();
+  return sum->ToString() == file.sum;
+}
+
 /// Whether the regular file `path` is `file` already. Not what a link points to, nor a file with
 /// more names that would have to be changed: it is another one's.
 Result<bool> IsThere(const std::string& path, const PushedFile& file,
@@ -95,9 +113,8 @@ Result<bool> IsThere(const std::string& path, const PushedFile& file,
   if (file.sum.empty()) {
     if (!has_time || file.is_device) return false;
   } else {
-    const Result<MessageSum> sum = SumFile(there.get(), file.bytes, path, checkpoint);
-    if (!sum.ok()) return sum.status();
-    if (sum->ToString() != file.sum) return false;
+    const Result<bool> has_content = HasContent(there.get(), path, file, checkpoint);
+    if (!has_content.ok() || !*has_content) return has_content;
   }
   if (!has_mode && fchmod(there.get(), file.mode) != 0) return WriteError(path, errno);
   if (!has_time && futimens(there.get(), TimesOf(file).data()) != 0) return WriteError(path, errno);
@@ -244,7 +261,6 @@ std::string PushSink::NameOf(size_t file) const {
 
 /// At offset_ of the file at hand.
 Status PushSink::Put(std::span<const std::byte> bytes) {
-  sum_.Add(bytes);
   offset_ += bytes.size();
   if (kind_ != Kind::kStream) {
     const std::string name = NameOf(sums_.size());
@@ -266,7 +282,6 @@ Status PushSink::Put(std::span<const std::byte> bytes) {
 /// A file's is just not written.
 Status PushSink::PutHole(uint64_t bytes) {
   if (kind_ == Kind::kFolder) {
-    sum_.AddZeros(bytes);
     offset_ += bytes;
     return {};
   }
@@ -284,7 +299,11 @@ Status PushSink::Write(std::span<const std::byte> bytes) {
   bytes_ += bytes.size();
   while (!bytes.empty()) {
     if (sums_.size() == manifest_.size()) return Rejected("more bytes than the files have");
-    if (file().is_stream) return Put(bytes);
+    if (!sum_) sum_.emplace(file().bytes, file().extents);
+    if (file().is_stream) {
+      sum_->Add(bytes);
+      return Put(bytes);
+    }
     if (extent_ == file().extents.size()) {
       PREPOST_RETURN_IF_ERROR(EndFile());
       continue;
@@ -292,6 +311,7 @@ Status PushSink::Write(std::span<const std::byte> bytes) {
     const Extent& extent = file().extents[extent_];
     if (extent.offset > offset_) PREPOST_RETURN_IF_ERROR(PutHole(extent.offset - offset_));
     const uint64_t step = std::min<uint64_t>(extent.offset + extent.bytes - offset_, bytes.size());
+    sum_->Add(bytes.first(step));
     PREPOST_RETURN_IF_ERROR(Put(bytes.first(step)));
     bytes = bytes.subspan(step);
     if (offset_ == extent.offset + extent.bytes) ++extent_;
@@ -300,8 +320,10 @@ Status PushSink::Write(std::span<const std::byte> bytes) {
 }
 
 Status PushSink::EndFile() {
+  PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
   const PushedFile& it = file();
   const std::string name = NameOf(sums_.size());
+  if (!sum_) sum_.emplace(it.bytes, it.extents);
   if (!it.is_stream) {
     if (extent_ < it.extents.size()) {
       return Rejected(fmt::format("{} is not complete", name));
@@ -316,8 +338,8 @@ Status PushSink::EndFile() {
   }
   // Pipes cannot and need not.
   if (IsSynced() && kind_ != Kind::kStream) PREPOST_RETURN_IF_ERROR(write_back_.Finish(fd(), name));
-  sums_.push_back(sum_.Get());
-  sum_ = RunningSum();
+  sums_.push_back(sum_->Get());
+  sum_.reset();
   extent_ = 0;
   offset_ = 0;
   return {};

@@ -60,7 +60,8 @@ class PushSink {
   /// The next bytes. Errors (kRejected): a disk that is full after all, a pipe that nobody reads, more
   /// than the manifest says.
   Status Write(std::span<const std::byte> bytes);
-  /// All has come: modes, times, holes. Errors (kRejected): less than the manifest says.
+  /// All has come: modes, times, holes. The sums of what has come, as of RunningSum. Errors (kRejected):
+  /// less than the manifest says; those of the checkpoint.
   Result<std::vector<MessageSum>> Finish();
   /// Gives the files their names. Errors (kRejected): none has one then.
   Status Commit();
@@ -92,7 +93,7 @@ class PushSink {
   FileDescriptor device_;                ///< elsewhere
   WriteBack write_back_;
   std::vector<MessageSum> sums_;  ///< of the files before the one at hand
-  RunningSum sum_;
+  std::optional<RunningSum> sum_;  ///< of the one at hand, once something of it is there
   size_t extent_ = 0;
   uint64_t offset_ = 0;
   uint64_t bytes_ = 0;

@@ -20,32 +20,16 @@
 #include "ir/utf8.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/temporary_file.h"
+#include "tools/push/file_extents.h"
 
 namespace prepost::tools {
 namespace {
 
-constexpr size_t kExtentsMax = size_t{1} << 20;  ///< more holes than this are sent as zeros
-constexpr size_t kSumStepBytes = size_t{4} << 20;
+constexpr size_t kExtentsMax = size_t{1} << 20;         ///< more holes than this are sent as zeros
+constexpr uint64_t kReadStepBytes = uint64_t{4} << 20;  ///< between checkpoints
 
 Status ReadError(const std::string& path, int error) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", path), error);
-}
-
-/// Where `file` of `bytes` bytes has data. All of it where the file system does not say.
-std::vector<Extent> ExtentsOf(int file, uint64_t bytes) {
-  std::vector<Extent> extents;
-  for (uint64_t offset = 0; offset < bytes;) {
-    const off_t data = lseek(file, static_cast<off_t>(offset), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) break;  // only a hole is left
-    const off_t hole =
-        data < 0 || extents.size() + 1 >= kExtentsMax ? -1 : lseek(file, data, SEEK_HOLE);
-    const uint64_t begin = data < 0 ? offset : static_cast<uint64_t>(data);
-    const uint64_t end = hole < 0 ? bytes : std::min(static_cast<uint64_t>(hole), bytes);
-    if (begin >= bytes) break;
-    extents.push_back({.offset = begin, .bytes = end - begin});
-    offset = end;
-  }
-  return extents;
 }
 
 bool IsUtf8(std::string_view text) {
@@ -106,7 +90,11 @@ Result<SourceFile> OpenSource(const std::string& path) {
   Result<FileDescriptor> opened = OpenTheSame(path, about);
   if (!opened.ok()) return opened.status();
   source.opened = *std::move(opened);
-  if (S_ISREG(about.st_mode)) file.extents = ExtentsOf(source.opened.get(), file.bytes);
+  if (S_ISREG(about.st_mode)) {
+    Result<std::vector<Extent>> extents = ExtentsOf(source.opened.get(), file.bytes, kExtentsMax);
+    if (!extents.ok()) return extents.status();
+    file.extents = *std::move(extents);
+  }
   if (!file.is_device) return source;
   if (ioctl(source.opened.get(), BLKGETSIZE64, &file.bytes) != 0) return ReadError(path, errno);
   if (file.bytes > 0) file.extents = {{.offset = 0, .bytes = file.bytes}};
@@ -169,10 +157,9 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
 }
 
 Status PushSource::AddSums(const Checkpoint& checkpoint) {
-  std::vector<std::byte> buffer(kSumStepBytes);
+  std::vector<std::byte> buffer(kReadStepBytes);
   for (;;) {
-    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const Result<size_t> got = Read(buffer);
+    const Result<size_t> got = Read(buffer, checkpoint);
     if (!got.ok()) return got.status();
     if (*got == 0) break;
   }
@@ -191,11 +178,11 @@ std::optional<uint64_t> PushSource::data_bytes() const {
 }
 
 Status PushSource::OpenNext() {
-  sum_.emplace();
+  const size_t place = chosen_[sums_.size()];
+  sum_.emplace(manifest_[place].bytes, manifest_[place].extents);
   extent_ = 0;
   offset_ = 0;
   if (stream_.valid()) return {};
-  const size_t place = chosen_[sums_.size()];
   Result<FileDescriptor> file = OpenTheSame(paths_[place], files_[place]);
   if (!file.ok()) return file.status();
   file_ = *std::move(file);
@@ -219,13 +206,12 @@ Status PushSource::CheckUnchanged() const {
 }
 
 void PushSource::EndFile() {
-  if (!stream_.valid()) sum_->AddZeros(manifest_[chosen_[sums_.size()]].bytes - offset_);
   sums_.push_back(sum_->Get());
   sum_.reset();
   file_.Close();
 }
 
-Result<size_t> PushSource::Read(std::span<std::byte> out) {
+Result<size_t> PushSource::Read(std::span<std::byte> out, const Checkpoint& checkpoint) {
   if (stream_.valid()) {
     if (!sums_.empty()) return size_t{0};
     if (!sum_) PREPOST_RETURN_IF_ERROR(OpenNext());
@@ -245,6 +231,7 @@ Result<size_t> PushSource::Read(std::span<std::byte> out) {
   }
   size_t read_bytes = 0;
   while (sums_.size() < chosen_.size()) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     if (!sum_) PREPOST_RETURN_IF_ERROR(OpenNext());
     const size_t place = chosen_[sums_.size()];
     const PushedFile& file = manifest_[place];
@@ -257,10 +244,9 @@ Result<size_t> PushSource::Read(std::span<std::byte> out) {
     const Extent& extent = file.extents[extent_];
     const uint64_t begin = std::max(offset_, extent.offset);
     const uint64_t end = extent.offset + extent.bytes;
-    const auto step =
-        out.subspan(read_bytes).first(std::min<uint64_t>(out.size() - read_bytes, end - begin));
+    const auto step = out.subspan(read_bytes)
+                          .first(std::min({out.size() - read_bytes, end - begin, kReadStepBytes}));
     PREPOST_RETURN_IF_ERROR(ReadExactly(file_.get(), begin, step, paths_[place]));
-    sum_->AddZeros(begin - offset_);
     sum_->Add(step);
     offset_ = begin + step.size();
     if (offset_ == end) ++extent_;

@@ -315,14 +315,10 @@ class Receiver {
                                   end.at("messages").get<uint64_t>()));
     const Result<std::vector<MessageSum>> sums = sink_->Finish();
     if (!sums.ok()) return sums.status();
-    const json& expected = end.at("sums");
-    for (size_t i = 0; i < sums->size(); ++i) {
-      if (expected.at(i) != (*sums)[i].ToString()) {
-        return Rejected(
-            fmt::format("file {} of {} has another sum than at its source", i + 1, sums->size()));
-      }
-    }
-    channel_.Send({{"verified", {{"bytes", sink_->bytes()}}}});
+    // The pusher compares. What it expects is not said here, so that a sum that fits was computed.
+    json texts = json::array();
+    for (const MessageSum& sum : *sums) texts.push_back(sum.ToString());
+    channel_.Send({{"summed", {{"bytes", sink_->bytes()}, {"sums", std::move(texts)}}}});
     return {};
   }
 

@@ -81,7 +81,7 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
   }
   PrintRearms(report, out);
   if (header.nodes == 1) {
-    out << fmt::format("one node has the message, nothing was sent: XXH3-128 {}\n", sum.ToString());
+    out << fmt::format("one node has the message, nothing was sent: BLAKE2b-256 {}\n", sum.ToString());
     return;
   }
   const std::string copies =
@@ -89,7 +89,7 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
           ? fmt::format("the copy of node {} is", report.nodes.front().node.value)
       : header.nodes == 2 ? "the only copy is"
                           : fmt::format("all {} copies are", header.nodes - 1);
-  out << fmt::format("{} identical after {:.3f} ms: XXH3-128 {}\n", copies,
+  out << fmt::format("{} identical after {:.3f} ms: BLAKE2b-256 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
 
@@ -119,7 +119,7 @@ void PrintReportJson(const PlanHeader& header, const RunReport& report, const Me
                                       {"message_bytes", header.message.bytes},
                                       {"blocks", header.message.blocks},
                                       {"copies", IsOfOne(header, report) ? 1 : header.nodes - 1},
-                                      {"xxh3_128", sum.ToString()},
+                                      {"blake2b_256", sum.ToString()},
                                       {"elapsed_ns", report.elapsed_ns},
                                       {"nodes", std::move(nodes)}};
   PrintJson(all, out);

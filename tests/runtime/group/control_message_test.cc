@@ -39,7 +39,9 @@ ControlMessage Full() {
                                        .cpu_ns = 8,
                                        .bytes_received = 9,
                                        .elapsed_ns = 10},
-                            .sum = {.high = 14, .low = 15}};
+                            .sum = {.bytes = {std::byte{14}}},
+                            .proof = {std::byte{15}}};
+  message.sum.bytes.back() = message.proof.back() = std::byte{16};
   message.SetText("disk full");
   return message;
 }
@@ -56,10 +58,12 @@ TEST(ControlMessageTest, HasTheDocumentedBytes) {
   EXPECT_EQ(bytes[23], std::byte{1});
   for (size_t i = 0; i < 11; ++i) EXPECT_EQ(bytes[24 + 8 * i], std::byte(3 + i)) << i;
   EXPECT_EQ(bytes[112], std::byte{14});
-  EXPECT_EQ(bytes[120], std::byte{15});
-  EXPECT_EQ(bytes[128], std::byte{9});
-  EXPECT_EQ(bytes[130], std::byte{'d'});
-  EXPECT_EQ(bytes[639], std::byte{0});
+  EXPECT_EQ(bytes[143], std::byte{16});
+  EXPECT_EQ(bytes[144], std::byte{15});
+  EXPECT_EQ(bytes[175], std::byte{16});
+  EXPECT_EQ(bytes[176], std::byte{9});
+  EXPECT_EQ(bytes[178], std::byte{'d'});
+  EXPECT_EQ(bytes[687], std::byte{0});
 }
 
 TEST(ControlMessageTest, ComesBackAsItWas) {
@@ -89,9 +93,9 @@ TEST(ControlMessageTest, RefusesWhatNobodySends) {
   for (const Damage& damage :
        {Damage{0, 25, "kind is 25"}, Damage{1, 2, "lost_peer is 2"}, Damage{2, 4, "code is 4"},
         Damage{2, 0, "code is 0"}, Damage{3, 1, "byte 3 is 1"},
-        Damage{129, 3, "bytes of text is 777"}, Damage{131, 27, "a character of the text is 27"},
-        Damage{131, 0x9b, "a character of the text is 155"},
-        Damage{7, 1, "interval_ms is 16777217"}, Damage{639, 5, "a byte behind the text is 5"}}) {
+        Damage{177, 3, "bytes of text is 777"}, Damage{179, 27, "a character of the text is 27"},
+        Damage{179, 0x9b, "a character of the text is 155"},
+        Damage{7, 1, "interval_ms is 16777217"}, Damage{687, 5, "a byte behind the text is 5"}}) {
     Bytes bytes = Encode(Full());
     bytes[damage.offset] = std::byte{damage.value};
     EXPECT_EQ(DecodeControlMessage(bytes).status().message(), damage.error);

@@ -115,10 +115,10 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
       for (PlayedMember& member : members_) member.Say({.kind = step});
       for (PlayedMember& member : members_) member.Hear();
     }
-    members_[0].Say({.kind = Kind::kSummed, .sum = {.high = 1}});
-    members_[1].Say({.kind = Kind::kSummed, .sum = {.high = 2}});
+    members_[0].Say({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
+    members_[1].Say({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
   });
-  EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the XXH3-128 sum"));
+  EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));
   playing.join();
 }
 

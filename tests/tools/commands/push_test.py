@@ -2,13 +2,15 @@
 """`prepost push` to hosts that are network namespaces, with `ip netns exec` in place of ssh: COMMAND.
 
 Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and block devices; what is there
-is not sent again; a host that fails leaves nothing anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
+is not sent again; what is changed on the way is noticed; a host that fails leaves nothing anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -19,7 +21,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from namespaces import PREFIX, ip, limit_rate, namespaces  # noqa: E402
 
 COMMAND = sys.argv[1]
-HOSTS = 4  # beside the pusher, which is namespace 0
+HOSTS = 4  # beside the pusher, which is namespace 0, and a man in the middle, who is the last
 HANG = 60
 
 
@@ -129,6 +131,82 @@ def check_links(world):
     assert not copy.is_symlink() and copy.read_bytes() == image.read_bytes()
     assert victim.stat().st_mode & 0o777 == 0o600, victim.stat()
     world.clear()
+
+
+def blake2b(data, person=b""):
+    return hashlib.blake2b(data, digest_size=32, person=person).hexdigest()
+
+
+def check_sums(world):
+    """What is printed is what others compute; holes cost nothing, however large."""
+    huge = world.folder / "huge"
+    size, data = 1 << 40, os.urandom(4096)
+    extents = [(0, 4096), (300 << 30, 4096), (size - 4096, 4096)]
+    with open(huge, "wb") as file:
+        file.truncate(size)
+        for offset, _ in extents:
+            file.seek(offset)
+            file.write(data)
+    verdicts, report = world.push(huge, world.image)
+    assert all(verdict["ok"] for verdict in verdicts), verdicts
+    table = struct.pack("<QQ", size, len(extents)) + b"".join(struct.pack("<QQ", *extent) for extent in extents)
+    assert report["files"][0]["sparse_blake2b_256"] == blake2b(table + len(extents) * data, b"prepost sparse"), report
+    assert report["files"][1]["blake2b_256"] == blake2b(world.image.read_bytes()), report
+    verdicts, _ = world.push("--checksum", huge, world.image)
+    assert all(verdict["unchanged"] for verdict in verdicts), verdicts
+    for host in range(1, HOSTS + 1):
+        copy = world.target(host) / "huge"
+        assert copy.stat().st_size == size and copy.stat().st_blocks * 512 < 1_000_000
+        with open(copy, "rb") as file:
+            for offset, count in extents:
+                file.seek(offset)
+                assert file.read(count) == data
+    world.clear()
+
+
+def change(a, b):
+    """Passes on what comes, with one changed byte of every four million, to `b`'s peer."""
+    passed = 0
+    with contextlib.suppress(OSError):
+        while part := bytearray(a.recv(1 << 16)):
+            at = 4_000_000 - passed % 4_000_000
+            if at < len(part):
+                part[at] ^= 1
+            passed += len(part)
+            b.sendall(part)
+    for end in [a, b]:
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+def stand_between(port, host):
+    """The program of a man in the middle: changes what passes from and to `host`."""
+    with socket.create_server(("0.0.0.0", port)) as server:
+        print("ready", flush=True)
+        while True:
+            guest, _ = server.accept()
+            ends = [guest, socket.create_connection((host, port))]
+            for pair in [ends, ends[::-1]]:
+                threading.Thread(target=change, args=pair, daemon=True).start()
+
+
+def check_man_in_the_middle(world):
+    """A host that others reach through a man who changes bytes: they have nothing, and are not called verified."""
+    port = "7999"
+    middle = subprocess.Popen(["ip", "netns", "exec", PREFIX + str(HOSTS + 1), sys.executable, __file__, "between", port, "10.99.0.2"],
+                              stdout=subprocess.PIPE)
+    try:
+        assert middle.stdout.readline() == b"ready\n"
+        world.hosts.write_text(f"{PREFIX}1:{world.target(1)} 10.99.0.{HOSTS + 2}\n{PREFIX}2:{world.target(2)} 10.99.0.3\n")
+        verdicts, _ = world.push(world.image, "--port", port, "--algorithm", "chain", "--keep-going", code=1)
+        assert verdicts[0]["ok"] and not verdicts[1]["ok"], verdicts
+        assert "image has another sum there than here: it was changed on the way" in verdicts[1]["error"], verdicts
+        assert world.left() == ["1/image"], world.left()
+    finally:
+        middle.kill()
+        middle.wait()
+        world.write_hosts(world.target)
+        world.clear()
 
 
 def check_pipes(world):
@@ -342,9 +420,9 @@ def check_words(world):
 
 
 def main():
-    with namespaces("push", HOSTS + 1), tempfile.TemporaryDirectory() as name:
+    with namespaces("push", HOSTS + 2), tempfile.TemporaryDirectory() as name:
         world = World(pathlib.Path(name))
-        for check in [check_words, check_files, check_pipes, check_devices, check_full_disk]:
+        for check in [check_words, check_files, check_sums, check_man_in_the_middle, check_pipes, check_devices, check_full_disk]:
             check(world)
         if limit_rate(range(HOSTS + 1), "240mbit"):
             check_faults(world)
@@ -352,4 +430,7 @@ def main():
             print("no faults: the kernel cannot limit rates (tc tbf)")
 
 
-main()
+if sys.argv[1] == "between":
+    stand_between(int(sys.argv[2]), sys.argv[3])
+else:
+    main()

@@ -303,7 +303,7 @@ TEST_F(RunTest, PrintsJson) {
                                HasSubstr("\"message_bytes\": 1000")));
   Command text({"run", "--nodes", "1", "--input", input_});  // not "all 0 copies"
   ASSERT_EQ(text.Wait(), 0) << text.err();
-  EXPECT_THAT(text.out(), HasSubstr("one node has the message, nothing was sent: XXH3-128 "));
+  EXPECT_THAT(text.out(), HasSubstr("one node has the message, nothing was sent: BLAKE2b-256 "));
 }
 
 TEST_F(RunTest, OffloadedCopiesDoNotDependOnTheScheduler) {

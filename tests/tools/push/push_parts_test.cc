@@ -19,6 +19,7 @@
 #include "tests/support/random.h"
 #include "tests/support/temp_folder.h"
 #include "tools/push/agent_process.h"
+#include "tools/push/file_extents.h"
 #include "tools/push/line_channel.h"
 #include "tools/push/manifest.h"
 #include "tools/push/push_hosts.h"
@@ -153,7 +154,7 @@ TEST(LineChannelTest, RefusesDeepValuesAndLongStrings) {
 }
 
 // Files with holes anywhere, in pieces of any size. Catches an extent that a piece ends in, holes at
-// the beginning and the end, empty files, sums that leave out holes.
+// the beginning and the end, empty files, sums that leave out the table of extents.
 TEST(PushSinkTest, PutsTogetherWhatTheSourceTakesApart) {
   test::Random random(test::TestSeed());
   for (int round = 0; round < 8; ++round) {
@@ -191,12 +192,103 @@ TEST(PushSinkTest, PutsTogetherWhatTheSourceTakesApart) {
       std::ifstream copy(to / ("new/" + std::to_string(i)), std::ios::binary);
       const std::string text(std::istreambuf_iterator<char>(file), {});
       EXPECT_EQ(std::string(std::istreambuf_iterator<char>(copy), {}), text);
-      EXPECT_EQ((*sums)[i], *SumMemory(std::as_bytes(std::span(text))));
+      const PushedFile& pushed = source->manifest()[i];
+      const FileDescriptor there(open(paths[i].c_str(), O_RDONLY));
+      EXPECT_EQ((*sums)[i], *SumFile(there.get(), pushed.bytes, pushed.extents, "file"));
+      EXPECT_EQ((*sums)[i] == *SumMemory(std::as_bytes(std::span(text))), !pushed.has_holes());
     }
     const auto there = PushSink::FilesThere(source->manifest(), {.target = to / "new"});
     ASSERT_TRUE(there.ok());
     EXPECT_EQ(there->size(), paths.size());
   }
+}
+
+/// A file of `bytes` bytes with a few data at its ends and in the middle.
+void MakeSparse(const std::string& path, uint64_t bytes) {
+  const FileDescriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(ftruncate(file.get(), static_cast<off_t>(bytes)), 0);
+  const std::vector<std::byte> data(4096, std::byte{7});
+  for (const uint64_t offset : {uint64_t{0}, bytes / 2, bytes - data.size()})
+    ASSERT_TRUE(WriteExactly(file.get(), offset, data, path).ok());
+}
+
+// 1 TiB with a few data, from end to end. Catches zeros of holes that are read or hashed, which takes
+// minutes, in each of the steps.
+TEST(PushSinkTest, HolesCostNothing) {
+  const test::TempFolder from, to;
+  MakeSparse(from / "x", uint64_t{1} << 40);
+  Result<PushSource> source = PushSource::Open({from / "x"}, "");
+  ASSERT_TRUE(source.ok()) << source.status().ToString();
+  ASSERT_EQ(source->manifest().front().extents.size(), 3u);
+  ASSERT_TRUE(source->AddSums({}).ok());
+  source->Choose({0});
+  auto sink = PushSink::Open(source->manifest(), {.target = to.path()});
+  ASSERT_TRUE(sink.ok()) << sink.status().ToString();
+  std::vector<std::byte> data(1 << 20);
+  const Result<size_t> got = source->Read(data);
+  ASSERT_TRUE(got.ok()) << got.status().ToString();
+  EXPECT_EQ(*got, 3u * 4096u);
+  EXPECT_EQ(*source->Read(data), 0u);
+  ASSERT_TRUE((*sink)->Write(std::span(data).first(*got)).ok());
+  const Result<std::vector<MessageSum>> sums = (*sink)->Finish();
+  ASSERT_TRUE(sums.ok()) << sums.status().ToString();
+  EXPECT_EQ(*sums, source->sums());
+  EXPECT_EQ(sums->front().ToString(), source->manifest().front().sum);
+  ASSERT_TRUE((*sink)->Commit().ok());
+  EXPECT_EQ(PushSink::FilesThere(source->manifest(), {.target = to.path()})->size(), 1u);
+  // One byte in what is a hole at the source.
+  const FileDescriptor copy(open((to / "x").c_str(), O_RDWR));
+  ASSERT_EQ(pwrite(copy.get(), "x", 1, off_t{1} << 39 | 1 << 20), 1);
+  EXPECT_EQ(PushSink::FilesThere(source->manifest(), {.target = to.path()})->size(), 0u);
+}
+
+// A host's file system may have holes elsewhere, or none. Catches a comparison by the host's extents.
+TEST(PushSinkTest, ContentIsComparedWhateverTheHolesThere) {
+  const test::TempFolder from, to;
+  constexpr uint64_t kBytes = 1'000'000;
+  MakeSparse(from / "x", kBytes);
+  const Result<PushSource> with_holes = [&] {
+    Result<PushSource> source = PushSource::Open({from / "x"}, "");
+    EXPECT_TRUE(source.ok() && source->AddSums({}).ok());
+    return source;
+  }();
+  ASSERT_TRUE(with_holes->manifest().front().has_holes());
+  std::ifstream file(from / "x", std::ios::binary);
+  const std::string text(std::istreambuf_iterator<char>(file), {});
+  std::ofstream(to / "x", std::ios::binary) << text;
+  EXPECT_EQ(PushSink::FilesThere(with_holes->manifest(), {.target = to.path()})->size(), 1u);
+  // The other way round.
+  Result<PushSource> without = PushSource::Open({to / "x"}, "");
+  ASSERT_TRUE(without.ok() && without->AddSums({}).ok());
+  ASSERT_FALSE(without->manifest().front().has_holes());
+  EXPECT_EQ(without->manifest().front().sum, SumMemory(std::as_bytes(std::span(text)))->ToString());
+  EXPECT_EQ(PushSink::FilesThere(without->manifest(), {.target = from.path()})->size(), 1u);
+}
+
+// Ctrl-C while extents are listed, data are read and summed, here and at a host. Catches a step that
+// only looks at the end.
+TEST(PushSourceTest, EveryStepIsInterrupted) {
+  const test::TempFolder from;
+  MakeSparse(from / "x", uint64_t{64} << 20);
+  const FileDescriptor file(open((from / "x").c_str(), O_RDONLY));
+  size_t left = 0;
+  const auto stop = [&left] { return left-- > 0 ? Status() : Status(StatusCode::kInterrupted, "stop"); };
+  EXPECT_EQ(ExtentsOf(file.get(), uint64_t{64} << 20, 100, stop).status().code(),
+            StatusCode::kInterrupted);
+  left = 0;
+  EXPECT_EQ(AreZeros(file.get(), 0, 4096, "x", stop).status().code(), StatusCode::kInterrupted);
+  Result<PushSource> source = PushSource::Open({from / "x"}, "");
+  ASSERT_TRUE(source.ok());
+  for (const size_t before : {0u, 1u, 2u}) {
+    left = before;
+    EXPECT_EQ(source->AddSums(stop).code(), StatusCode::kInterrupted);
+  }
+  ASSERT_TRUE(source->AddSums({}).ok());
+  left = 3;
+  EXPECT_EQ(PushSink::FilesThere(source->manifest(), {.target = from.path(), .checkpoint = stop})
+                .status()
+                .code(),
+            StatusCode::kInterrupted);
 }
 
 TEST(PushSinkTest, LessOrMoreThanTheManifestSays) {

@@ -4,6 +4,7 @@
 // if their disk hung, does not. tests/tools/commands/push_test.py pushes to hosts of a network.
 #include "tools/push/pusher.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -99,6 +100,22 @@ TEST(PusherTest, HostWhoseDiskHangsIsDropped) {
         EXPECT_FALSE(std::filesystem::exists(copy));
       }
     }
+  }
+}
+
+// A host that has summed nothing, or something else. Catches "verified" where it is only claimed.
+TEST(PusherTest, HostWhoseSumDiffersIsNotVerified) {
+  for (const char* const claim : {"[]", "[\"0000\"]", "[7]"}) {
+    TestHosts hosts(2);
+    hosts.options().keep_going = true;
+    hosts.SetFilter("b", fmt::format("sed -u -e 's/\"sums\":.*/\"sums\":{}}}}}/'", claim));
+    const std::string image = hosts / "image";
+    std::ofstream(image) << std::string(100'000, 'x');
+    auto verdicts = hosts.PushFile(image);
+    EXPECT_EQ(verdicts["a"], "");
+    EXPECT_THAT(verdicts["b"], claim[1] == '7' ? HasSubstr("wrote nonsense")
+                                               : HasSubstr("image has another sum there than here"));
+    EXPECT_FALSE(std::filesystem::exists(hosts.FilesOf("b") + "/image"));
   }
 }
 
