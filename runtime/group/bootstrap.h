@@ -82,6 +82,7 @@ class Bootstrap final : public Lobby::Owner {
   ~Bootstrap() override;
 
   uint16_t port() const { return lobby_->port(); }
+  const GroupTerms& terms() const { return group_.terms; }
 
   /// The control connection to the root, whose word on whether this node belongs to the group is
   /// final. Errors: kRejected: the root refuses this node, or has not come in time; kInterrupted.

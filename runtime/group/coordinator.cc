@@ -57,6 +57,7 @@ Coordinator::Coordinator(uint32_t nodes, NodeId root, Options options)
     : root_(root),
       options_(std::move(options)),
       tick_(std::clamp(options_.no_progress_max / 4, milliseconds(1), kTickMax)),
+      nonce_(options_.prover ? RandomNonce() : NonceBytes{}),
       joining_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       members_(nodes) {
   for (uint32_t node = 0; node < nodes; ++node) members_[node].node = NodeId(node);
@@ -89,13 +90,18 @@ Status Coordinator::Lead(const std::function<uint64_t()>& start_ns) {
   PREPOST_RETURN_IF_ERROR(Await(Kind::kReady));
   Broadcast({.kind = Kind::kStart, .start_ns = start_ns()});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kDelivered));
-  Broadcast({.kind = Kind::kSum});
+  Broadcast({.kind = Kind::kSum, .proof = nonce_});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kSummed));
   return CompareSums();
 }
 
 Status Coordinator::Commit() {
-  Broadcast({.kind = Kind::kCommit});
+  for (Member& member : members_) {
+    ControlMessage message = {.kind = Kind::kCommit, .sum = sum()};
+    if (options_.prover)
+      message.proof = options_.prover->Prove(SumOf(member, ProvenSum::Sender::kLeader));
+    Send(member, message);
+  }
   return Await(Kind::kCommitted);
 }
 
@@ -176,8 +182,12 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kCommitted:
       if (message.kind != awaited_ || member.reached) break;
       member.reached = true;
+      if (message.kind == Kind::kReady) member.nonce = message.proof;
       if (message.kind == Kind::kDelivered) member.report = message.report;
-      if (message.kind == Kind::kSummed) member.sum = message.sum;
+      if (message.kind == Kind::kSummed) {
+        member.sum = message.sum;
+        member.proof = message.proof;
+      }
       return {};
     case Kind::kStart:
     case Kind::kSum:
@@ -277,8 +287,23 @@ Status Coordinator::Stalled(const std::string& what) const {
   return Rejected(fmt::format("{}: {}", what, fmt::join(reasons, "; ")));
 }
 
+ProvenSum Coordinator::SumOf(const Member& member, ProvenSum::Sender sender) const {
+  return {.sender = sender,
+          .node = member.node,
+          .member_nonce = member.nonce,
+          .leader_nonce = nonce_,
+          .sum = member.sum};
+}
+
 Status Coordinator::CompareSums() const {
   for (const Member& member : members_) {
+    if (options_.prover &&
+        !options_.prover->Verify(member.proof, SumOf(member, ProvenSum::Sender::kMember))) {
+      return Rejected(
+          fmt::format("the sum of node {} is not proved to be its own: its control messages were "
+                      "changed on the way",
+                      member.node.value));
+    }
     PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, sum()));
   }
   return {};

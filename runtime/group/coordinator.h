@@ -21,6 +21,7 @@
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/group/control_socket.h"
+#include "runtime/group/sum_proof.h"
 #include "runtime/report.h"
 
 namespace prepost {
@@ -42,6 +43,9 @@ class Coordinator {
     /// Called about once a second with the bytes that all receivers have received together. May be
     /// empty.
     std::function<void(uint64_t bytes_received)> progress;
+    /// How sums are proved. None: by nothing, as control connections are socket pairs of this
+    /// process, which no one else can write to.
+    std::optional<SumProver> prover = {};
   };
   Coordinator(uint32_t nodes, NodeId root, Options options);
 
@@ -81,7 +85,9 @@ class Coordinator {
     uint64_t progress = 0;
     std::string waiting;
     NodeReport report;
+    NonceBytes nonce = {};  ///< its own, for proofs
     MessageSum sum;
+    MacBytes proof = {};  ///< of `sum`
 
     bool is_open() const { return control && !control->closed(); }
   };
@@ -103,12 +109,14 @@ class Coordinator {
   void Ask(Member& member);
   Status Stalled(const std::string& what) const;
   Status CompareSums() const;
+  ProvenSum SumOf(const Member& member, ProvenSum::Sender sender) const;
   void Broadcast(const ControlMessage& message);
   void Dismiss(const ControlMessage& message);
 
   const NodeId root_;
   const Options options_;
   const std::chrono::milliseconds tick_;  ///< between questions to members
+  const NonceBytes nonce_;                ///< the leader's, for proofs
   FileDescriptor joining_event_;          ///< readable while joining_ has somebody
   std::mutex joining_mutex_;
   std::vector<Joining> joining_;  ///< under joining_mutex_

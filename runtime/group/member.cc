@@ -37,15 +37,22 @@ Member::Member(MemberTask task)
 
 Status Member::Run() {
   PREPOST_RETURN_IF_ERROR(Prepare());
-  task_.control.Send({.kind = Kind::kReady});
+  if (task_.prover) nonce_ = RandomNonce();
+  task_.control.Send({.kind = Kind::kReady, .proof = nonce_});
   const Result<ControlMessage> start = Await(Kind::kStart);
   if (!start.ok()) return start.status();
   PREPOST_RETURN_IF_ERROR(Transfer(start->start_ns != 0 ? start->start_ns : MonotonicNs()));
-  PREPOST_RETURN_IF_ERROR(Await(Kind::kSum).status());
+  const Result<ControlMessage> sum = Await(Kind::kSum);
+  if (!sum.ok()) return sum.status();
+  leader_nonce_ = sum->proof;
   PREPOST_RETURN_IF_ERROR(Sum());
-  task_.control.Send({.kind = Kind::kSummed, .sum = sum_});
+  ControlMessage summed = {.kind = Kind::kSummed, .sum = sum_};
+  if (task_.prover) summed.proof = task_.prover->Prove(SumFrom(ProvenSum::Sender::kMember));
+  task_.control.Send(summed);
   if (task_.commit) {
-    PREPOST_RETURN_IF_ERROR(Await(Kind::kCommit).status());
+    const Result<ControlMessage> commit = Await(Kind::kCommit);
+    if (!commit.ok()) return commit.status();
+    PREPOST_RETURN_IF_ERROR(CheckLeadersSum(*commit));
     PREPOST_RETURN_IF_ERROR(task_.commit());
     task_.control.Send({.kind = Kind::kCommitted});
   }
@@ -116,6 +123,27 @@ Status Member::Sum() {
   if (!sum.ok()) return sum.status();
   sum_ = *sum;
   return {};
+}
+
+ProvenSum Member::SumFrom(ProvenSum::Sender sender) const {
+  return {.sender = sender,
+          .node = task_.node,
+          .member_nonce = nonce_,
+          .leader_nonce = leader_nonce_,
+          .sum = sum_};
+}
+
+/// Without it, who can change the leader's words could have this node name what it has received
+/// although the leader knows better.
+Status Member::CheckLeadersSum(const ControlMessage& commit) const {
+  if (!task_.prover || (commit.sum == sum_ &&
+                        task_.prover->Verify(commit.proof, SumFrom(ProvenSum::Sender::kLeader)))) {
+    return {};
+  }
+  return Rejected(
+      fmt::format("the sum of {} is not proved to be that of this copy: its control messages were "
+                  "changed on the way",
+                  task_.leader));
 }
 
 /// Waits for `kind`, answering queries; the message.

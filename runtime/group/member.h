@@ -18,6 +18,7 @@
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/group/control_socket.h"
+#include "runtime/group/sum_proof.h"
 #include "runtime/mapping.h"
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
@@ -40,6 +41,8 @@ struct MemberTask {
   /// backs, read before the start and written to the file after the end.
   bool in_memory = false;
   std::function<Status()> commit;  ///< for kCommit; may be empty
+  /// How sums are proved. None: by nothing, where `control` is the launcher's socket pair.
+  std::optional<SumProver> prover = {};
   WaitPolicy wait;
   RunTrace* trace = nullptr;  ///< null: none
   ControlSocket control;
@@ -58,7 +61,8 @@ class Member {
   explicit Member(MemberTask task);
 
   /// From preparation to release. Errors: those of its files, its player and `commit`; the leader
-  /// is gone, silent, sends nonsense, or says that the run has failed (kRejected); kInterrupted.
+  /// is gone, silent, sends nonsense or a sum that is not proved, or says that the run has failed
+  /// (kRejected); kInterrupted.
   Status Run();
   /// Ends the player, reports to the leader that Run() has failed, and waits until it has ended the
   /// run, for up to `max` (negative: for ever). The cause: `failure` or, if that is only a lost
@@ -77,6 +81,8 @@ class Member {
   Result<NodeMemory> PrepareMemory();
   Status Transfer(uint64_t start_ns);
   Status Sum();
+  ProvenSum SumFrom(ProvenSum::Sender sender) const;
+  Status CheckLeadersSum(const ControlMessage& commit) const;
   Result<ControlMessage> Await(Kind kind);
   Status AnswerQueries();
   Status Handle(const ControlMessage& message);
@@ -98,6 +104,8 @@ class Member {
   bool is_leader_lost_ = false;  ///< gone or silent
   NodeReport report_;
   std::vector<QueueRearms> queue_rearms_;
+  NonceBytes nonce_ = {};         ///< for proofs
+  NonceBytes leader_nonce_ = {};  ///< of the leader
   MessageSum sum_;
 };
 

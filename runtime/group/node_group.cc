@@ -49,6 +49,7 @@ class NodeRun {
   Status Lead();
   MemberTask TaskWith(ControlSocket control);
   Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
+  SumProver Prover() const { return {options_.bootstrap.key, bootstrap_->terms()}; }
   Status Commit();
   LocalRun Describe(RunReport report, const MessageSum& sum) const;
 
@@ -78,7 +79,8 @@ Result<LocalRun> NodeRun::RunRoot() {
   coordinator_.emplace(plan_.header().nodes, node_,
                        Coordinator::Options{.no_progress_max = options_.no_progress_max,
                                             .interrupt_fd = options_.bootstrap.interrupt_fd,
-                                            .progress = options_.progress});
+                                            .progress = options_.progress,
+                                            .prover = Prover()});
   coordinator_->Join(node_, std::move(control->first));
   Status led;
   std::thread leader;
@@ -139,6 +141,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
           .in_memory = static_cast<bool>(options_.make_player),
           .commit = [this] { return Commit(); },
+          .prover = Prover(),
           .wait = options_.wait,
           .trace = options_.trace,
           .control = std::move(control),

@@ -122,6 +122,39 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
   playing.join();
 }
 
+// Sums that are equal, of which one is not proved, or proved by what was said in another run. Catches
+// a leader that believes whoever can change what a member says.
+TEST(ProvingCoordinatorTest, SumsThatAreNotProvedAreAnError) {
+  const SumProver prover(GroupKey::FromSecret("a secret of the group", "here").value(), {});
+  for (const bool is_replayed : {false, true}) {
+    Coordinator leader(2, NodeId(0), {.prover = prover});
+    std::vector<PlayedMember> members;
+    for (uint32_t node = 0; node < 2; ++node) {
+      auto pair = ControlSocket::MakePair();
+      leader.Join(NodeId(node), std::move(pair.value().first));
+      members.emplace_back(std::move(pair.value().second));
+    }
+    std::thread playing([&] {
+      const NonceBytes nonce = {std::byte{9}};
+      for (PlayedMember& member : members) member.Say({.kind = Kind::kReady, .proof = nonce});
+      for (PlayedMember& member : members) member.Hear();
+      for (PlayedMember& member : members) member.Say({.kind = Kind::kDelivered});
+      for (uint32_t node = 0; node < 2; ++node) {
+        ProvenSum sum = {
+            .node = NodeId(node), .member_nonce = nonce, .leader_nonce = members[node].Hear().proof};
+        ControlMessage summed = {.kind = Kind::kSummed, .proof = prover.Prove(sum)};
+        sum.leader_nonce[0] ^= std::byte{1};
+        if (node == 1) summed.proof = is_replayed ? prover.Prove(sum) : MacBytes{};
+        members[node].Say(summed);
+      }
+    });
+    EXPECT_EQ(leader.Lead([] { return uint64_t{0}; }).message(),
+              "the sum of node 1 is not proved to be its own: its control messages were changed on "
+              "the way");
+    playing.join();
+  }
+}
+
 // A node that sums for seconds is asked how far it is: catches a report that its answer replaces.
 TEST_F(CoordinatorTest, AnAnswerAfterTheTransferDoesNotReplaceTheReport) {
   JoinAll();
