@@ -91,6 +91,7 @@ Result<SourceFile> OpenSource(const std::string& path) {
   if (!opened.ok()) return opened.status();
   source.opened = *std::move(opened);
   if (S_ISREG(about.st_mode)) {
+    // Without a checkpoint: nothing was started yet, and a signal ends the process.
     Result<std::vector<Extent>> extents = ExtentsOf(source.opened.get(), file.bytes, kExtentsMax);
     if (!extents.ok()) return extents.status();
     file.extents = *std::move(extents);
