@@ -51,10 +51,13 @@ LineChannel::LineChannel(FileDescriptor in, FileDescriptor out)
   SetNonBlocking(out_);
 }
 
-void LineChannel::Send(const nlohmann::json& value) {
-  queued_ += value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-  queued_ += '\n';
+std::string LineChannel::LineOf(const nlohmann::json& value) {
+  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n';
 }
+
+void LineChannel::Send(const nlohmann::json& value) { SendLine(LineOf(value)); }
+
+void LineChannel::SendLine(const std::string& line) { queued_ += line; }
 
 bool LineChannel::Flush() {
   while (wants_out()) {

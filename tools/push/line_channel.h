@@ -33,6 +33,9 @@ class LineChannel {
 
   /// Queues a value; Flush() writes it.
   void Send(const nlohmann::json& value);
+  /// The same in two steps, for a large value that goes to many.
+  static std::string LineOf(const nlohmann::json& value);
+  void SendLine(const std::string& line);
   /// Writes as much as there is room for. False: nobody reads any more.
   bool Flush();
   /// Writes all, for `max_ms` at most. False as Flush(), or when the time is over.

@@ -164,9 +164,12 @@ class Pusher {
 
   Status AskWhatIsThere() {
     Tell("asking the hosts what they have");
-    const json manifest = ToJson(source_.manifest());
+    // A file with many holes has megabytes of extents.
+    const std::string files =
+        LineChannel::LineOf({{"files", {{"manifest", ToJson(source_.manifest())}}}});
     for (const auto& host : hosts_.all()) {
-      if (host->is_in()) host->agent.channel().Send({{"files", {{"manifest", manifest}}}});
+      PREPOST_RETURN_IF_ERROR(hosts_.CheckInterrupt());
+      if (host->is_in()) host->agent.channel().SendLine(files);
     }
     PREPOST_RETURN_IF_ERROR(hosts_.Until(
         [](const PushReceiver& host) { return host.have.has_value(); }, PushReceivers::kNever, ""));

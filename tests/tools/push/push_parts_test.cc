@@ -265,6 +265,25 @@ TEST(PushSinkTest, ContentIsComparedWhateverTheHolesThere) {
   EXPECT_EQ(PushSink::FilesThere(without->manifest(), {.target = from.path()})->size(), 1u);
 }
 
+// Files of which the system does not say where their data are, as that of a pipe here. Catches data
+// that are taken for a hole.
+TEST(FileExtentsTest, WhatIsNotKnownIsData) {
+  std::array<int, 2> ends = {};
+  ASSERT_EQ(pipe(ends.data()), 0);
+  const FileDescriptor in(ends[0]), out(ends[1]);
+  EXPECT_EQ(*NextData(in.get(), 5, 100), (Extent{5, 95}));
+  EXPECT_EQ(*ExtentsOf(in.get(), 100, 10), (std::vector<Extent>{{0, 100}}));
+  EXPECT_EQ(NextData(in.get(), 100, 100), std::nullopt);
+  const test::TempFolder folder;
+  MakeSparse(folder / "x", uint64_t{64} << 20);
+  const FileDescriptor file(open((folder / "x").c_str(), O_RDONLY));
+  EXPECT_EQ(ExtentsOf(file.get(), uint64_t{64} << 20, 10)->size(), 3u);
+  // Of more extents than there may be, the last has the rest with its holes.
+  const std::vector<Extent> two = *ExtentsOf(file.get(), uint64_t{64} << 20, 2);
+  ASSERT_EQ(two.size(), 2u);
+  EXPECT_EQ(two[1].offset + two[1].bytes, uint64_t{64} << 20);
+}
+
 // Ctrl-C while extents are listed, data are read and summed, here and at a host. Catches a step that
 // only looks at the end.
 TEST(PushSourceTest, EveryStepIsInterrupted) {
