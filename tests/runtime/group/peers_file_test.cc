@@ -47,6 +47,7 @@ TEST(PeersFileTest, SaysWhereAndWhatIsWrong) {
       {"0 [::1", "p:1:3: no ']' behind the IPv6 address"},
       {"0 [::1]7", "p:1:3: '7' behind the address, expected NODE HOST[:PORT|:FIRST-LAST]"},
       {"0 a;b", "p:1:3: 'a;b' is no host name or address"},
+      {"0 -oProxyCommand", "p:1:3: '-oProxyCommand' is no host name or address"},
       {"0 \x1b[2J", "p:1:3: '?[2J' is no host name or address"},
       {"0 a\n1 a:7811",
        "p:2:3: a:7811 is the address of node 0 already; nodes of one host need ports of their own"},
