@@ -15,12 +15,10 @@ namespace {
 
 constexpr size_t kNameBytesMax = 256;
 
-/// Whether a host list can hold it.
+/// Whether a host list and a JSON file can hold it.
 bool IsName(const std::string& name) {
-  const auto is_wrong = [](unsigned char c) {
-    return c <= ' ' || c == 0x7f || c == ',' || c == '[' || c == ']';
-  };
-  return !name.empty() && name.size() <= kNameBytesMax && std::ranges::none_of(name, is_wrong);
+  return !name.empty() && name.size() <= kNameBytesMax && Printable(name) == name &&
+         name.find_first_of(" ,[]") == std::string::npos;
 }
 
 Status CheckRate(double rate, const std::string& where) {
@@ -69,9 +67,9 @@ Status CheckHosts(const Topology& topology) {
     }
     const std::string where = fmt::format("/racks/{}/hosts", host.rack);
     if (!IsName(host.name)) {
-      return Rejected(fmt::format("a host's name has 1 to {} bytes, none of them a blank, comma or "
-                                  "bracket, found '{}'",
-                                  kNameBytesMax, host.name.substr(0, 80)),
+      return Rejected(fmt::format("a host's name has 1 to {} bytes of UTF-8, no blanks, control "
+                                  "characters, commas or brackets, found '{}'",
+                                  kNameBytesMax, Printable(host.name.substr(0, 80))),
                       where);
     }
     if (!names.insert(host.name).second)

@@ -148,6 +148,9 @@ TEST(TopologyImportTest, SaysWhatIsWrongInIbnetdiscover) {
                           "Switch\t24 \"S-02\" # \"b\"\n[1] \"H-2\"[1] # \"h\" lid 4 4xEDR\n"),
               HasSubstr("ib.txt:1: switch S-01 has no uplink"));
   EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n"), HasSubstr("at least 1 rack"));
+  // Catches names that a file of the topology could not hold.
+  EXPECT_THAT(FabricError("Switch\t24 \"S-01\" # \"a\"\n[1] \"H-1\"[1] # \"h\xff\" lid 4 4xEDR\n"),
+              HasSubstr("ib.txt:1: a host's name has 1 to 256 bytes of UTF-8"));
 }
 
 TEST(TopologyImportTest, GuessesTheFormat) {
