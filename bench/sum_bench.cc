@@ -52,10 +52,11 @@ int Main(int argc, char** argv) {
                            [&] { std::memcpy(copy.data(), memory.data(), memory.size()); })};
     for (size_t way = 0; i > 0 && way < kWays.size(); ++way) samples[way].push_back(sample[way]);
   }
-  nlohmann::ordered_json all = {{"provenance", Provenance()}, {"mebibytes", mebibytes}};
+  nlohmann::ordered_json all = {
+      {"provenance", Provenance()}, {"mebibytes", mebibytes}, {"gigabytes_per_second", {}}};
   if (!json) std::cout << fmt::format("{}; {} MiB\n", Provenance(), mebibytes);
   for (size_t way = 0; way < kWays.size(); ++way) {
-    all[kWays[way]] = samples[way];
+    all["gigabytes_per_second"][kWays[way]] = samples[way];
     std::ranges::sort(samples[way]);
     if (json) continue;
     std::cout << fmt::format("{:<12} {:.2f} GB/s ({:.2f}..{:.2f}, {})\n", kWays[way],
