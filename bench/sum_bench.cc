@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the sums of copies cost (runtime/files/message_sum.h): BLAKE2b-256 of memory that is not in a
-// cache, on one core, and memcpy of the same bytes beside it, one after the other in each repetition.
-// In GB (10^9 bytes) per second of processor time, so that other programs disturb less.
+// What the sums of copies cost (runtime/files/message_sum.h): BLAKE2b-256 of memory that is not in
+// a cache, on one core, and memcpy of the same bytes beside it, one after the other in each
+// repetition. In GB (10^9 bytes) per second of processor time, so that other programs disturb less.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -43,7 +43,8 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
 
   std::vector<std::byte> memory(mebibytes << 20), copy(memory.size());
-  for (size_t i = 0; i < memory.size(); ++i) memory[i] = static_cast<std::byte>(i * 2654435761u >> 13);
+  for (size_t i = 0; i < memory.size(); ++i)
+    memory[i] = static_cast<std::byte>(i * 2654435761u >> 13);
   std::array<std::vector<double>, kWays.size()> samples;
   for (uint32_t i = 0; i <= repetitions; ++i) {
     const std::array<double, kWays.size()> sample = {

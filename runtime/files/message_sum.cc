@@ -39,7 +39,8 @@ RunningSum::RunningSum() : RunningSum(0, {}) {}
 
 RunningSum::RunningSum(uint64_t bytes, std::span<const FileExtent> extents)
     : state_(std::make_unique<State>()) {
-  // Chooses the code for this processor. If it fails there are no random numbers, but there is a sum.
+  // Chooses the code for this processor. If it fails there are no random numbers, but there is a
+  // sum.
   [[maybe_unused]] const int code = sodium_init();
   if (!HasHoles(bytes, extents)) {
     crypto_generichash_blake2b_init(&state_->blake2b, nullptr, 0, sizeof(MessageSum));

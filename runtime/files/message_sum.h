@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MessageSum: the BLAKE2b-256 sum by which copies of a message or a file are compared. Other bytes
-// with the same sum cannot be made, so equal sums mean equal bytes, also if somebody wants to deceive
-// us. A sum that comes by the way of the bytes can be changed with them: its users see to that.
+// with the same sum cannot be made, so equal sums mean equal bytes, also where bytes were changed
+// on purpose. A sum that comes by the way of the bytes can be changed with them: its users see to
+// that.
 #ifndef PREPOST_RUNTIME_FILES_MESSAGE_SUM_H_
 #define PREPOST_RUNTIME_FILES_MESSAGE_SUM_H_
 
@@ -40,13 +41,13 @@ struct MessageSum {
 /// The sum of bytes that come in pieces.
 class RunningSum {
  public:
-  /// Of a message, or a file without holes: BLAKE2b-256 of its bytes, unkeyed, as `b2sum -l 256` has
-  /// it.
+  /// Of a message, or a file without holes: BLAKE2b-256 of its bytes, unkeyed, as `b2sum -l 256`
+  /// has it.
   RunningSum();
   /// Of a file of `bytes` bytes with data in `extents`, of which Add() gets the data alone, however
-  /// large the holes are. Without holes it is as above. Otherwise, BLAKE2b-256 with "prepost sparse"
-  /// and two zero bytes as its personalization, which no sum of the other kind has, of this and then
-  /// the data, integers of 8 bytes, little-endian:
+  /// large the holes are. Without holes it is as above. Otherwise, BLAKE2b-256 with "prepost
+  /// sparse" and two zero bytes as its personalization, which no sum of the other kind has, of this
+  /// and then the data, integers of 8 bytes, little-endian:
   ///
   ///     bytes | number of extents | offset, bytes of the first extent | ... of the last extent
   ///

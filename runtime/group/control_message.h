@@ -28,8 +28,8 @@ namespace prepost {
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
-/// On one machine the launcher names all copies, and kCommit is left out. On several, sums are proved
-/// (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's.
+/// On one machine the launcher names all copies, and kCommit is left out. On several, sums are
+/// proved (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's.
 ///
 /// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed and
 /// kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it failed, 0

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Why it holds: the MAC is over the nonce of the end that checks it, so that of an earlier run
-// proves nothing; over which end has sent it and which node it is about, so none can be sent back or
-// used for another node; and over the terms, so none is of another plan or message. Its label begins
-// otherwise than those of hellos (hello.cc), which have the same key.
+// proves nothing; over which end has sent it and which node it is about, so none can be sent back
+// or used for another node; and over the terms, so none is of another plan or message. Its label
+// begins otherwise than those of hellos (hello.cc), which have the same key.
 #include "runtime/group/sum_proof.h"
 
 #include <span>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // SumProver: how a member and the leader of a group on several machines know that the other's sum
-// of the message is the one that it has sent. The sum travels beside the data, so people on the path
-// could change both. Every member can make these proofs, as all have the group's key: they keep out
-// people on the path, and members only as far as these are not on it.
+// of the message is the one that it has sent. The sum travels beside the data, so people on the
+// path could change both. Every member can make these proofs, as all have the group's key: they
+// keep out people on the path, and members only as far as these are not on it.
 #ifndef PREPOST_RUNTIME_GROUP_SUM_PROOF_H_
 #define PREPOST_RUNTIME_GROUP_SUM_PROOF_H_
 

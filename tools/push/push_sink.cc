@@ -81,8 +81,8 @@ FileDescriptor OpenFound(const FileDescriptor& found, int flags) {
   return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC));
 }
 
-/// Whether an open file of the size of `file` has its sum and, where that is over a table of extents,
-/// zeros elsewhere, in holes of its own or not.
+/// Whether an open file of the size of `file` has its sum and, where that is over a table of
+/// extents, zeros elsewhere, in holes of its own or not.
 Result<bool> HasContent(int there, const std::string& path, const PushedFile& file,
                         const Checkpoint& checkpoint) {
   uint64_t hole = 0;

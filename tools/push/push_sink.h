@@ -60,8 +60,8 @@ class PushSink {
   /// The next bytes. Errors (kRejected): a disk that is full after all, a pipe that nobody reads, more
   /// than the manifest says.
   Status Write(std::span<const std::byte> bytes);
-  /// All has come: modes, times, holes. The sums of what has come, as of RunningSum. Errors (kRejected):
-  /// less than the manifest says; those of the checkpoint.
+  /// All has come: modes, times, holes. The sums of what has come, as of RunningSum. Errors
+  /// (kRejected): less than the manifest says; those of the checkpoint.
   Result<std::vector<MessageSum>> Finish();
   /// Gives the files their names. Errors (kRejected): none has one then.
   Status Commit();

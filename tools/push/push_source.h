@@ -44,8 +44,8 @@ class PushSource {
   /// The path of a named pipe from which nothing has come yet; "": of none.
   const std::string& awaited_pipe() const { return awaited_pipe_; }
   /// The next bytes; fewer than `out` has room for at the end or of a stream. 0: there are no more.
-  /// Errors (kRejected): a file that cannot be read, or changed since Open(); those of `checkpoint`,
-  /// which is called every few megabytes and for every file.
+  /// Errors (kRejected): a file that cannot be read, or changed since Open(); those of
+  /// `checkpoint`, which is called every few megabytes and for every file.
   Result<size_t> Read(std::span<std::byte> out, const Checkpoint& checkpoint = {});
   /// When Read() has given 0: of each chosen file.
   const std::vector<MessageSum>& sums() const { return sums_; }

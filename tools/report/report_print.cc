@@ -81,7 +81,8 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
   }
   PrintRearms(report, out);
   if (header.nodes == 1) {
-    out << fmt::format("one node has the message, nothing was sent: BLAKE2b-256 {}\n", sum.ToString());
+    out << fmt::format("one node has the message, nothing was sent: BLAKE2b-256 {}\n",
+                       sum.ToString());
     return;
   }
   const std::string copies =

@@ -79,8 +79,8 @@ TEST(MessageSumTest, WithoutHolesTheTableDoesNotCount) {
   EXPECT_EQ(RunningSum(0, {}).Get(), *SumMemory({}));
 }
 
-// The same data elsewhere, in another file, or with the table in front of it in a file without holes
-// is another sum. Catches a table that is left out, or that can be told as data.
+// The same data elsewhere, in another file, or with the table in front of it in a file without
+// holes is another sum. Catches a table that is left out, or that can be told as data.
 TEST(MessageSumTest, TheTableCounts) {
   const std::vector<std::byte> data = test::RandomBytes(8);
   std::set<std::string> sums;
@@ -107,7 +107,8 @@ TEST(MessageSumTest, TheTableCounts) {
   EXPECT_EQ(sums.size(), count + 1);
 }
 
-// 1 TiB of which hardly anything is data. Catches holes that are read or hashed, which takes minutes.
+// 1 TiB of which hardly anything is data. Catches holes that are read or hashed, which takes
+// minutes.
 TEST(MessageSumTest, HolesCostNothing) {
   constexpr uint64_t kBytes = uint64_t{1} << 40;
   const test::TempFolder folder;

@@ -385,7 +385,8 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
   const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
   Say(guest, PrefixOf(kProtocolVersion + 1) + std::string(100, 'x'));
   EXPECT_THAT(nodes_[2].get().status.message(),
-              HasSubstr("refuses node 2: it speaks version 11 of the protocol, this is version 10"));
+              HasSubstr("refuses node 2: it speaks version 11 of the protocol, this is "
+                        "version 10"));
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {

@@ -122,8 +122,8 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
   playing.join();
 }
 
-// Sums that are equal, of which one is not proved, or proved by what was said in another run. Catches
-// a leader that believes whoever can change what a member says.
+// Sums that are equal, of which one is not proved, or proved by what was said in another run.
+// Catches a leader that believes what comes on the way of the data.
 TEST(ProvingCoordinatorTest, SumsThatAreNotProvedAreAnError) {
   const SumProver prover(GroupKey::FromSecret("a secret of the group", "here").value(), {});
   for (const bool is_replayed : {false, true}) {
@@ -140,8 +140,9 @@ TEST(ProvingCoordinatorTest, SumsThatAreNotProvedAreAnError) {
       for (PlayedMember& member : members) member.Hear();
       for (PlayedMember& member : members) member.Say({.kind = Kind::kDelivered});
       for (uint32_t node = 0; node < 2; ++node) {
-        ProvenSum sum = {
-            .node = NodeId(node), .member_nonce = nonce, .leader_nonce = members[node].Hear().proof};
+        ProvenSum sum = {.node = NodeId(node),
+                         .member_nonce = nonce,
+                         .leader_nonce = members[node].Hear().proof};
         ControlMessage summed = {.kind = Kind::kSummed, .proof = prover.Prove(sum)};
         sum.leader_nonce[0] ^= std::byte{1};
         if (node == 1) summed.proof = is_replayed ? prover.Prove(sum) : MacBytes{};

@@ -14,8 +14,8 @@ const GroupKey& Key() {
   return key;
 }
 
-// Whatever differs, the proof is none. Catches a field that the MAC is not over, so that a proof can
-// be sent back, used for another node, for another sum, or again in a later run.
+// Whatever differs, the proof is none. Catches a field that the MAC is not over, so that a proof
+// can be sent back, used for another node, for another sum, or again in a later run.
 TEST(SumProofTest, IsOfOneSumOfOneNodeInOneRun) {
   const GroupTerms terms = {.plan = {std::byte{7}}, .message_bytes = 8};
   const ProvenSum sum = {.sender = ProvenSum::Sender::kMember,

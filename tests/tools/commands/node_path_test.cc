@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `prepost node` with somebody on the path between node 1 and the root, who has no secret but can
-// change whatever passes after the hellos: the message, and what the two say about it.
+// `prepost node` with a stranger on the path between node 1 and the root, who has no secret but can
+// change what passes after the hellos: the message, and what the two say about it.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -234,8 +234,10 @@ TEST_P(NodePathTest, ChangedMessageIsNoticedWhateverIsSaidAboutIt) {
   const auto arguments = [&](const std::string& node, const std::string& flag,
                              const std::string& path) {
     return std::vector<std::string>{
-        "node",          folder / "plan.json", "--node", node,          "--peers",
-        folder / ("peers-" + node), "--secret-file",        folder / "secret", flag, path};
+        "node",          folder / "plan.json",       "--node",
+        node,            "--peers",                  folder / ("peers-" + node),
+        "--secret-file", folder / "secret",          flag,
+        path};
   };
   Command root(arguments("0", "--input", folder / "image"));
   Command member(arguments("1", "--output", folder / "copy"));

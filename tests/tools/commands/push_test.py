@@ -2,7 +2,8 @@
 """`prepost push` to hosts that are network namespaces, with `ip netns exec` in place of ssh: COMMAND.
 
 Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and block devices; what is there
-is not sent again; what is changed on the way is noticed; a host that fails leaves nothing anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
+is not sent again; what is changed on the way is noticed; a host that fails leaves nothing anywhere, or with --keep-going takes
+nobody down; Ctrl-C leaves nothing."""
 import contextlib
 import hashlib
 import json

@@ -212,8 +212,8 @@ void MakeSparse(const std::string& path, uint64_t bytes) {
     ASSERT_TRUE(WriteExactly(file.get(), offset, data, path).ok());
 }
 
-// 1 TiB with a few data, from end to end. Catches zeros of holes that are read or hashed, which takes
-// minutes, in each of the steps.
+// 1 TiB with a few data, from end to end. Catches zeros of holes that are read or hashed, which
+// takes minutes, in each of the steps.
 TEST(PushSinkTest, HolesCostNothing) {
   const test::TempFolder from, to;
   MakeSparse(from / "x", uint64_t{1} << 40);
@@ -242,7 +242,8 @@ TEST(PushSinkTest, HolesCostNothing) {
   EXPECT_EQ(PushSink::FilesThere(source->manifest(), {.target = to.path()})->size(), 0u);
 }
 
-// A host's file system may have holes elsewhere, or none. Catches a comparison by the host's extents.
+// A host's file system may have holes elsewhere, or none. Catches a comparison by the host's
+// extents.
 TEST(PushSinkTest, ContentIsComparedWhateverTheHolesThere) {
   const test::TempFolder from, to;
   constexpr uint64_t kBytes = 1'000'000;
@@ -284,14 +285,16 @@ TEST(FileExtentsTest, WhatIsNotKnownIsData) {
   EXPECT_EQ(two[1].offset + two[1].bytes, uint64_t{64} << 20);
 }
 
-// Ctrl-C while extents are listed, data are read and summed, here and at a host. Catches a step that
-// only looks at the end.
+// Ctrl-C while extents are listed, data are read and summed, here and at a host. Catches a step
+// that only looks at the end.
 TEST(PushSourceTest, EveryStepIsInterrupted) {
   const test::TempFolder from;
   MakeSparse(from / "x", uint64_t{64} << 20);
   const FileDescriptor file(open((from / "x").c_str(), O_RDONLY));
   size_t left = 0;
-  const auto stop = [&left] { return left-- > 0 ? Status() : Status(StatusCode::kInterrupted, "stop"); };
+  const auto stop = [&left] {
+    return left-- > 0 ? Status() : Status(StatusCode::kInterrupted, "stop");
+  };
   EXPECT_EQ(ExtentsOf(file.get(), uint64_t{64} << 20, 100, stop).status().code(),
             StatusCode::kInterrupted);
   left = 0;
