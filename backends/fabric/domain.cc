@@ -55,7 +55,7 @@ Result<Info> Find(const Libfabric& library, const DomainSpec& spec) {
   int error = library.getinfo(kApiVersion, host, nullptr, host == nullptr ? 0 : FI_SOURCE,
                               hints.get(), &found);
   if (error == 0) return Info(found);
-  // Names of providers for one machine are no addresses. One that has addresses would listen at all.
+  // Names of providers for one machine are no addresses. Others would listen at all addresses.
   if (host != nullptr)
     error = library.getinfo(kApiVersion, nullptr, nullptr, 0, hints.get(), &found);
   Info info(found);

@@ -34,8 +34,8 @@ struct EndpointsSpec {
 /// Used by the domain's thread. A send that the CPU posts completes when its bytes are in place
 /// (FI_DELIVERY_COMPLETE).
 ///
-/// Whoever finds an endpoint can send it messages. So each that receives has a random tag, which the peer
-/// learns with its name: a message without it meets no receive.
+/// Whoever finds an endpoint can send it messages. So each that receives has a random tag, which the
+/// peer learns with its name: a message without it meets no receive.
 class Endpoints final : public ChannelQueues {
  public:
   /// `domain` must outlive them. Errors (kEnvironment): the provider's.

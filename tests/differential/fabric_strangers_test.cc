@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A stranger who finds where an endpoint listens, and has no secret, sends it messages while a plan is
-// played: nobody takes them, and the plan ends as without them.
+// A stranger who finds where an endpoint listens, and has no secret, sends it messages while a plan
+// is played: no node takes them, and the plan ends as without them.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <rdma/fi_tagged.h>

@@ -51,7 +51,8 @@ Result<FileDescriptor> OpenEnd(const std::string& where) {
 Result<std::unique_ptr<LongLink>> LongLink::Make(const std::string& a, const std::string& b,
                                                  const LongLinkOptions& options) {
   std::unique_ptr<LongLink> link(new LongLink(options));
-  for (const auto& [way, where] : {std::pair(&link->ways_[0], &a), std::pair(&link->ways_[1], &b)}) {
+  for (const auto& [way, where] :
+       {std::pair(&link->ways_[0], &a), std::pair(&link->ways_[1], &b)}) {
     Status status;
     std::thread([&, way = way, where = where] {
       Result<FileDescriptor> end = OpenEnd(*where);

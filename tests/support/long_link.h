@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LongLink: a long path between two sites of machines (machines.h), in user space, as many kernels have
-// no netem. Its ends are TAP devices, one at each site's switch. Per direction a frame waits for its turn
-// at a rate, in a queue that is bounded, and arrives a delay after it has left; frames stay in order.
+// LongLink: a long path between two sites of machines (machines.h), in user space, as many kernels
+// have no netem. Its ends are TAP devices, one at each site's switch. Per direction a frame waits for
+// its turn at a rate, in a queue that is bounded, and arrives a delay after it has left; frames stay
+// in order.
 #ifndef PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 #define PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 
@@ -23,13 +24,13 @@
 namespace prepost::test {
 
 struct LongLinkOptions {
-  uint64_t bits_per_second = 400'000'000;  ///< of frames, with their headers
+  uint64_t bits_per_second = 400'000'000;   ///< of frames, with their headers
   std::chrono::microseconds delay{30'000};  ///< one way
   size_t queue_bytes = 3'000'000;           ///< that wait at an end; a frame beyond is lost
 };
 
-/// A thread of this process carries the frames. All times are computed when a frame comes, so that a
-/// thread that runs late delays frames but never changes the rate.
+/// A thread of this process carries the frames. All times are computed when a frame comes, so that
+/// a thread that runs late delays frames but never changes the rate.
 class LongLink {
  public:
   /// Between the devices `bridge` of the namespaces `a` and `b`. Errors (kEnvironment): there is no
