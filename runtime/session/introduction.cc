@@ -18,6 +18,7 @@
 // and on security modules, so it is tried.
 #include "runtime/session/introduction.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -26,7 +27,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <fstream>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -45,9 +45,12 @@ constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 /// What is the same in all processes that may find each other's names and read each other's memory; ""
 /// where it is not known.
 std::string ThisPlace() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string place;
-  std::getline(in, place);
+  const FileDescriptor boot = FileDescriptor::Open(
+      [] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
+  std::array<char, 64> id;
+  const ssize_t bytes = read(boot.get(), id.data(), id.size());
+  if (bytes <= 0) return "";
+  std::string place(id.data(), static_cast<size_t>(bytes));
   for (const char* const name : {"/proc/self/ns/pid", "/proc/self/ns/net"}) {
     struct stat found = {};
     if (stat(name, &found) != 0) return "";
