@@ -33,7 +33,7 @@
 namespace prepost {
 
 /// Of this header: major, minor.
-inline constexpr int kApiVersion[2] = {0, 1};
+inline constexpr int kApiVersion[2] = {0, 2};
 
 /// Where a member listens. The default is that of `prepost node`. At this member port 0 means any
 /// that is free, and no host all addresses of this machine.

@@ -36,7 +36,7 @@ namespace prepost {
 /// if that is not known; in kQuery, which comes first of all, it is the group's generation; and it is
 /// the number of messages or barriers in:
 ///
-///     kJoined     it has all its connections     kJoined    all have: introduce yourselves by now
+///     kJoined     it has all its connections     kJoined    all have: introductions have a deadline
 ///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
 ///     kArrived    it has come to so many         kLast      so many messages are all
 ///                 barriers

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who it is whose memory is read: nobody is believed because he says so.
+// Whose memory is read: what a peer reports about itself is not trusted.
 //
 // * The card comes from the other end of the hello: its MAC is with a key that only the two ends have,
 //   and names which end speaks, so that a member's own card that is sent back to it is no card.
-// * The process is the one that listens at the name of the card, and the kernel says which that is
-//   (SO_PEERCRED). It must be the one that the card says, so that a name that means another process
-//   here, in another network namespace, is noticed.
-// * That process has, where the card says, the reader's own nonce, which is new. So a process that has
-//   come to that number since is not the one, nor is one whose memory merely has known bytes there.
-//   Each later copy looks for it again.
-// * If the process is this one, it has a session whose introduction holds the key of the other end.
+// * The process is one that has connected to this end's socket and sent there a MAC that only the other
+//   end of this connection can compute, and the kernel says which process that was (SO_PEERCRED). It must
+//   be the one that the card names. So a member cannot name another process that has the secret, nor
+//   this one; this one is read only if it holds the other end of this very connection, too.
+// * That process has, where the card says, a sign that only the two ends can compute, from both nonces, and
+//   that differs by end. So a process that has got that number since is not taken for it, nor is the
+//   window of another connection. Each later copy checks for it.
 //
 // One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes and of the
 // network: in two containers of a host, numbers of processes and names of sockets mean other things. The
@@ -40,6 +40,8 @@ namespace {
 
 /// Names that the kernel gives have five digits behind the zero byte of abstract ones.
 constexpr size_t kNameBytes = 8;
+/// Others that connect to such a name, whoever they are, are not waited for: TCP is left.
+constexpr int kCallersMax = 16;
 constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 
 /// What is the same in all processes that may find each other's names and read each other's memory; ""
@@ -71,25 +73,11 @@ FileDescriptor NamedSocket(std::string* name) {
   auto* const generic = reinterpret_cast<sockaddr*>(&address);
   socklen_t bytes = sizeof(address);
   if (!named.valid() || bind(named.get(), generic, sizeof(sa_family_t)) != 0 ||
-      listen(named.get(), 1) != 0 || getsockname(named.get(), generic, &bytes) != 0 ||
+      listen(named.get(), kCallersMax) != 0 || getsockname(named.get(), generic, &bytes) != 0 ||
       bytes <= kNameOffset || bytes - kNameOffset > kNameBytes)
     return {};
   *name = std::string(address.sun_path + 1, bytes - kNameOffset);
   return named;
-}
-
-/// The process that listens at `name`, by the kernel; none: nobody does.
-std::optional<pid_t> ListenerAt(const std::string& name) {
-  const FileDescriptor caller = UnixSocket();
-  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
-  std::ranges::copy(name, address.sun_path + 1);
-  ucred found = {};
-  socklen_t bytes = sizeof(found);
-  const bool is_there = caller.valid() &&
-                        connect(caller.get(), reinterpret_cast<const sockaddr*>(&address),
-                                static_cast<socklen_t>(kNameOffset + name.size())) == 0 &&
-                        getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) == 0;
-  return is_there && found.pid > 0 ? std::optional(found.pid) : std::nullopt;
 }
 
 }  // namespace
@@ -111,12 +99,12 @@ Introduction::Introduction(const TcpSocket& socket, bool is_wanted)
   writer.PutBytes(std::as_bytes(std::span(name)));
   writer.Put(name_.valid() ? window_->address() : 0);
   writer.PutBytes(nonce_);
-  Say(Message::kCard, card);
+  Append(Message::kCard, card);
 }
 
 /// In bytes of either direction.
 size_t Introduction::EndOf(Message message) const {
-  return kCardBytes + static_cast<size_t>(message) * kWordBytes;
+  return kCardBytes + static_cast<size_t>(message) * kFlagBytes;
 }
 
 /// What the MAC of a message is over.
@@ -136,10 +124,21 @@ std::vector<std::byte> Introduction::Signed(Message message, bool is_own,
   return bytes;
 }
 
-void Introduction::Say(Message message, std::span<const std::byte> said) {
+MacBytes Introduction::MacOf(Message message, bool is_own, std::span<const std::byte> said) const {
+  return socket_.key->Mac(Signed(message, is_own, said));
+}
+
+/// Of the window of one of the two ends.
+MemoryWindow::Sign Introduction::SignOf(bool is_own) const {
+  MemoryWindow::Sign sign;
+  std::copy_n(MacOf(Message::kSign, is_own, {}).begin(), sign.size(), sign.begin());
+  return sign;
+}
+
+void Introduction::Append(Message message, std::span<const std::byte> said) {
   ByteWriter writer{std::span<std::byte>(out_).subspan(out_bytes_)};
   writer.PutBytes(said);
-  writer.PutBytes(socket_.key->Mac(Signed(message, /*is_own=*/true, said)));
+  writer.PutBytes(MacOf(message, /*is_own=*/true, said));
   out_bytes_ += said.size() + sizeof(MacBytes);
 }
 
@@ -158,6 +157,7 @@ Introduction::State Introduction::Step() {
   if (!Send()) return State::kGone;
   if (sent_bytes_ < out_bytes_) return State::kTalking;
   name_.Close();
+  call_.Close();
   return State::kDone;
 }
 
@@ -179,7 +179,7 @@ bool Introduction::Take() {
     case Message::kReady: {
       Judge();
       const std::byte verdict{local_.can_read};
-      Say(Message::kVerdict, std::span(&verdict, 1));
+      Append(Message::kVerdict, std::span(&verdict, 1));
       awaited_ = Message::kVerdict;
       return true;
     }
@@ -187,6 +187,9 @@ bool Introduction::Take() {
       local_.is_read = said.front() == std::byte{1};
       is_over_ = true;
       return true;
+    case Message::kProof:
+    case Message::kSign:
+      break;
   }
   PREPOST_CHECK(false);
   return false;
@@ -204,20 +207,50 @@ bool Introduction::TakeCard(std::span<const std::byte> said) {
   local_.process = process <= INT32_MAX ? static_cast<int>(process) : 0;
   local_.window = reader.Get<uint64_t>();
   std::ranges::copy(reader.Take(sizeof(peer_nonce_)), peer_nonce_.begin());
-  std::copy_n(nonce_.begin(), local_.sign.size(), local_.sign.begin());
-  MemoryWindow::Sign sign;
-  std::copy_n(peer_nonce_.begin(), sign.size(), sign.begin());
-  window_->set_sign(sign);
+  local_.sign = SignOf(/*is_own=*/false);
+  window_->set_sign(SignOf(/*is_own=*/true));
+  Call();
   const std::byte ready{1};
-  Say(Message::kReady, std::span(&ready, 1));
+  Append(Message::kReady, std::span(&ready, 1));
   return true;
+}
+
+/// Before this end is ready, so that the proof is there when the peer hears that it is: the kernel takes
+/// both at once.
+void Introduction::Call() {
+  sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
+  std::ranges::copy(peer_name_, address.sun_path + 1);
+  const auto bytes = static_cast<socklen_t>(kNameOffset + peer_name_.size());
+  call_ = UnixSocket();
+  const MacBytes proof = MacOf(Message::kProof, /*is_own=*/true, {});
+  // Where it does not get through, the peer does not find it, and reads nothing.
+  if (connect(call_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0)
+    static_cast<void>(send(call_.get(), proof.data(), proof.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+/// The process that has proved to be the other end, by the kernel; none has.
+std::optional<pid_t> Introduction::Caller() const {
+  for (int i = 0; i < kCallersMax; ++i) {
+    const FileDescriptor caller = FileDescriptor::Open(
+        [this] { return accept4(name_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
+    if (!caller.valid()) return std::nullopt;
+    MacBytes proof;
+    const ssize_t got = recv(caller.get(), proof.data(), proof.size(), MSG_DONTWAIT);
+    if (got != static_cast<ssize_t>(proof.size()) ||
+        !socket_.key->Verify(proof, Signed(Message::kProof, /*is_own=*/false, {})))
+      continue;
+    ucred found = {};
+    socklen_t bytes = sizeof(found);
+    if (getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) continue;
+    return found.pid;
+  }
+  return std::nullopt;
 }
 
 /// Whether this end may read the peer's memory.
 void Introduction::Judge() {
   if (!IsOfThisMachine(PeerAddressOf(socket_.fd))) return;
-  const std::optional<pid_t> listener = ListenerAt(peer_name_);
-  if (listener != local_.process) return;
+  if (local_.process <= 0 || Caller() != local_.process) return;
   MemoryWindow::Value found = {};
   const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
   const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),

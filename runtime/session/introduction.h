@@ -6,10 +6,13 @@
 #ifndef PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 #define PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -25,14 +28,14 @@ namespace prepost {
 /// namespace that both want it:
 ///
 ///     card     where 16 | process 8 | name 8 | window's address 8 | nonce 32 | MAC 32
-///     ready    1: the reader's nonce stands in the window           1 | MAC 32
+///     ready    1: the window has its sign                           1 | MAC 32
 ///     verdict  1: I read your memory, 0: I do not                   1 | MAC 32
 ///
 /// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which end
-/// says it, both nonces as far as they are known, and what it says. `where` is a MAC of what tells
+/// sends it, both nonces as far as they are known, and its contents. `where` is a MAC of what tells
 /// machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in the
-/// kernel's own namespace of names (AF_UNIX, abstract) at which nobody ever gets in: by it the kernel
-/// says which process listens there. Integers are little-endian. Used by one thread.
+/// kernel's namespace of names (AF_UNIX, abstract), to which the other end connects before it is
+/// ready, and sends one more MAC. Integers are little-endian. Used by one thread.
 class Introduction {
  public:
   enum class State : uint8_t {
@@ -58,22 +61,28 @@ class Introduction {
  private:
   static constexpr size_t kCardSaidBytes = 72;
   static constexpr size_t kCardBytes = kCardSaidBytes + sizeof(MacBytes);
-  static constexpr size_t kWordBytes = 1 + sizeof(MacBytes);
-  static constexpr size_t kAllBytes = kCardBytes + 2 * kWordBytes;
-  enum class Message : uint8_t { kCard, kReady, kVerdict };
+  static constexpr size_t kFlagBytes = 1 + sizeof(MacBytes);
+  static constexpr size_t kAllBytes = kCardBytes + 2 * kFlagBytes;
+  /// What MACs are of: messages, the proof to the socket of the card, and the sign of a window.
+  enum class Message : uint8_t { kCard, kReady, kVerdict, kProof, kSign };
 
   size_t EndOf(Message message) const;
   std::vector<std::byte> Signed(Message message, bool is_own,
                                 std::span<const std::byte> said) const;
-  void Say(Message message, std::span<const std::byte> said);
+  MacBytes MacOf(Message message, bool is_own, std::span<const std::byte> said) const;
+  MemoryWindow::Sign SignOf(bool is_own) const;
+  void Append(Message message, std::span<const std::byte> said);
   bool Take();
   bool TakeCard(std::span<const std::byte> said);
+  void Call();
+  std::optional<pid_t> Caller() const;
   void Judge();
   bool Send();
 
   const TcpSocket& socket_;
   std::unique_ptr<MemoryWindow> window_;  ///< its place is that of the card
-  FileDescriptor name_;                   ///< the kernel's, which the card names
+  FileDescriptor name_;                   ///< listens at the card's name
+  FileDescriptor call_;                   ///< to the peer's
   NonceBytes nonce_ = {};
   NonceBytes peer_nonce_ = {};
   std::array<std::byte, 16> where_ = {};

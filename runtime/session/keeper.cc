@@ -27,13 +27,13 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
 constexpr milliseconds kPartingMax{1000};
 constexpr milliseconds kPartingTick{100};
-/// Control messages of one member that are read: members say the latest where they cannot say all
-/// (ControlSocket::QueueLatest()), so that the rest waits.
-constexpr double kWordsPerVisit = 64;
-constexpr double kWordsPerSecond = 50'000;
+/// Control messages of one member that are read per visit and second. A member whose queue is full keeps
+/// only the latest of a kind (ControlSocket::QueueLatest()), so that the rest can wait.
+constexpr double kMessagesPerVisit = 64;
+constexpr double kMessagesPerSecond = 50'000;
 constexpr milliseconds kCrowdedTick{1};
-/// Those of a second that say nothing new, of which a member has no use: answers, ten for each failure_max.
-constexpr uint32_t kIdleWordsMax = 1000;
+/// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
+constexpr uint32_t kRepeatsPerSecondMax = 1000;
 constexpr uint64_t kAttentionMax = 1'000'000;  ///< ms; more says no more
 /// Without groups: until it is noticed that somebody else has closed the file that would wake it.
 constexpr milliseconds kIdleTick{1000};
@@ -344,12 +344,12 @@ void Keeper::Serve(Group& group) {
 void Keeper::Hear(Group& group, Peer& peer) {
   const Clock::time_point now = Clock::now();
   const std::chrono::duration<double> since = now - std::exchange(peer.allowed_at, now);
-  peer.allowance = std::min(peer.allowance + since.count() * kWordsPerSecond, kWordsPerVisit);
+  peer.allowance = std::min(peer.allowance + since.count() * kMessagesPerSecond, kMessagesPerVisit);
   for (; peer.control && !group.is_over && peer.allowance >= 1; --peer.allowance) {
     const std::optional<ControlMessage> message = peer.control->Receive();
     if (!message) break;
     peer.heard = now;
-    if (IsIdleTalk(peer, *message, now))
+    if (RepeatsTooOften(peer, *message, now))
       return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
     if (group.is_root()) {
       HearMember(group, peer, *message);
@@ -359,19 +359,19 @@ void Keeper::Hear(Group& group, Peer& peer) {
   }
 }
 
-/// Whether `message` is one too many of those that say nothing that was not said before, as answers do.
-bool Keeper::IsIdleTalk(Peer& peer, const ControlMessage& message, Clock::time_point now) {
+/// Whether `message` reports nothing new, as answers do, and is one too many of these in a second.
+bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now) {
   const auto kind = static_cast<size_t>(message.kind);
-  uint64_t& said = peer.said[std::min(kind, peer.said.size() - 1)];
+  uint64_t& said = peer.progress_max[std::min(kind, peer.progress_max.size() - 1)];
   const bool is_counted = message.kind != Kind::kProgress && message.kind != Kind::kQuery;
   const bool is_news = is_counted && message.progress > said;
   said = std::max(said, message.progress);
   if (is_news || message.kind == Kind::kNext) return false;
-  if (now - peer.idle_since >= std::chrono::seconds(1)) {
-    peer.idle_since = now;
-    peer.idle_words = 0;
+  if (now - peer.repeats_since >= std::chrono::seconds(1)) {
+    peer.repeats_since = now;
+    peer.repeats = 0;
   }
-  return ++peer.idle_words > kIdleWordsMax;
+  return ++peer.repeats > kRepeatsPerSecondMax;
 }
 
 /// At the root; also of this node itself.
@@ -400,7 +400,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
       peer.done = true;
       break;
     case Kind::kJoined:
-      peer.joined = true;
+      if (std::exchange(peer.joined, true)) return;
       if (!std::ranges::all_of(group.peers, &Peer::joined)) return;
       Broadcast(group, {.kind = Kind::kJoined});
       group.introductions_due = Clock::now() + silence_max_;
@@ -456,7 +456,7 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
                             .also_gone = std::move(group.also_gone)});
       return Part(group);
     case Kind::kJoined:
-      group.introductions_due = Clock::now() + silence_max_;
+      if (!group.introductions_due) group.introductions_due = Clock::now() + silence_max_;
       return;
     case Kind::kDevice:
       return Report(

@@ -212,7 +212,7 @@ class Keeper final : private Lobby::Owner {
   void Connect(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
-  static bool IsIdleTalk(Peer& peer, const ControlMessage& message, Clock::time_point now);
+  static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearRoot(Group& group, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);

@@ -21,12 +21,12 @@ struct Keeper::Peer {
   NodeId node;
   std::optional<ControlSocket> control;
   Clock::time_point heard;
-  // What it says is bounded: messages that it may say now, as of when, and those without news of late.
+  // How many messages are read of it now, as of when; those that reported nothing new of late.
   double allowance = 0;
   Clock::time_point allowed_at;
-  std::array<uint64_t, 32> said = {};  ///< the highest `progress`, by kind
-  uint32_t idle_words = 0;
-  Clock::time_point idle_since;
+  std::array<uint64_t, 32> progress_max = {};  ///< by kind
+  uint32_t repeats = 0;
+  Clock::time_point repeats_since;
   uint64_t have = 0;                          ///< messages
   std::array<uint64_t, kGates> arrived = {};  ///< by gate
   bool joined = false;                        ///< it has all its connections
@@ -53,7 +53,7 @@ struct Keeper::Group {
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
-  std::vector<Stall> stalls;  ///< at the root: not judged yet, one by each member
+  std::vector<Stall> stalls;       ///< at the root: not judged yet, one by each member
   std::optional<Failure> finding;  ///< at the root: a member is gone, and others may go with it
   Clock::time_point finding_due;
   std::vector<NodeId> also_gone;  ///< not at the root: by its word, which goes before the cause

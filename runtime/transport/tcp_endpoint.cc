@@ -517,9 +517,8 @@ Status TcpEndpoint::ReadWindow(Link& link, const Lane& lane) {
     return {};
   link.seen = {};
   return Rejected(
-      fmt::format("node {} is told by its connection to node {} of block {} of message {}, which "
-                  "node {} has not "
-                  "sent",
+      fmt::format("the connection of node {} to node {} announces block {} of message {}, which "
+                  "node {} has not sent",
                   node_.value, link.peer.value, lane.slots[lane.moved].block, message_.number,
                   link.peer.value));
 }

@@ -82,5 +82,26 @@ TEST(ControlAttackTest, AShiftedStreamIsNoMessage) {
   EXPECT_THAT(sessions->LogOf(0, 1).failures.front(), HasSubstr("nonsense"));
 }
 
+// The root announces what only members with NICs are told of, without end. Catches memory that grows with
+// it.
+TEST(ControlAttackTest, AnnouncementsOutOfTurnEndTheGroup) {
+  constexpr size_t kMessageBytes = kControlMessageBytes + ControlSocket::kCheckBytes;
+  size_t said = 0;
+  std::atomic<bool> is_lying = false;
+  RelayedSessions sessions(2, {}, [&](RelayedLink& link, bool to_connector, RelayedBytes& bytes) {
+    if (link.purpose != LinkPurpose::kControl || !to_connector) return;
+    said += bytes.size();
+    if (said % kMessageBytes != 0 || !is_lying.exchange(false)) return;
+    const RelayedBytes lies =
+        Sealed({.kind = ControlMessage::Kind::kNext, .progress = 1}, said / kMessageBytes, 100);
+    bytes.insert(bytes.end(), lies.begin(), lies.end());
+  });
+  sessions->Create(1, {0, 1}, 0, {.algorithm = "chain"});
+  ASSERT_TRUE(sessions->Wait(1, Members(2), [](const GroupLog& log) { return log.opened == 1; }));
+  is_lying = true;
+  ASSERT_TRUE(sessions->Wait(1, {1}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  EXPECT_THAT(sessions->LogOf(1, 1).failures.front(), HasSubstr("announces a message out of turn"));
+}
+
 }  // namespace
 }  // namespace prepost::control_attack_test

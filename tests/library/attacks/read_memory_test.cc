@@ -47,7 +47,8 @@ void ExpectNothingOf(RelayedSessions& sessions, const std::vector<std::byte>& se
   EXPECT_THAT(log.failures.front(), HasSubstr(cause));
 }
 
-// Member 1's own words come back to it, and then records that say where "the message" is.
+// What member 1 says comes back to it and, once that is as much as introductions were that were not
+// authenticated (57 bytes), records that say where "the message" is.
 TEST(ReadMemoryTest, OwnIntroductionSentBack) {
   const std::vector<std::byte> secret = Bytes(kBytes, 99);
   size_t said = 0;
