@@ -165,7 +165,7 @@ TEST(OutputSetTest, RunsOfOneProcessIdKeepApart) {
       copies.push_back(*std::move(copy));
     }
   }
-  for (const uint64_t run : {0, 1}) {
+  for (const uint64_t run : {uint64_t{0}, uint64_t{1}}) {
     for (size_t i = 0; i < 2; ++i) ASSERT_TRUE(copies[2 * run + i].GiveName().ok());
     ASSERT_TRUE(sets[run].Commit().ok());
     test::WriteBytes(folder / "expected", test::RandomBytes(1000, run));
