@@ -17,6 +17,7 @@
 
 #include "ir/status.h"
 #include "prepost/prepost.h"
+#include "runtime/group/group_key.h"
 
 struct prepost_session {
   std::unique_ptr<prepost::Session> session;
@@ -241,9 +242,10 @@ prepost_code prepost_session_open(const prepost_session_options* options,
                                   prepost_session** session) {
   return Returned([&]() -> Status {
     if (session == nullptr) return UsageError("there is nowhere to store the session");
-    const prepost::Result<prepost::SessionOptions> read = prepost::OptionsOf(options);
+    prepost::Result<prepost::SessionOptions> read = prepost::OptionsOf(options);
     if (!read.ok()) return read.status();
     auto opened = prepost::Session::Open(*read);
+    prepost::Wipe(read->secret);
     if (!opened.ok()) return opened.status();
     *session = new prepost_session{*std::move(opened)};
     return {};

@@ -25,6 +25,7 @@
 #include "python/status_error.h"
 #include "runtime/event_fd.h"
 #include "runtime/file_descriptor.h"
+#include "runtime/group/group_key.h"
 
 namespace prepost::python {
 namespace {
@@ -423,6 +424,7 @@ class NativeGroup {
 /// Of a session. Python sees none of it, whatever shows its variables or what a call was made with.
 struct Secret {
   std::string bytes;
+  ~Secret() { Wipe(bytes); }
 };
 
 class NativeSession {
@@ -447,7 +449,9 @@ class NativeSession {
     core_->events = ValueOf(EventFd::Make());
     {
       const ReleasedInterpreter released;  // names may have to be looked up
-      core_->session = ValueOf(Session::Open(options));
+      Result<std::unique_ptr<Session>> session = Session::Open(options);
+      Wipe(options.secret);
+      core_->session = ValueOf(std::move(session));
     }
     core_->usable = core_->session.get();
   }

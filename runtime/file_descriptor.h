@@ -78,6 +78,9 @@ bool IsReadable(int fd);
 /// value.
 int WatchForReading(int epoll, int fd);
 
+/// How many files the system lets this process have open at most.
+size_t FilesMax();
+
 /// Makes room for `needed` open files. Errors: kEnvironment.
 Status RaiseFileLimit(size_t needed);
 

@@ -43,6 +43,9 @@ class MessageEndpoint : public Endpoint {
   /// otherwise, or a later one without what the plan has it send (kRejected).
   virtual Status Begin(Playable plan, const MessageStart& message,
                        std::span<const std::byte> source) = 0;
+  /// This node's part of the message is over: `source` is its caller's again when this returns, and no
+  /// peer copies from it any more.
+  virtual void End() = 0;
   /// The first message that a peer has begun and this end has not; Poll() hears of it.
   virtual std::optional<MessageStart> announced() const = 0;
   /// Readable when Poll() has something to do that comes from outside. Not owned by the caller.

@@ -279,7 +279,7 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
 }
 
 void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd,
-                      GroupKey key) {
+                      std::optional<GroupKey> key) {
   Link& link = *std::ranges::find(links_, name, &Link::name);
   if (name.purpose == LinkPurpose::kData) {
     link.fd = std::move(fd);
@@ -401,7 +401,7 @@ bool Bootstrap::ServeCall(Call& call) {
   if (!ConfigureTcp(call.fd).ok()) return EndCall(call, "the connection broke");
   call.link.calling = false;
   call.link.fd = std::move(call.fd);
-  call.link.key = call.hello.LinkKey();
+  call.link.key = call.hello.BlockKey();
   return false;
 }
 

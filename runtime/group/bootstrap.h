@@ -120,7 +120,7 @@ class Bootstrap final : public Lobby::Owner {
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-             GroupKey key) override;
+             std::optional<GroupKey> key) override;
 
  private:
   using Clock = std::chrono::steady_clock;

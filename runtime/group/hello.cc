@@ -17,6 +17,7 @@
 #include <string_view>
 
 #include "ir/count.h"
+#include "ir/plan.h"
 #include "runtime/little_endian.h"
 
 namespace prepost {
@@ -123,6 +124,11 @@ bool HelloSide::TakePrefix(std::span<const std::byte> in) {
 GroupKey HelloSide::LinkKey() const {
   PREPOST_CHECK(state_ == HelloState::kWelcome);
   return key_.Derive(Transcript(Message::kLinkKey));
+}
+
+std::optional<GroupKey> HelloSide::BlockKey() const {
+  const bool is_for_blocks = link_.purpose == LinkPurpose::kData && link_.lane != kCreditLane;
+  return is_for_blocks ? std::optional(LinkKey()) : std::nullopt;
 }
 
 std::vector<std::byte> HelloSide::Transcript(Message message) const {

@@ -113,6 +113,8 @@ class HelloSide {
   /// kWelcome: what only the two ends of this connection can derive, from the group's key and all that
   /// both have said, their nonces among it.
   GroupKey LinkKey() const;
+  /// The same of a connection for blocks; none of others, on which nothing is authenticated.
+  std::optional<GroupKey> BlockKey() const;
 
  protected:
   enum class Role : uint8_t { kConnector, kListener };

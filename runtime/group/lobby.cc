@@ -201,7 +201,7 @@ bool Lobby::AfterTalk(Guest& guest) {
       // It may be gone already.
       if (ConfigureTcp(guest.fd).ok()) {
         owner_.Admit(guest.hello.link(), guest.hello.terms(), std::move(guest.fd),
-                     guest.hello.LinkKey());
+                     guest.hello.BlockKey());
       }
       return false;
     case HelloState::kRefused:

@@ -38,7 +38,7 @@ struct LobbyOptions {
   /// How long a peer that has proved the secret may wait for the owner's decision.
   std::chrono::milliseconds parked_max{0};
   /// How many may: members of groups that are not here yet, each with a few connections.
-  size_t parked_guests_max = 4096;
+  size_t parked_guests_max = 1024;
 };
 
 /// Used by one thread: AddPolls(), poll(), Serve(), again and again.
@@ -56,9 +56,10 @@ class Lobby {
     /// Somebody at `address` who may or may not be who he says was refused.
     virtual void NoteRefused(const LinkName& name, const std::string& address,
                              const std::string& why) = 0;
-    /// Takes the connection, which Judge() has let in. `key`: HelloSide::LinkKey().
+    /// Takes the connection, which Judge() has let in. `key`: HelloSide::LinkKey(), of one
+    /// for blocks.
     virtual void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-                       GroupKey key) = 0;
+                       std::optional<GroupKey> key) = 0;
   };
 
   /// Listens. `owner` must outlive it. Errors: kEnvironment: the port is taken, the address is not

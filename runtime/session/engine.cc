@@ -47,8 +47,6 @@ constexpr GroupSerial kTimerSerial = 1;
 constexpr milliseconds kIdleMax{30'000};
 constexpr milliseconds kQuestionInterval{10'000};
 constexpr int kQuestions = 3;
-/// Messages that a root may announce before those before them have begun: more than a mover takes.
-constexpr size_t kAnnouncedMax = 16;
 /// After which time it is noticed that somebody else has closed a file that would wake the engine.
 constexpr milliseconds kFilesCheck{1000};
 
@@ -363,8 +361,7 @@ void Engine::Hear(KeeperEvent event) {
       group->place = std::move(event.text);
       return;
     case KeeperEvent::Kind::kNext:
-      if (group->mover == nullptr || group->announced.size() == kAnnouncedMax)
-        return BreakNonsense(*group, "announces a message");
+      if (group->mover == nullptr) return BreakNonsense(*group, "announces a message");
       group->announced.push_back(event.number);
       return Advance(*group);
     case KeeperEvent::Kind::kDelivered:

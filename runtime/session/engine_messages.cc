@@ -201,6 +201,7 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
 
 void Engine::Finish(Group& group) {
   group.executor.reset();
+  group.endpoint->End();
   group.state = Group::State::kIdle;
   CountRunning(-1);
   if (group.is_root()) NoteRate(group);

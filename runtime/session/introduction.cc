@@ -6,7 +6,7 @@
 //   and names which end speaks, so that a member's own card that is sent back to it is no card.
 // * The process is one that has connected to this end's socket and sent there a MAC that only the other
 //   end of this connection can compute, and the kernel says which process that was (SO_PEERCRED). It must
-//   be the one that the card names. So a member cannot name another process that has the secret, nor
+//   be the one that the card names, and of this end's user. So a member cannot name another process that has the secret, nor
 //   this one; this one is read only if it holds the other end of this very connection, too.
 // * That process has, where the card says, a sign that only the two ends can compute, from both nonces, and
 //   that differs by end. So a process that has got that number since is not taken for it, nor is the
@@ -229,7 +229,7 @@ void Introduction::Call() {
 }
 
 /// The process that has proved to be the other end, by the kernel; none has.
-std::optional<pid_t> Introduction::Caller() const {
+std::optional<ucred> Introduction::Caller() const {
   for (int i = 0; i < kCallersMax; ++i) {
     const FileDescriptor caller = FileDescriptor::Open(
         [this] { return accept4(name_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
@@ -242,7 +242,7 @@ std::optional<pid_t> Introduction::Caller() const {
     ucred found = {};
     socklen_t bytes = sizeof(found);
     if (getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) continue;
-    return found.pid;
+    return found;
   }
   return std::nullopt;
 }
@@ -250,7 +250,11 @@ std::optional<pid_t> Introduction::Caller() const {
 /// Whether this end may read the peer's memory.
 void Introduction::Judge() {
   if (!IsOfThisMachine(PeerAddressOf(socket_.fd))) return;
-  if (local_.process <= 0 || Caller() != local_.process) return;
+  const std::optional<ucred> caller = Caller();
+  if (!caller || caller->pid <= 0 || caller->pid != local_.process) return;
+  // Who may read more than its own user's processes does not do it for another user.
+  local_.is_forbidden = caller->uid != geteuid();
+  if (local_.is_forbidden) return;
   MemoryWindow::Value found = {};
   const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
   const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),

@@ -6,7 +6,7 @@
 #ifndef PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 #define PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 
-#include <sys/types.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstddef>
@@ -75,7 +75,7 @@ class Introduction {
   bool Take();
   bool TakeCard(std::span<const std::byte> said);
   void Call();
-  std::optional<pid_t> Caller() const;
+  std::optional<ucred> Caller() const;
   void Judge();
   bool Send();
 

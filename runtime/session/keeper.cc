@@ -34,10 +34,13 @@ constexpr double kMessagesPerSecond = 50'000;
 constexpr milliseconds kCrowdedTick{1};
 /// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
 constexpr uint32_t kRepeatsPerSecondMax = 1000;
-constexpr uint64_t kAttentionMax = 1'000'000;  ///< ms; more says no more
+/// Messages that a root may announce before those before them are complete: more than a mover takes.
+constexpr uint64_t kAnnouncedMax = 16;
+constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
 /// Without groups: until it is noticed that somebody else has closed the file that would wake it.
 constexpr milliseconds kIdleTick{1000};
-constexpr size_t kSessionFiles = 8;  ///< of a session, with its engine's
+constexpr size_t kParkedGuestsMax = 4096;  ///< connections of members whose group is not here yet
+constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
 
 /// By gate: what a member says when it has come there, and what the root says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
@@ -71,7 +74,8 @@ Keeper::Keeper(KeeperOptions options)
 Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
   const KeeperOptions& given = keeper->options_;
-  Result<FileRoom> files = FileRoom::Reserve(kSessionFiles + Lobby::kGuestsMax);
+  const size_t parked_guests_max = std::min(kParkedGuestsMax, FilesMax() / 4);
+  Result<FileRoom> files = FileRoom::Reserve(kSessionFiles + Lobby::kGuestsMax + parked_guests_max);
   if (!files.ok()) return files.status();
   keeper->files_ = *std::move(files);
   Result<EventFd> wake = EventFd::Make();
@@ -84,7 +88,8 @@ Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
                                                       .ports = {},
                                                       .key = given.key,
                                                       .terms = {},
-                                                      .parked_max = given.connect_max},
+                                                      .parked_max = given.connect_max,
+                                                      .parked_guests_max = parked_guests_max},
                                                      *keeper);
   if (!lobby.ok()) return lobby.status();
   keeper->lobby_ = std::move(*lobby);
@@ -161,6 +166,12 @@ void Keeper::Report(KeeperEvent event) {
     events_.push_back(std::move(event));
   }
   options_.notify();
+}
+
+/// For how long connections for data have been polled, as far as this thread ran itself.
+milliseconds Keeper::Attention() const {
+  const auto awake = std::chrono::duration_cast<milliseconds>(Clock::now() - awake_since_);
+  return std::min(options_.attention(), awake);
 }
 
 void Keeper::Run() {
@@ -246,7 +257,11 @@ void Keeper::Wait() {
                                : is_forming      ? std::min(kFormingTick, tick_)
                                : groups_.empty() ? kIdleTick
                                                  : tick_ / 2;
+  const Clock::time_point before = Clock::now();
   poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
+  // Frozen, as machines are while they move: so was the engine, though it seemed to wait.
+  const Clock::time_point now = Clock::now();
+  if (now - before > timeout + tick_) awake_since_ = now;
   if ((polls.front().revents & POLLIN) != 0) wake_.Take();
   const auto is_closed = [](const pollfd& file) { return (file.revents & POLLNVAL) != 0; };
   if (std::ranges::any_of(polls, is_closed)) broken_ = FileClosedError();
@@ -433,14 +448,14 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
 void Keeper::HearRoot(Group& group, const ControlMessage& message) {
   switch (message.kind) {
     case Kind::kQuery:
-      if (group.bootstrap != nullptr) {
+      if (group.bootstrap != nullptr && group.generation != message.progress) {
+        group.generation = message.progress;
         group.bootstrap->set_data_terms(
             {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
         lobby_->Reconsider();  // peers may have come before the root's word
       }
-      return BroadcastLatest(group,
-                             {.kind = Kind::kProgress,
-                              .progress = static_cast<uint64_t>(options_.attention().count())});
+      return BroadcastLatest(
+          group, {.kind = Kind::kProgress, .progress = static_cast<uint64_t>(Attention().count())});
     case Kind::kGone: {
       group.also_gone.clear();
       std::istringstream in(message.text);
@@ -462,10 +477,14 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
       return Report(
           {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});
     case Kind::kNext:
+      if (++group.announced > group.passed[static_cast<size_t>(Gate::kMoved)] + kAnnouncedMax)
+        return End(group, Nonsense(group, group.kept.root, "messages announced without end"));
       return Report({.kind = KeeperEvent::Kind::kNext,
                      .group = group.kept.serial,
                      .number = message.progress});
     case Kind::kLast:
+      if (std::exchange(group.has_last, true))
+        return End(group, Nonsense(group, group.kept.root, "\"last\" out of turn"));
       return Report({.kind = KeeperEvent::Kind::kLast,
                      .group = group.kept.serial,
                      .number = message.progress});

@@ -190,6 +190,7 @@ class Keeper final : private Lobby::Owner {
 
   explicit Keeper(KeeperOptions options);
   void Push(Command command);
+  std::chrono::milliseconds Attention() const;
   void Run();
   void Break(Group& group);
   void EndPartings();
@@ -200,7 +201,7 @@ class Keeper final : private Lobby::Owner {
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-             GroupKey key) override;
+             std::optional<GroupKey> key) override;
   Group* FindByTerms(const PlanHash& terms);
   Unformed* FindUnformed(const LinkName& name, const PlanHash& terms);
   void NoteUnformed(const Group& group, const Failure& failure);
@@ -255,6 +256,7 @@ class Keeper final : private Lobby::Owner {
   bool is_ending_ = false;           ///< under mutex_
 
   // The thread's own.
+  Clock::time_point awake_since_;  ///< it has not been frozen since
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;

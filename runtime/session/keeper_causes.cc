@@ -123,7 +123,7 @@ std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
 void Keeper::NoteStall(Group& group, NodeId by, NodeId where) {
   std::erase_if(group.stalls, [by](const Stall& it) { return it.by == by; });
   group.stalls.push_back({.by = by, .where = where});
-  if (where == group.kept.self) JudgeStall(group, where, options_.attention());
+  if (where == group.kept.self) JudgeStall(group, where, Attention());
 }
 
 /// `where` has polled its connections for `attention`: if for as long as another member has heard nothing

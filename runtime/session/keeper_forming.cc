@@ -50,7 +50,8 @@ void Keeper::NoteRefused(const LinkName& name, const std::string& address, const
   }
 }
 
-void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd, GroupKey key) {
+void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
+                   std::optional<GroupKey> key) {
   Group* const group = FindByTerms(terms.plan);
   if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd), std::move(key));
   Unformed* const unformed = FindUnformed(name, terms.plan);

@@ -37,7 +37,9 @@ struct Keeper::Group {
   KeptGroup kept;
   FileRoom files;
   std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
-  uint64_t generation = 0;               ///< at the root
+  uint64_t generation = 0;               ///< the root's word
+  uint64_t announced = 0;                ///< not at the root: messages, for a mover
+  bool has_last = false;                 ///< not at the root: it has said how many there are
   // Connected, until the peers know each other.
   std::vector<TcpSocket> sockets;
   std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over

@@ -14,6 +14,7 @@
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -107,6 +108,13 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   return {};
 }
 
+// All that was sent has been copied, by notes that are believed; a peer that has not will find nothing.
+void TcpEndpoint::End() {
+  for (Link& link : links_) {
+    if (link.local.is_read) link.window->Open(message_.number, {});
+  }
+}
+
 // A peer that has no room for blocks is asked seldom whether it has some now, after minutes only every
 // two minutes, but on the connection for credits and notes nothing is in the way of keepalive.
 Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
@@ -138,7 +146,7 @@ std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
     judge(link, link.asked_since, !link.stalled);
     const bool has_blocks = link.blocks != kNone;
     judge(link, link.unread_since,
-          has_blocks && links_[link.blocks].bytes_written != link.read_there);
+          !link.stalled && has_blocks && links_[link.blocks].bytes_written != link.read_there);
     AppendSign(i, /*asks=*/true);
   }
   return silent;
@@ -151,10 +159,12 @@ void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
   if ((link.signs & kind) != 0) return;
   link.signs |= kind;
   const Link* const blocks = link.blocks == kNone ? nullptr : &links_[link.blocks];
-  const bool waits = blocks != nullptr && blocks->stalled;
+  const bool waits = blocks != nullptr && (blocks->stalled || blocks->is_copying);
+  int unread = 0;  // has come, and waits for more to come (AwaitBytes())
+  if (blocks != nullptr && ioctl(blocks->fd.get(), FIONREAD, &unread) != 0) unread = 0;
   PutRecord(index, {.channel = kLifeChannel,
                     .block = (asks ? kLifeAsks : 0) | (waits ? kLifeWaits : 0),
-                    .bytes = blocks == nullptr ? 0 : blocks->bytes_read});
+                    .bytes = blocks == nullptr ? 0 : blocks->bytes_read + uint64_t(unread)});
 }
 
 void TcpEndpoint::TakeSign(Link& link, const Record& record) {

@@ -51,6 +51,7 @@ class TcpEndpoint final : public MessageEndpoint {
 
   Status Begin(Playable plan, const MessageStart& message,
                std::span<const std::byte> source) override;
+  void End() override;
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
