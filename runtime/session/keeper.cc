@@ -39,7 +39,7 @@ constexpr uint64_t kAnnouncedMax = 16;
 constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
 /// Without groups: until it is noticed that somebody else has closed the file that would wake it.
 constexpr milliseconds kIdleTick{1000};
-constexpr size_t kParkedGuestsMax = 4096;  ///< connections of members whose group is not here yet
+constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
 constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
 
 /// By gate: what a member says when it has come there, and what the root says when all have.

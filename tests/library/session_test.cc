@@ -451,8 +451,9 @@ TEST(SessionTest, PathsSayWhatIsForbidden) {
   waitpid(other, &status, 0);
   EXPECT_EQ(status, 0);
   ASSERT_TRUE(paths);
-  EXPECT_EQ(paths->memory, 1u);
-  EXPECT_EQ(paths->forbidden, 0u);
+  // Who may read the other's memory, but is another user, does not.
+  EXPECT_EQ(paths->memory, 0u);
+  EXPECT_EQ(paths->forbidden, 1u);
 }
 
 // The caller's own loop does everything, and nothing happens outside of it.
