@@ -160,6 +160,7 @@ Status OutputSet::Place(Copy* copy) {
   const std::string temporary = TemporaryPath(*copy);
   const std::string older = OlderPath(*copy);
   bool is_placed = false;
+  if (lstat(temporary.c_str(), &copy->placed) != 0) copy->placed = {};
   copy->has_older = link(path.c_str(), older.c_str()) == 0;
   struct stat about = {};
   if (!copy->has_older && lstat(path.c_str(), &about) == 0 && !S_ISDIR(about.st_mode)) {
@@ -171,7 +172,14 @@ Status OutputSet::Place(Copy* copy) {
   return SystemError(StatusCode::kRejected, fmt::format("cannot write {}", path), errno);
 }
 
+/// Another run may have given its own file the name since.
+bool OutputSet::IsStillThere(const Copy& copy) {
+  struct stat now = {};
+  return lstat(FinalPath(copy).c_str(), &now) == 0 && IsSameFile(copy.placed, now);
+}
+
 void OutputSet::TakeBack(const Copy& copy) {
+  if (!IsStillThere(copy)) return;
   if (copy.has_older) {
     rename(OlderPath(copy).c_str(), FinalPath(copy).c_str());
   } else {
@@ -192,7 +200,9 @@ Status OutputSet::SyncFolders() const {
 
 void OutputSet::Withdraw() {
   PREPOST_CHECK(!pending_);
-  for (const Copy& copy : copies_) unlink(FinalPath(copy).c_str());
+  for (const Copy& copy : copies_) {
+    if (IsStillThere(copy)) unlink(FinalPath(copy).c_str());
+  }
 }
 
 void OutputSet::Remove() {

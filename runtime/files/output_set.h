@@ -6,6 +6,8 @@
 #ifndef PREPOST_RUNTIME_FILES_OUTPUT_SET_H_
 #define PREPOST_RUNTIME_FILES_OUTPUT_SET_H_
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -56,7 +58,7 @@ class OutputSet {
   /// renamed already are removed, and the older files have their names again; a file system that
   /// neither links nor exchanges files loses those.
   Status Commit(bool sync = false);
-  /// Removes the copies again that Commit() has named.
+  /// Removes the copies again that Commit() has named, unless other files have their names now.
   void Withdraw();
   /// Removes temporary files and the folders that Create() made, as far as they exist and are
   /// empty. Does nothing after Commit(). Several processes that hold copies of one set may do this
@@ -71,6 +73,7 @@ class OutputSet {
     std::string temporary_name;
     std::string older_name = {};  ///< of the file that it replaces, until all are in place
     bool has_older = false;       ///< and there is such a file
+    struct stat placed = {};      ///< what has the final name, as far as this set knows
   };
 
   OutputSet() = default;
@@ -80,6 +83,7 @@ class OutputSet {
   static std::string FinalPath(const Copy& copy);
   static std::string OlderPath(const Copy& copy);
   static Status Place(Copy* copy);
+  static bool IsStillThere(const Copy& copy);
   static void TakeBack(const Copy& copy);
   Status SyncFolders() const;
 

@@ -160,6 +160,16 @@ TEST_F(MemoryCopiesTest, WhatTheConnectionSaysIsNoLeaveToCopy) {
   EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
 }
 
+// Somebody on the way holds the record of a block back until the sender has been told that it arrived.
+// Catches memory that is read when it is its caller's again.
+TEST_F(MemoryCopiesTest, NothingIsCopiedOfAMessageThatIsOver) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  endpoints_[0]->End();
+  std::ranges::fill(source_, std::byte{0xee});
+  EXPECT_THAT(Receive().message(), HasSubstr("block 0 of message 0, which node 0 has not sent"));
+  EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
+
 // Nobody is ahead by more messages than there are members that one can wait for.
 TEST_F(MemoryCopiesTest, StartsFarAheadAreRefused) {
   Forge(kept_[0].get(), {{.channel = kStartChannel, .block = 499, .bytes = 2 * kBlock}});
