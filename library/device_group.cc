@@ -8,10 +8,11 @@
 //     Start() [armed]    doorbells; the final completion: kMoved
 //     Complete() [moved] the queues go
 //
-// Queues and completion events belong to devices, of which each of the two messages under way has its
-// own. Queues of NICs stay with the device until it is closed, so that it is replaced from time to time;
-// those of libraries' devices are used again for a message of the same size, without an exchange. All
-// members see the same sizes in the same order, so that they agree on which message that is.
+// Queues and completion events belong to devices, of which each of the two messages under way has
+// its own. Queues of NICs stay with the device until it is closed, so that it is replaced from time
+// to time; those of libraries' devices are used again for a message of the same size, without an
+// exchange. All members see the same sizes in the same order, so that they agree on which message
+// that is.
 #include "library/device_group.h"
 
 #include <fcntl.h>
@@ -44,12 +45,12 @@ using std::chrono::milliseconds;
 constexpr size_t kLoweredMax = 16;
 /// Messages until a device that keeps its queues is closed with them, and opened again.
 constexpr uint32_t kMessagesPerDevice = 64;
-/// Between polls of a message that moves while the next one waits for its peers' queue pairs, and of
-/// orders where none does.
+/// Between polls of a message that moves while the next one waits for its peers' queue pairs, and
+/// of orders where none does.
 constexpr milliseconds kMovingTick{1};
 constexpr milliseconds kIdleTick{100};
-/// Peers that are still at the message before may take any time; that they are there is the session's
-/// business.
+/// Peers that are still at the message before may take any time; that they are there is the
+/// session's business.
 constexpr milliseconds kForEver = std::chrono::hours(24 * 365);
 
 /// What is to be played for messages of one size.
@@ -158,8 +159,8 @@ class DeviceGroup final : public MessageMover {
   uint64_t next_ = 0;  ///< the number of the next message that begins
   std::vector<std::shared_ptr<const Lowered>> lowered_;  ///< the last used first
   std::array<Slot, kGroupDevices> slots_;
-  /// Where a message must be polled to its end, peers say over their connections that they have done so:
-  /// what the next one exchanges there comes after that.
+  /// Where a message must be polled to its end, peers say over their connections that they have
+  /// done so: what the next one exchanges there comes after that.
   bool is_automatic_ = true;
   std::deque<Flight> flights_;
   std::optional<NodeId> lost_peer_;  ///< whose loss the error is
@@ -267,7 +268,7 @@ DeviceGroup::Orders DeviceGroup::TakeOrders() {
 }
 
 Status DeviceGroup::WaitForOrders() const {
-  constexpr int kCheckMs = 1000;  // until it is noticed that somebody else has closed the file
+  constexpr int kCheckMs = 1000;  // until a file that the program has closed is noticed
   pollfd wake = {.fd = wake_.fd(), .events = POLLIN, .revents = 0};
   poll(&wake, 1, kCheckMs);
   return (wake.revents & POLLNVAL) == 0 ? Status() : FileClosedError();
@@ -288,7 +289,8 @@ void DeviceGroup::StartMoving(const Orders& orders) {
   first->is_started = true;
 }
 
-/// Arms it; meanwhile the message before it starts and moves on, however long peers take for theirs.
+/// Arms it; meanwhile the message before it starts and moves on, however long peers take for
+/// theirs.
 Status DeviceGroup::Prepare(Flight& flight) {
   const Result<PlayerDevice*> device = DeviceFor(flight);
   if (!device.ok()) return OfMessage(flight, device.status());

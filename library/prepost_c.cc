@@ -63,8 +63,8 @@ void Init(Struct* to, size_t bytes, Struct defaults) {
   std::memcpy(to, &defaults, std::min(bytes, sizeof defaults));
 }
 
-/// The caller's struct, with the defaults of fields that its header did not have yet; the first version
-/// had `first_bytes`. What a newer header added must be 0, since it would have no effect.
+/// The caller's struct, with the defaults of fields that its header did not have yet; the first
+/// version had `first_bytes`. What a newer header added must be 0, since it would have no effect.
 template <typename Struct>
 Status Read(const Struct* from, Struct defaults, size_t first_bytes, const char* what, Struct* to) {
   if (from == nullptr || from->struct_bytes < first_bytes) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BufferView: memory of a Python object with the buffer protocol, which stays where it is, and its
-// size the same, until the view is destroyed. Memory: bytes that Python sees as a buffer, wherever they
-// are. Internal to python/.
+// size the same, until the view is destroyed. Memory: bytes that Python sees as a buffer, wherever
+// they are. Internal to python/.
 #ifndef PREPOST_PYTHON_BUFFER_VIEW_H_
 #define PREPOST_PYTHON_BUFFER_VIEW_H_
 

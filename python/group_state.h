@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupState: what a group has called back, until Python asks. Callbacks come from a thread that does
-// not know Python: they never take the interpreter's lock, so that no wait of one for the other can
-// go round in a circle; where the program supplies the memory itself, one of them does, with no other
-// lock held. Views of Python's buffers that they are done with are kept until a call from Python frees
-// them. Internal to python/.
+// GroupState: what a group has called back, until Python asks. Callbacks come from a thread that
+// does not know Python: they never take the interpreter's lock, so that no wait of one for the
+// other can go round in a circle; where the program supplies the memory itself, one of them does,
+// with no other lock held. Views of Python's buffers that they are done with are kept until a call
+// from Python frees them. Internal to python/.
 #ifndef PREPOST_PYTHON_GROUP_STATE_H_
 #define PREPOST_PYTHON_GROUP_STATE_H_
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReleasedInterpreter, AcquiredInterpreter: the interpreter's lock, as pybind11's gil_scoped_release and
-// gil_scoped_acquire, but also for threads that outlive the interpreter. A thread that wants the lock
-// while the interpreter ends is ended by Python, by pthread_exit(), which unwinds its stack, through
-// destructors that must not throw, so that the program aborts. Here such a thread goes to sleep instead,
-// until the process is over, as it does by itself from Python 3.14 on. Internal to python/.
+// ReleasedInterpreter, AcquiredInterpreter: the interpreter's lock, as pybind11's
+// gil_scoped_release and gil_scoped_acquire, but also for threads that outlive the interpreter. A
+// thread that wants the lock while the interpreter ends is ended by Python, by pthread_exit(),
+// which unwinds its stack, through destructors that must not throw, so that the program aborts.
+// Here such a thread goes to sleep instead, until the process is over, as it does by itself from
+// Python 3.14 on. Internal to python/.
 #ifndef PREPOST_PYTHON_INTERPRETER_H_
 #define PREPOST_PYTHON_INTERPRETER_H_
 
@@ -14,8 +15,8 @@
 
 namespace prepost::python {
 
-/// `take` takes the interpreter's lock. Does not return once there is no interpreter for this thread.
-/// Not to be called where an exception is handled: nothing else can be caught there.
+/// `take` takes the interpreter's lock. Does not return once there is no interpreter for this
+/// thread. Not to be called where an exception is handled: nothing else can be caught there.
 template <typename Take>
 void TakeInterpreter(Take take) {
   try {

@@ -48,8 +48,8 @@ PyObject* ClassOf(const StatusError& error) {
   return nullptr;
 }
 
-/// Runs nothing that is written in Python: while the interpreter ends it would end this thread in there,
-/// by unwinding its stack, which nothing can catch within a handler (interpreter.h).
+/// Runs nothing that is written in Python: while the interpreter ends it would end this thread in
+/// there, by unwinding its stack, which nothing can catch within a handler (interpreter.h).
 void Translate(std::exception_ptr thrown) {
   try {
     std::rethrow_exception(thrown);

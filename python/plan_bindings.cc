@@ -139,8 +139,8 @@ constexpr const char* kRounds = "rounds";  ///< what rounds are called that have
 using ReadTheRounds = std::function<Result<RoundsPlan>(const RoundsOptions&)>;
 using Compiled = std::pair<NativePlan, std::vector<std::string>>;
 
-/// The plan of what `read` gives, which is called `name`, and notes of it. `text` is a spec whose keys
-/// stand beside the rounds; those that it does not have come from the rounds.
+/// The plan of what `read` gives, which is called `name`, and notes of it. `text` is a spec whose
+/// keys stand beside the rounds; those that it does not have come from the rounds.
 Compiled CompileRounds(const std::string& text, const std::string& name,
                        const ReadTheRounds& read) {
   std::istringstream in(text);

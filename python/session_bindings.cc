@@ -71,8 +71,8 @@ void ThrowIfAsking() {
     throw StatusError(UsageError("incoming may neither wait for its session nor close it"));
 }
 
-/// While the interpreter ends, its main thread closes the sessions; others, which do not keep it waiting,
-/// end then, as by sys.exit(), instead of reporting that.
+/// While the interpreter ends, its main thread closes the sessions; others, which do not keep it
+/// waiting, end then, as by sys.exit(), instead of reporting that.
 std::atomic<unsigned long> ending_thread = 0;
 
 [[noreturn]] void ThrowClosed() {
@@ -84,8 +84,8 @@ std::atomic<unsigned long> ending_thread = 0;
   throw StatusError(UsageError("the session is closed"));
 }
 
-/// What a session and its groups share. Guarded by the interpreter's lock; calls of the session that
-/// take long are made without it, in Use().
+/// What a session and its groups share. Guarded by the interpreter's lock; calls of the session
+/// that take long are made without it, in Use().
 struct SessionCore {
   ~SessionCore() { Close(); }
 
@@ -348,8 +348,8 @@ class NativeGroup {
     throw StatusError(status);
   }
 
-  /// Until `done`, which is called with the state's lock. Throws when that cannot come any more, when
-  /// a signal's handler throws, and at the deadline.
+  /// Until `done`, which is called with the state's lock. Throws when that cannot come any more,
+  /// when a signal's handler throws, and at the deadline.
   template <typename Done>
   void Wait(const Deadline& deadline, const char* late, Done done) {
     core_->CheckProcess();

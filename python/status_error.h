@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StatusError: a Status on its way to Python, where it is one of the exceptions of prepost/_errors.py
-// with the same text. Used by the bindings only; thrown with the interpreter's lock or without.
+// StatusError: a Status on its way to Python, where it is one of the exceptions of
+// prepost/_errors.py with the same text. Used by the bindings only; thrown with the interpreter's
+// lock or without.
 #ifndef PREPOST_PYTHON_STATUS_ERROR_H_
 #define PREPOST_PYTHON_STATUS_ERROR_H_
 

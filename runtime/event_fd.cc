@@ -16,7 +16,7 @@ Result<EventFd> EventFd::Make() {
 
 void EventFd::Signal() const {
   const uint64_t one = 1;
-  // Fails only where somebody else has closed the file, which whoever waits for it notices.
+  // Fails only where the program has closed the file, which its waiting end notices.
   static_cast<void>(!write(fd(), &one, sizeof one));
 }
 

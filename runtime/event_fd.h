@@ -22,7 +22,8 @@ class EventFd {
 
   int fd() const { return fd_.get(); }
   bool valid() const { return fd_.valid(); }
-  /// Makes fd() readable. Where a program has closed it, nothing happens: waiters poll for that, too.
+  /// Makes fd() readable. Where a program has closed it, nothing happens: waiters poll for that,
+  /// too.
   void Signal() const;
   /// Makes it unreadable; how often it was signalled since the last time, at once.
   uint64_t Take() const;

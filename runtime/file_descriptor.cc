@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which files a fork has to close in the child is kept by number, a bit each, and changed together with
-// the files themselves under a lock that forks take as well: so the child never closes a number that
-// the program has got meanwhile, and misses none. It calls nothing but close(). State of the whole
-// process, as pthread_atfork() has no other.
+// Which files a fork has to close in the child is kept by number, a bit each, and changed together
+// with the files themselves under a lock that forks take as well: so the child never closes a
+// number that the program has got meanwhile, and misses none. It calls nothing but close(). State
+// of the whole process, as pthread_atfork() has no other.
 #include "runtime/file_descriptor.h"
 
 #include <fcntl.h>

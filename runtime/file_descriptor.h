@@ -15,12 +15,14 @@
 
 namespace prepost {
 
-/// From now on a fork of this process closes, in the child, all files that FileDescriptors own which are
-/// made from now on (numbers below 2^20). For programs that only use the library: they may fork at
-/// any time, and their children must not keep connections open whose other ends wait for an end.
+/// From now on a fork of this process closes, in the child, all files that FileDescriptors own
+/// which are made from now on (numbers below 2^20). For programs that only use the library: they
+/// may fork at any time, and their children must not keep connections open whose other ends wait
+/// for an end.
 void CloseFilesInForks();
-/// How many forks lie between this process and the one in which CloseFilesInForks() was called: what
-/// was made at another depth belongs to a parent of this process, and its threads are not here.
+/// How many forks lie between this process and the one in which CloseFilesInForks() was called:
+/// what was made at another depth belongs to a parent of this process, and its threads are not
+/// here.
 uint32_t ForkDepth();
 
 /// No other thread forks between its construction and destruction. Needs no memory.
@@ -74,8 +76,8 @@ Status FileClosedError();
 /// Whether `fd` can be read without waiting; -1: never.
 bool IsReadable(int fd);
 
-/// Has the epoll file `epoll` be readable while `fd` is, reads of which no longer wait. 0 or an errno
-/// value.
+/// Has the epoll file `epoll` be readable while `fd` is, reads of which no longer wait. 0 or an
+/// errno value.
 int WatchForReading(int epoll, int fd);
 
 /// How many files the system lets this process have open at most.
@@ -84,9 +86,9 @@ size_t FilesMax();
 /// Makes room for `needed` open files. Errors: kEnvironment.
 Status RaiseFileLimit(size_t needed);
 
-/// Room for some open files, beside whatever else the process has open: while there are any, the limit
-/// of open files is what the program had set, and theirs on top, as far as the system allows. It is not
-/// lowered again. Move only; any thread.
+/// Room for some open files, beside whatever else the process has open: while there are any, the
+/// limit of open files is what the program had set, and theirs on top, as far as the system allows.
+/// It is not lowered again. Move only; any thread.
 class FileRoom {
  public:
   FileRoom() = default;

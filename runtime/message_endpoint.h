@@ -43,8 +43,8 @@ class MessageEndpoint : public Endpoint {
   /// otherwise, or a later one without what the plan has it send (kRejected).
   virtual Status Begin(Playable plan, const MessageStart& message,
                        std::span<const std::byte> source) = 0;
-  /// This node's part of the message is over: `source` is its caller's again when this returns, and no
-  /// peer copies from it any more.
+  /// This node's part of the message is over: `source` is its caller's again when this returns, and
+  /// no peer copies from it any more.
   virtual void End() = 0;
   /// The first message that a peer has begun and this end has not; Poll() hears of it.
   virtual std::optional<MessageStart> announced() const = 0;
@@ -56,9 +56,9 @@ class MessageEndpoint : public Endpoint {
   /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
   /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
   virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
-  /// Asks all peers for a sign of life, and says which has given none for `silence` since it was asked,
-  /// or has read nothing of what waits for it: its connections are open, but carry nothing, unless it
-  /// does not poll them. For whoever asks a few times in that time.
+  /// Asks all peers for a sign of life, and says which has given none for `silence` since it was
+  /// asked, or has read nothing of what waits for it: its connections are open, but carry nothing,
+  /// unless it does not poll them. For whoever asks a few times in that time.
   virtual std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) = 0;
   /// CheckPeers() is not called for a while: the kernel may ask as seldom whether peers are there.
   virtual void RestPeers(const KeepAliveTimes& times) = 0;

@@ -66,8 +66,9 @@ Result<Info> Find(const Libfabric& library, const DomainSpec& spec) {
                   spec.needs_triggers ? " that start deferred work" : ""));
 }
 
-/// Of an endpoint of the provider shm in /dev/shm, without its number: "plan-PIDS-PROCESS-". PIDS is where
-/// the process has its number, as containers may have /dev/shm in common and count for themselves.
+/// Of an endpoint of the provider shm in /dev/shm, without its number: "plan-PIDS-PROCESS-". PIDS
+/// is where the process has its number, as containers may have /dev/shm in common and count for
+/// themselves.
 std::string NameStem(pid_t process) {
   struct stat pids = {};
   if (stat("/proc/self/ns/pid", &pids) != 0) return "";
@@ -91,7 +92,7 @@ void RemoveNamesOfTheDead() {
 
 /// The highest bit of the format is the highest that is compared.
 int TagBits(const fi_info& info) { return 64 - std::countl_zero(info.ep_attr->mem_tag_format); }
-/// That nobody guesses by trying, as each try is a message.
+/// That cannot be guessed by trying, as each try is a message.
 constexpr int kTagBitsMin = 40;
 
 template <typename T>

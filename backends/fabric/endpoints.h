@@ -34,8 +34,8 @@ struct EndpointsSpec {
 /// Used by the domain's thread. A send that the CPU posts completes when its bytes are in place
 /// (FI_DELIVERY_COMPLETE).
 ///
-/// Whoever finds an endpoint can send it messages. So each that receives has a random tag, which the
-/// peer learns with its name: a message without it meets no receive.
+/// Any program that finds an endpoint can send it messages. So each that receives has a random tag,
+/// which the peer learns with its name: a message without it meets no receive.
 class Endpoints final : public ChannelQueues {
  public:
   /// `domain` must outlive them. Errors (kEnvironment): the provider's.
@@ -65,8 +65,8 @@ class Endpoints final : public ChannelQueues {
   /// long as that. Its context names the op. A send's data is its block's number.
   void FillMessage(OpId op, iovec* piece, void** key, fi_msg_tagged* message);
 
-  /// An endpoint beside those of ends, for messages without bytes that make no entries in the queue;
-  /// of those it receives `counter` counts the arrivals, null: it receives none. Errors
+  /// An endpoint beside those of ends, for messages without bytes that make no entries in the
+  /// queue; of those it receives `counter` counts the arrivals, null: it receives none. Errors
   /// (kEnvironment): the provider's.
   Result<Fid<fid_ep>> MakeQuiet(fid_cntr* counter) const;
 

@@ -12,9 +12,9 @@
 namespace prepost::fabric {
 namespace {
 
-/// What the process does with signals is not the business of what it loads: Debian's libfabric brings
-/// libraries of old cards (libinfinipath1, libpsm2-2) whose constructors take SIGINT, SIGTERM and those
-/// of crashes for themselves.
+/// What the process does with signals is not the business of what it loads: Debian's libfabric
+/// brings libraries of old cards (libinfinipath1, libpsm2-2) whose constructors take SIGINT,
+/// SIGTERM and those of crashes for themselves.
 class SignalKeeper {
  public:
   SignalKeeper() {
@@ -33,9 +33,9 @@ class SignalKeeper {
 };
 
 /// Messages over connections are to go to them as they are: the layer that makes datagrams of them
-/// (ofi_rxm, of tcp) otherwise copies each through buffers that it makes and clears for each endpoint,
-/// which takes longer than to send some MB. It can only be told by this variable, which it looks at when the
-/// library is first used; the user's own value stays.
+/// (ofi_rxm, of tcp) otherwise copies each through buffers that it makes and clears for each
+/// endpoint, which takes longer than to send some MB. It can only be told by this variable, which
+/// it looks at when the library is first used; the user's own value stays.
 void PassMessagesThrough() { setenv("FI_OFI_RXM_ENABLE_PASSTHRU", "1", /*overwrite=*/0); }
 
 Result<Libfabric> Load() {

@@ -59,8 +59,8 @@ struct SessionOptions {
   std::string secret;
   /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
   std::string bind;
-  /// How the thread of the session waits. Without own_thread the caller does, as long as the timeouts
-  /// of its Poll() say, and this and idle_max have no effect.
+  /// How the thread of the session waits. Without own_thread the caller does, as long as the
+  /// timeouts of its Poll() say, and this and idle_max have no effect.
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
   /// Within this time every survivor of a failure hears of it. At least 100 ms.
@@ -68,8 +68,9 @@ struct SessionOptions {
   /// How long a group waits for members that are not there yet.
   std::chrono::milliseconds connect_max{30000};
   /// Between members on one machine, in one namespace of processes and of the network, blocks are
-  /// copied from memory to memory, where one process may read the other's (process_vm_readv), instead
-  /// of through the network stack. Who it is, the kernel says, and where, the other's memory.
+  /// copied from memory to memory, where one process may read the other's (process_vm_readv),
+  /// instead of through the network stack. Who it is, the kernel says, and where, the other's
+  /// memory.
   bool local_copies = true;
   /// A thread of the session moves messages and calls back. Otherwise the caller does both, in
   /// Session::Poll(), whenever Session::fd() is readable.
@@ -81,29 +82,31 @@ struct GroupOptions {
   /// A schedule of `prepost compile --algorithm`, or "auto".
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;  ///< 0: chosen for each message
-  /// Instead of both: a file of `prepost compile -o`, whose nodes are the places in the group's list
-  /// of members. A rolled plan carries messages of any size, and one made for this member alone
-  /// (`--node`) is enough; a flat plan carries messages of its own size only. The path may differ
-  /// between members.
+  /// Instead of both: a file of `prepost compile -o`, whose nodes are the places in the group's
+  /// list of members. A rolled plan carries messages of any size, and one made for this member
+  /// alone (`--node`) is enough; a flat plan carries messages of its own size only. The path may
+  /// differ between members.
   std::string plan;
   /// GroupCallbacks::delivered is called. Costs each message a notice from every member.
   bool notify_delivered = false;
-  /// What `incoming` returns is a mapping of a file (MAP_SHARED), and a message is complete, and counts
-  /// for `delivered`, when it is on the file's disk: msync(MS_SYNC). Other groups are not held up.
+  /// What `incoming` returns is a mapping of a file (MAP_SHARED), and a message is complete, and
+  /// counts for `delivered`, when it is on the file's disk: msync(MS_SYNC). Other groups are not
+  /// held up.
   bool sync = false;
-  /// Over which NICs messages go; empty: none, over TCP. A card of mlx5, such as "mlx5_0"; any device of
-  /// libibverbs, "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of libfabric, "fabric:tcp"; or
-  /// "emulated", NICs in software, for members that are sessions of one process. Members of a group have
-  /// devices of one kind, whatever cards and those of libibverbs are called, or none.
+  /// Over which NICs messages go; empty: none, over TCP. A card of mlx5, such as "mlx5_0"; any
+  /// device of libibverbs, "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of libfabric,
+  /// "fabric:tcp"; or "emulated", NICs in software, for members that are sessions of one process.
+  /// Members of a group have devices of one kind, whatever cards and those of libibverbs are
+  /// called, or none.
   std::string device;
-  /// Who moves messages over the device: "offload": the NIC, preposted, so that no CPU does anything
-  /// from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it, otherwise the CPU.
-  /// May differ between members. Without a device the CPU does.
+  /// Who moves messages over the device: "offload": the NIC, preposted, so that no CPU does
+  /// anything from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it,
+  /// otherwise the CPU. May differ between members. Without a device the CPU does.
   std::string executor = "auto";
 };
 
-/// Buffers of one size, for messages of one group or several. All functions may be called by any thread;
-/// a group keeps the pool alive.
+/// Buffers of one size, for messages of one group or several. All functions may be called by any
+/// thread; a group keeps the pool alive.
 class MemoryPool {
  public:
   /// `buffers` buffers that begin at pages. Errors: kUsage: none; kEnvironment: no memory.
@@ -132,8 +135,9 @@ inline void* const kNotYet = reinterpret_cast<void*>(~uintptr_t{0});
 
 /// The members at which a group has failed.
 struct FailedMembers {
-  /// Those to leave out of the next group: the first is where it failed, and the others are all that are
-  /// known to be gone as well, as is a machine with several members. Empty: it is not known where.
+  /// Those to leave out of the next group: the first is where it failed, and the others are all
+  /// that are known to be gone as well, as is a machine with several members. Empty: it is not
+  /// known where.
   std::vector<uint32_t> members;
 
   /// The first, for callbacks that take no more.
@@ -142,20 +146,22 @@ struct FailedMembers {
   }
 };
 
-/// All of them may be empty, except `incoming` or `pool` at members that receive. They are called one at a
-/// time, by the session's thread or in Poll(), and may call the session, but not destroy it. Messages
-/// of a group are numbered from 0. Only `incoming` may throw; an exception that another one throws ends
-/// the program, or leaves Poll() with the session in a state in which it can only be destroyed.
+/// All of them may be empty, except `incoming` or `pool` at members that receive. They are called
+/// one at a time, by the session's thread or in Poll(), and may call the session, but not destroy
+/// it. Messages of a group are numbered from 0. Only `incoming` may throw; an exception that
+/// another one throws ends the program, or leaves Poll() with the session in a state in which it
+/// can only be destroyed.
 struct GroupCallbacks {
   /// A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
-  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. So does
-  /// an exception, such as std::bad_alloc; `failed` names it everywhere. kNotYet: the message waits, and
-  /// so do its senders; nothing fails. `incoming` is called for it again after Session::Resume(), or
-  /// earlier.
+  /// or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it. So
+  /// does an exception, such as std::bad_alloc; `failed` names it everywhere. kNotYet: the message
+  /// waits, and so do its senders; nothing fails. `incoming` is called for it again after
+  /// Session::Resume(), or earlier.
   std::function<void*(uint64_t message, uint64_t bytes)> incoming;
-  /// Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
-  /// While none is free the message waits, and so do its senders; a message that is larger than a
-  /// buffer ends the group. After `failed` the buffer of a message under way is back in the pool.
+  /// Instead of `incoming`: each message takes a buffer, which is to be given back after
+  /// `complete`. While none is free the message waits, and so do its senders; a message that is
+  /// larger than a buffer ends the group. After `failed` the buffer of a message under way is back
+  /// in the pool.
   std::shared_ptr<MemoryPool> pool;
   /// Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
   /// reused.
@@ -166,19 +172,20 @@ struct GroupCallbacks {
   std::function<void()> opened;
   /// After DestroyGroup() at all members: all messages are there, at all members.
   std::function<void()> closed;
-  /// Something failed anywhere in the group; `cause` names it, and `where` the members to leave out; a
-  /// function may take that as std::optional<uint32_t>, too. Called once, and then nothing of the group
-  /// is called any more: all memory is the caller's again, the number is free, and a new group of the
-  /// survivors can be created at once.
+  /// Something failed anywhere in the group; `cause` names it, and `where` the members to leave
+  /// out; a function may take that as std::optional<uint32_t>, too. Called once, and then nothing
+  /// of the group is called any more: all memory is the caller's again, the number is free, and a
+  /// new group of the survivors can be created at once.
   std::function<void(const Status& cause, const FailedMembers& where)> failed;
 };
 
-/// From how many peers, the members that it receives from or sends to, a member has blocks which way.
+/// From how many peers, the members that it receives from or sends to, a member has blocks which
+/// way.
 struct PeerPaths {
   uint32_t memory = 0;   ///< copied from the peer's memory
   uint32_t network = 0;  ///< over TCP
-  /// Of those over TCP: peers on this machine whose memory the system does not let this process read,
-  /// though SessionOptions::local_copies asks for it: other users', or all where Yama's
+  /// Of those over TCP: peers on this machine whose memory the system does not let this process
+  /// read, though SessionOptions::local_copies asks for it: other users', or all where Yama's
   /// /proc/sys/kernel/yama/ptrace_scope is 1 or more.
   uint32_t forbidden = 0;
 };
@@ -187,13 +194,13 @@ struct PeerPaths {
 /// that Poll() is one thread's and the destructor none of the callbacks'.
 class Session {
  public:
-  /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key. It and
-  /// CreateGroup() raise this process's limit of open files, by as many as they may need, up to the
-  /// hard limit.
+  /// Listens. Errors: kUsage: options; kEnvironment: the port is taken, no memory for the key. It
+  /// and CreateGroup() raise this process's limit of open files, by as many as they may need, up to
+  /// the hard limit.
   static Result<std::unique_ptr<Session>> Open(const SessionOptions& options);
-  /// Leaves all groups; where they were not destroyed, the other members hear of a failure. In a process
-  /// that was forked since it was opened a session is nothing any more: its files are closed there,
-  /// calls are errors (kUsage), fd() is -1, and this does nothing.
+  /// Leaves all groups; where they were not destroyed, the other members hear of a failure. In a
+  /// process that was forked since it was opened a session is nothing any more: its files are
+  /// closed there, calls are errors (kUsage), fd() is -1, and this does nothing.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -206,28 +213,28 @@ class Session {
 
   /// To be called by all `members` (numbers of the session's members, this one among them), each in
   /// its own time, with the same arguments but for the callbacks. `number` is free here. Any number
-  /// of groups may overlap, also with the same members. Returns at once: messages may be sent before
-  /// the group is open. Errors: kUsage: a number in use, members twice or unknown, options;
+  /// of groups may overlap, also with the same members. Returns at once: messages may be sent
+  /// before the group is open. Errors: kUsage: a number in use, members twice or unknown, options;
   /// kEnvironment: the device cannot be used.
   Status CreateGroup(uint64_t number, const std::vector<uint32_t>& members, uint32_t root,
                      const GroupOptions& options, GroupCallbacks callbacks);
   /// At the root: queues a message; the one after the last, which the result numbers. `data` must
   /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
-  /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed, and
-  /// `failed`, which has not returned yet, names the same cause.
+  /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed,
+  /// and `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
   /// says nothing about messages. One that not all members have called when the group is closed, or
   /// fails, does not pass: `passed` is destroyed, before `closed` or `failed` is called. Errors: as
   /// Send(), but anywhere.
   Status Barrier(uint64_t group, std::function<void()> passed);
-  /// Once all members have called it and every message is at every member, `closed` is called at all
-  /// of them. Errors: as Barrier().
+  /// Once all members have called it and every message is at every member, `closed` is called at
+  /// all of them. Errors: as Barrier().
   Status DestroyGroup(uint64_t group);
   /// Ends the group at once, at all members, also while it is being destroyed: `failed` is called
-  /// everywhere, here as well, with a cause that names this member and says `why`; empty: nothing more.
-  /// Of those that do not have it yet nobody hears that it is over before they create it. Errors: as
-  /// Barrier().
+  /// everywhere, here as well, with a cause that names this member and says `why`; empty: nothing
+  /// more. Of those that do not have it yet nobody hears that it is over before they create it.
+  /// Errors: as Barrier().
   Status AbortGroup(uint64_t group, const std::string& why);
 
   /// Has `incoming` be called again for the messages for which it returned kNotYet, in all groups.

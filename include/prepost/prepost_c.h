@@ -68,10 +68,11 @@ typedef struct prepost_session_options {
    * has it is trusted; the messages themselves are not encrypted. */
   const void* secret;
   size_t secret_bytes;
-  /** Address to listen at. Null or "": the member's own or, if that is a name, all of this machine. */
+  /** Address to listen at. Null or "": the member's own or, if that is a name, all of this
+   * machine. */
   const char* bind;
-  /** How the thread of the session waits. Without own_thread the caller does, and this and idle_max_ms
-   * have no effect. [PREPOST_HYBRID] */
+  /** How the thread of the session waits. Without own_thread the caller does, and this and
+   * idle_max_ms have no effect. [PREPOST_HYBRID] */
   prepost_waiting waiting;
   uint32_t idle_max_ms; /**< [50] */
   uint32_t
@@ -89,15 +90,15 @@ typedef struct prepost_group_options {
   const char* algorithm; /**< a schedule of `prepost compile --algorithm`; null: "auto" [null] */
   uint64_t block_bytes;  /**< 0: chosen for each message [0] */
   int notify_delivered;  /**< `delivered` is called; costs a notice from every member [0] */
-  /** A file of `prepost compile -o` instead of algorithm and block_bytes: a rolled plan, for messages of
-   * any size, or a flat one, for messages of its own size; null: none [null] */
+  /** A file of `prepost compile -o` instead of algorithm and block_bytes: a rolled plan, for
+   * messages of any size, or a flat one, for messages of its own size; null: none [null] */
   const char* plan;
   /** What messages go over, "mlx5_0", "verbs:NAME", "fabric:PROVIDER" or "emulated"
    * (prepost::GroupOptions::device); null: none, over TCP [null] */
   const char* device;
   const char* executor; /**< over a device: "offload", "cpu"; null: "auto" [null] */
-  /** 1: `incoming` returns mappings of files, and a message is complete when it is on the file's disk.
-   * [0] */
+  /** 1: `incoming` returns mappings of files, and a message is complete when it is on the file's
+   * disk. [0] */
   int sync;
 } prepost_group_options;
 
@@ -116,8 +117,8 @@ typedef struct prepost_group_callbacks {
   void* context;
   /** A message of `bytes` bytes begins; the memory for it, which is the library's until `complete`
    * or `failed`. Null, unless there are 0 bytes, ends the group: this member cannot take it.
-   * PREPOST_NOT_YET: the message waits, and so do its senders; nothing fails. `incoming` is called for
-   * it again after prepost_session_resume(), or earlier. */
+   * PREPOST_NOT_YET: the message waits, and so do its senders; nothing fails. `incoming` is called
+   * for it again after prepost_session_resume(), or earlier. */
   void* (*incoming)(void* context, uint64_t message, uint64_t bytes);
   /** Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
    * reused. */
@@ -133,13 +134,14 @@ typedef struct prepost_group_callbacks {
    * Called once, and then nothing of the group is called any more: all memory is the caller's
    * again, the number is free, and a new group of the survivors can be created at once. */
   void (*failed)(void* context, prepost_code code, const char* cause, uint32_t member);
-  /** Instead of `incoming`: each message takes a buffer, which is to be given back after `complete`.
-   * While none is free the message waits; one that is larger than a buffer ends the group. After
-   * `failed` the buffer of a message under way is back in the pool. The group keeps the pool. */
+  /** Instead of `incoming`: each message takes a buffer, which is to be given back after
+   * `complete`. While none is free the message waits; one that is larger than a buffer ends the
+   * group. After `failed` the buffer of a message under way is back in the pool. The group keeps
+   * the pool. */
   prepost_memory_pool* pool;
-  /** Instead of `failed`, where it is not null: `members`, which are valid until this returns, are those
-   * to leave out: first the one where it failed, then all that are known to be gone as well; none
-   * where that is not known. */
+  /** Instead of `failed`, where it is not null: `members`, which are valid until this returns, are
+   * those to leave out: first the one where it failed, then all that are known to be gone as well;
+   * none where that is not known. */
   void (*failed_members)(void* context, prepost_code code, const char* cause,
                          const uint32_t* members, uint32_t member_count);
 } prepost_group_callbacks;
@@ -153,8 +155,8 @@ void prepost_group_callbacks_init(prepost_group_callbacks* callbacks, size_t str
  * PREPOST_ENVIRONMENT: no memory. */
 prepost_code prepost_memory_pool_make(uint64_t buffer_bytes, uint32_t buffers,
                                       prepost_memory_pool** pool);
-/** Takes back what `complete` was called with; null is nothing. Errors (PREPOST_USAGE): it is no buffer
- * of this pool, or is free. */
+/** Takes back what `complete` was called with; null is nothing. Errors (PREPOST_USAGE): it is no
+ * buffer of this pool, or is free. */
 prepost_code prepost_memory_pool_give(prepost_memory_pool* pool, void* memory);
 /** How many buffers are free. */
 uint32_t prepost_memory_pool_free_buffers(const prepost_memory_pool* pool);
@@ -165,13 +167,13 @@ void prepost_memory_pool_close(prepost_memory_pool* pool);
 typedef struct prepost_session prepost_session;
 
 /** Listens. `*session` is set only on success, and is to be closed. Errors: PREPOST_USAGE: options;
- * PREPOST_ENVIRONMENT: the port is taken, no memory. It and prepost_create_group() raise this process's
- * limit of open files, by as many as they may need, up to the hard limit. */
+ * PREPOST_ENVIRONMENT: the port is taken, no memory. It and prepost_create_group() raise this
+ * process's limit of open files, by as many as they may need, up to the hard limit. */
 prepost_code prepost_session_open(const prepost_session_options* options,
                                   prepost_session** session);
 /** Leaves all groups; where they were not destroyed, the other members hear of a failure. Nothing
- * is called back when it has returned. Null: does nothing. In a process that was forked since it was
- * opened a session is nothing any more: its files are closed there, calls are PREPOST_USAGE,
+ * is called back when it has returned. Null: does nothing. In a process that was forked since it
+ * was opened a session is nothing any more: its files are closed there, calls are PREPOST_USAGE,
  * prepost_session_fd() is -1, and this frees nothing. */
 void prepost_session_close(prepost_session* session);
 
@@ -192,13 +194,13 @@ prepost_code prepost_create_group(prepost_session* session, uint64_t number,
                                   const prepost_group_callbacks* callbacks);
 /** At the root: queues a message; the one after the last, whose number is stored in `*message` if
  * that is not null. `data` must stay as it is until `complete` (or `failed`). Errors
- * (PREPOST_USAGE): no such group, not its root, it is being destroyed; PREPOST_REJECTED: it has failed,
- * and `failed`, which has not returned yet, names the same cause. */
+ * (PREPOST_USAGE): no such group, not its root, it is being destroyed; PREPOST_REJECTED: it has
+ * failed, and `failed`, which has not returned yet, names the same cause. */
 prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
                           uint64_t bytes, uint64_t* message);
 /** `passed` is called once all members have called prepost_barrier() as often as this one has. It
- * says nothing about messages. One that not all members have called when the group is closed, or fails,
- * does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */
+ * says nothing about messages. One that not all members have called when the group is closed, or
+ * fails, does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */
 prepost_code prepost_barrier(prepost_session* session, uint64_t group,
                              void (*passed)(void* context), void* context);
 /** Once all members have called it and every message is at every member, `closed` is called at all
@@ -206,19 +208,19 @@ prepost_code prepost_barrier(prepost_session* session, uint64_t group,
 prepost_code prepost_destroy_group(prepost_session* session, uint64_t group);
 /** Ends the group at once, at all members, also while it is being destroyed: `failed` is called
  * everywhere, here as well, with a cause that names this member and says `why`; null or "": nothing
- * more. Of those that do not have it yet nobody hears that it is over before they create it. Errors: as
- * prepost_barrier(). */
+ * more. Of those that do not have it yet nobody hears that it is over before they create it.
+ * Errors: as prepost_barrier(). */
 prepost_code prepost_abort_group(prepost_session* session, uint64_t group, const char* why);
 
 /** Has `incoming` be called again for the messages for which it returned PREPOST_NOT_YET, in all
  * groups. */
 prepost_code prepost_session_resume(prepost_session* session);
 
-/** How blocks come to this member: from how many peers they are copied from memory to memory, from how
- * many they come over TCP, and how many of the latter are on this machine, but the system does not let
- * this process read their memory: other users', or all where Yama's ptrace_scope is 1 or more. Known
- * when `opened` is called, before that and over a device all 0. Pointers may be null. Errors: as
- * prepost_barrier(). */
+/** How blocks come to this member: from how many peers they are copied from memory to memory, from
+ * how many they come over TCP, and how many of the latter are on this machine, but the system does
+ * not let this process read their memory: other users', or all where Yama's ptrace_scope is 1 or
+ * more. Known when `opened` is called, before that and over a device all 0. Pointers may be null.
+ * Errors: as prepost_barrier(). */
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
                                  uint32_t* network, uint32_t* forbidden);
 

@@ -39,8 +39,8 @@ class OutputSet {
   /// The folder must exist. Errors (kRejected): `path` is there and no regular file.
   static Result<OutputSet> CreateOne(NodeId node, const std::string& path);
 
-  /// Files of these names in `folder`, which is made, with its parents, if it is missing; each in the
-  /// place of a node. Otherwise as Create().
+  /// Files of these names in `folder`, which is made, with its parents, if it is missing; each in
+  /// the place of a node. Otherwise as Create().
   static Result<OutputSet> CreateIn(const std::string& folder,
                                     const std::vector<std::string>& names);
 

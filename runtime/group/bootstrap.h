@@ -33,8 +33,8 @@ struct Membership {
   NodeId root;
   std::vector<TcpConnection> connections;
   GroupTerms terms;
-  /// Those of connections for data: of the groups of one name that a session has had, only this one.
-  /// None: the root has not said them yet; until then there are no such connections.
+  /// Those of connections for data: of the groups of one name that a session has had, only this
+  /// one. None: the root has not said them yet; until then there are no such connections.
   std::optional<GroupTerms> data_terms;
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
 
@@ -59,8 +59,8 @@ struct BootstrapOptions {
   std::function<void(const std::string& missing)> waiting = {};
   /// Nodes other than the root wait so much longer, for the root to say who is missing.
   std::chrono::milliseconds root_first{2000};
-  /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the root calls
-  /// the ones that are to call it.
+  /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the root
+  /// calls the ones that are to call it.
   std::vector<NodeId> known = {};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
@@ -104,8 +104,8 @@ class Bootstrap final : public Lobby::Owner {
   FileDescriptor TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
   /// Peers that this node has reached, that were there (they have proved the secret), and whose
-  /// connection has ended since, before they were in the group: as they do not listen any more, or did
-  /// not come back within `max`; and known ones that have not answered for as long.
+  /// connection has ended since, before they were in the group: as they do not listen any more, or
+  /// did not come back within `max`; and known ones that have not answered for as long.
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
   /// Who is to have what arrives at the root.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }

@@ -31,10 +31,10 @@ namespace prepost {
 /// On one machine the launcher names all copies, and kCommit is left out. On several, sums are
 /// proved (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's.
 ///
-/// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed and
-/// kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it failed, 0
-/// if that is not known; in kQuery, which comes first of all, it is the group's generation; and it is
-/// the number of messages or barriers in:
+/// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed
+/// and kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it
+/// failed, 0 if that is not known; in kQuery, which comes first of all, it is the group's
+/// generation; and it is the number of messages or barriers in:
 ///
 ///     kJoined     it has all its connections     kJoined    all have: introductions have a deadline
 ///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
@@ -47,9 +47,9 @@ namespace prepost {
 ///
 /// and in kProgress for how many ms it has polled those connections without a longer pause.
 ///
-/// Where a mover moves the messages (session/message_mover.h), a step of each is taken by all members
-/// before the next, and `progress` is the number of messages that are so far; in kNext the bytes of
-/// the message after those that were named before:
+/// Where a mover moves the messages (session/message_mover.h), a step of each is taken by all
+/// members before the next, and `progress` is the number of messages that are so far; in kNext the
+/// bytes of the message after those that were named before:
 ///
 ///                                                kDevice    `text`: where the NICs are
 ///                                                kNext      one more message

@@ -20,8 +20,8 @@
 
 namespace prepost {
 
-/// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way. So
-/// what was shifted, lost or said twice is no message. It is no proof of who says it.
+/// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way.
+/// So what was shifted, lost or said twice is no message. It is no proof of who says it.
 ///
 /// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {
@@ -39,11 +39,12 @@ class ControlSocket {
   /// under way, so one that takes no whole message is as good as gone and becomes closed(); the
   /// caller has to query that.
   void Send(const ControlMessage& message);
-  /// As Send(), but what the connection does not take waits for Flush(), which is due when has_unsent()
-  /// and fd() is writable. When more than kUnsentMax messages wait, the other end is as good as gone: closed().
+  /// As Send(), but what the connection does not take waits for Flush(), which is due when
+  /// has_unsent() and fd() is writable. When more than kUnsentMax messages wait, the other end is
+  /// as good as gone: closed().
   void Queue(const ControlMessage& message);
-  /// As Queue(), where `message` says all that those of its kind before it said: those that wait are
-  /// not sent any more.
+  /// As Queue(), where `message` says all that those of its kind before it said: those that wait
+  /// are not sent any more.
   void QueueLatest(const ControlMessage& message);
   void Flush();
   bool has_unsent() const { return !closed_ && !unsent_.empty(); }

@@ -110,8 +110,8 @@ class HelloSide {
   /// All that the other side has said proves that it has the secret.
   bool is_proved() const { return is_proved_; }
   uint32_t peer_version() const { return peer_version_; }
-  /// kWelcome: what only the two ends of this connection can derive, from the group's key and all that
-  /// both have said, their nonces among it.
+  /// kWelcome: what only the two ends of this connection can derive, from the group's key and all
+  /// that both have said, their nonces among it.
   GroupKey LinkKey() const;
   /// The same of a connection for blocks; none of others, on which nothing is authenticated.
   std::optional<GroupKey> BlockKey() const;

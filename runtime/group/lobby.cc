@@ -3,13 +3,14 @@
 // A guest that has not proved the secret has kGuestMax, and there are at most kGuestsMax of them:
 // when one more comes, the network address that has most of them loses one, first one that has not
 // yet said what it wants, then the oldest. So who says nothing, or rubbish, however often, costs a
-// socket for a while and crowds out himself; only who has many addresses delays others. A guest that
-// is refused gets the reason; its socket stays until it has read that, within the same bounds, and
-// what it still says is thrown away, Conversation::kDiscardMax at most.
+// socket for a while and crowds out himself; only who has many addresses delays others. A guest
+// that is refused gets the reason; its socket stays until it has read that, within the same bounds,
+// and what it still says is thrown away, Conversation::kDiscardMax at most.
 //
-// A guest that has proved the secret and is parked counts no more among those. Of such there are at most
-// parked_guests_max: members of groups that are not here yet, each with a few connections. When there are more,
-// the address that has most loses its oldest, so that a member that parks without end crowds out itself.
+// A guest that has proved the secret and is parked counts no more among those. Of such there are at
+// most parked_guests_max: members of groups that are not here yet, each with a few connections.
+// When there are more, the address that has most loses its oldest, so that a member that parks
+// without end crowds out itself.
 #include "runtime/group/lobby.h"
 
 #include <fmt/format.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lobby: where the other machines of a group come in. It listens, hears their hellos (hello.h), and
-// hands over the connections that its owner wants. Strangers cost it a bounded number of sockets and
-// bytes, and no more. Bootstrap has one for as long as its group forms, a session one for all of its
-// groups.
+// hands over the connections that its owner wants. Strangers cost it a bounded number of sockets
+// and bytes, and no more. Bootstrap has one for as long as its group forms, a session one for all
+// of its groups.
 #ifndef PREPOST_RUNTIME_GROUP_LOBBY_H_
 #define PREPOST_RUNTIME_GROUP_LOBBY_H_
 

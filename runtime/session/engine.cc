@@ -42,12 +42,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr GroupSerial kWakeSerial = 0;
 constexpr GroupSerial kTimerSerial = 1;
-/// A connection on which nothing moves: when the kernel begins to ask whether its other end is there,
-/// how often, and how often in vain.
+/// A connection on which nothing moves: when the kernel begins to ask whether its other end is
+/// there, how often, and how often in vain.
 constexpr milliseconds kIdleMax{30'000};
 constexpr milliseconds kQuestionInterval{10'000};
 constexpr int kQuestions = 3;
-/// After which time it is noticed that somebody else has closed a file that would wake the engine.
+/// After which time a file that would wake the engine, and that the program has closed, is noticed.
 constexpr milliseconds kFilesCheck{1000};
 
 bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
@@ -583,7 +583,7 @@ void Engine::SetTicking(bool is_ticking) {
   timerfd_settime(timer_.get(), 0, &times, nullptr);
 }
 
-/// What wakes the engine, which somebody else may have closed: its groups fail then.
+/// What wakes the engine, which the program may have closed: its groups fail then.
 void Engine::CheckFiles() {
   if (Clock::now() < check_files_at_) return;
   check_files_at_ = Clock::now() + kFilesCheck;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Engine: the data side of a session: plays one message after another of every group, by a CPU
-// executor over the group's endpoint or by a mover (message_mover.h), and calls back. One thread turns it, its own or the caller's;
-// the keeper (keeper.h) brings it connections and failures.
+// executor over the group's endpoint or by a mover (message_mover.h), and calls back. One thread
+// turns it, its own or the caller's; the keeper (keeper.h) brings it connections and failures.
 #ifndef PREPOST_RUNTIME_SESSION_ENGINE_H_
 #define PREPOST_RUNTIME_SESSION_ENGINE_H_
 
@@ -46,7 +46,8 @@ struct EngineGroupOptions {
   std::string terms;  ///< what else members must agree on
 };
 
-/// Create(), Send(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn() by one.
+/// Create(), Send(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn()
+/// by one.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().

@@ -2,20 +2,23 @@
 //
 // Whose memory is read: what a peer reports about itself is not trusted.
 //
-// * The card comes from the other end of the hello: its MAC is with a key that only the two ends have,
+// * The card comes from the other end of the hello: its MAC is with a key that only the two ends
+// have,
 //   and names which end speaks, so that a member's own card that is sent back to it is no card.
-// * The process is one that has connected to this end's socket and sent there a MAC that only the other
+// * The process is one that has connected to this end's socket and sent there a MAC that only the
+// other
 //   end of this connection can compute, and the kernel says which process that was (SO_PEERCRED). It must
 //   be the one that the card names, and of this end's user. So a member cannot name another process that has the secret, nor
 //   this one; this one is read only if it holds the other end of this very connection, too.
-// * That process has, where the card says, a sign that only the two ends can compute, from both nonces, and
+// * That process has, where the card says, a sign that only the two ends can compute, from both
+// nonces, and
 //   that differs by end. So a process that has got that number since is not taken for it, nor is the
 //   window of another connection. Each later copy checks for it.
 //
-// One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes and of the
-// network: in two containers of a host, numbers of processes and names of sockets mean other things. The
-// connection must go to an address of this machine, too. Whether reading is permitted depends on users
-// and on security modules, so it is tried.
+// One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes and of
+// the network: in two containers of a host, numbers of processes and names of sockets mean other
+// things. The connection must go to an address of this machine, too. Whether reading is permitted
+// depends on users and on security modules, so it is tried.
 #include "runtime/session/introduction.h"
 
 #include <fcntl.h>
@@ -40,12 +43,12 @@ namespace {
 
 /// Names that the kernel gives have five digits behind the zero byte of abstract ones.
 constexpr size_t kNameBytes = 8;
-/// Others that connect to such a name, whoever they are, are not waited for: TCP is left.
+/// Other processes that connect to such a name are not waited for: TCP is left.
 constexpr int kCallersMax = 16;
 constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 
-/// What is the same in all processes that may find each other's names and read each other's memory; ""
-/// where it is not known.
+/// What is the same in all processes that may find each other's names and read each other's memory;
+/// "" where it is not known.
 std::string ThisPlace() {
   const FileDescriptor boot = FileDescriptor::Open(
       [] { return open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
@@ -215,8 +218,8 @@ bool Introduction::TakeCard(std::span<const std::byte> said) {
   return true;
 }
 
-/// Before this end is ready, so that the proof is there when the peer hears that it is: the kernel takes
-/// both at once.
+/// Before this end is ready, so that the proof is there when the peer hears that it is: the kernel
+/// takes both at once.
 void Introduction::Call() {
   sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = {}};
   std::ranges::copy(peer_name_, address.sun_path + 1);

@@ -31,11 +31,11 @@ namespace prepost {
 ///     ready    1: the window has its sign                           1 | MAC 32
 ///     verdict  1: I read your memory, 0: I do not                   1 | MAC 32
 ///
-/// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which end
-/// sends it, both nonces as far as they are known, and its contents. `where` is a MAC of what tells
-/// machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in the
-/// kernel's namespace of names (AF_UNIX, abstract), to which the other end connects before it is
-/// ready, and sends one more MAC. Integers are little-endian. Used by one thread.
+/// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which
+/// end sends it, both nonces as far as they are known, and its contents. `where` is a MAC of what
+/// tells machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in
+/// the kernel's namespace of names (AF_UNIX, abstract), to which the other end connects before it
+/// is ready, and sends one more MAC. Integers are little-endian. Used by one thread.
 class Introduction {
  public:
   enum class State : uint8_t {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the root says last is still under way when the group is gone here: such connections (Parting)
-// are shut down one way and kept until the other end has closed them, as closing them with anything
-// unread would take back the words.
+// What the root says last is still under way when the group is gone here: such connections
+// (Parting) are shut down one way and kept until the other end has closed them, as closing them
+// with anything unread would take back the words.
 #include "runtime/session/keeper.h"
 
 #include <fmt/format.h>
@@ -27,17 +27,18 @@ using std::chrono::milliseconds;
 constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
 constexpr milliseconds kPartingMax{1000};
 constexpr milliseconds kPartingTick{100};
-/// Control messages of one member that are read per visit and second. A member whose queue is full keeps
-/// only the latest of a kind (ControlSocket::QueueLatest()), so that the rest can wait.
+/// Control messages of one member that are read per visit and second. A member whose queue is full
+/// keeps only the latest of a kind (ControlSocket::QueueLatest()), so that the rest can wait.
 constexpr double kMessagesPerVisit = 64;
 constexpr double kMessagesPerSecond = 50'000;
 constexpr milliseconds kCrowdedTick{1};
 /// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
 constexpr uint32_t kRepeatsPerSecondMax = 1000;
-/// Messages that a root may announce before those before them are complete: more than a mover takes.
+/// Messages that a root may announce before those before them are complete: more than a mover
+/// takes.
 constexpr uint64_t kAnnouncedMax = 16;
 constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
-/// Without groups: until it is noticed that somebody else has closed the file that would wake it.
+/// Without groups: until a file that would wake it, and that the program has closed, is noticed.
 constexpr milliseconds kIdleTick{1000};
 constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
 constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's

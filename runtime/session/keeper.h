@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Keeper: the control side of a session, on a thread of its own, so that it hears and speaks while
-// a callback or a copy takes long. It lets members of groups find each other, notices who is gone or
-// silent, finds the one cause of a failure and reports it to every member, and carries barriers and
-// notices. It moves no messages: the engine does (engine.h), and the two talk through two queues.
+// a callback or a copy takes long. It lets members of groups find each other, notices who is gone
+// or silent, finds the one cause of a failure and reports it to every member, and carries barriers
+// and notices. It moves no messages: the engine does (engine.h), and the two talk through two
+// queues.
 //
 // A group's root leads it over a control connection with every other member (control_message.h).
 #ifndef PREPOST_RUNTIME_SESSION_KEEPER_H_
@@ -57,9 +58,9 @@ constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds fai
   return failure_max * 35 / 100;
 }
 
-/// How long a peer that polls its connections may leave questions over them unanswered. The next answers
-/// of its keeper, which say that it polls, follow within two of the keeper's ticks, so that this is within
-/// `failure_max`, too.
+/// How long a peer that polls its connections may leave questions over them unanswered. The next
+/// answers of its keeper, which say that it polls, follow within two of the keeper's ticks, so that
+/// this is within `failure_max`, too.
 constexpr std::chrono::milliseconds PeerAnswerMax(std::chrono::milliseconds failure_max) {
   return failure_max / 2;
 }
@@ -106,8 +107,8 @@ struct KeeperOptions {
   bool reads_memory = true;  ///< of peers on this machine, where that is permitted
   /// Called by the keeper's thread when there are events to take.
   std::function<void()> notify;
-  /// For how long the connections for data have been polled, without a longer pause. By the keeper's
-  /// thread.
+  /// For how long the connections for data have been polled, without a longer pause. By the
+  /// keeper's thread.
   std::function<std::chrono::milliseconds()> attention;
 };
 
@@ -134,8 +135,8 @@ class Keeper final : private Lobby::Owner {
   void Close(GroupSerial group, uint64_t number);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
   void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
-  /// This node has a message to move, and `peer` has not answered over its connections for data, which
-  /// are open, for PeerAnswerMax(). Said again for as long as that is so.
+  /// This node has a message to move, and `peer` has not answered over its connections for data,
+  /// which are open, for PeerAnswerMax(). Said again for as long as that is so.
   void Stalled(GroupSerial group, NodeId peer);
   std::vector<KeeperEvent> TakeEvents();
 
@@ -172,8 +173,8 @@ class Keeper final : private Lobby::Owner {
     PeerAddress address;
     Clock::time_point at;
   };
-  /// A group that failed at its root while it formed: members that come in late, and the root does not
-  /// create the next one meanwhile, hear of it.
+  /// A group that failed at its root while it formed: members that come in late, and the root does
+  /// not create the next one meanwhile, hear of it.
   struct Unformed {
     PlanHash terms;
     NodeId root;

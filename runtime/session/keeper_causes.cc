@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding the cause. Of member 2 that dies in a group of 0 (the root), 1, 2 and 3, where 1 and 3 are
-// its peers, three signs come in any order: the root's control connection with 2 ends; 1 and 3 lose
-// their data connections and report just that. The first is a cause, the others are consequences. So
-// a lost connection is only suspected: it becomes the cause if nothing better shows up within
-// grace_. A member that is stopped or cut off closes nothing; it is lost when it has not answered
-// for silence_max_. Both together are less than failure_max.
+// Finding the cause. Of member 2 that dies in a group of 0 (the root), 1, 2 and 3, where 1 and 3
+// are its peers, three signs come in any order: the root's control connection with 2 ends; 1 and 3
+// lose their data connections and report just that. The first is a cause, the others are
+// consequences. So a lost connection is only suspected: it becomes the cause if nothing better
+// shows up within grace_. A member that is stopped or cut off closes nothing; it is lost when it
+// has not answered for silence_max_. Both together are less than failure_max.
 //
 //     0    last answer of 2
 //     0.6  silence_max_: the root takes 2 for lost, and reports it to 1 and 3, where it is the end
 //     0.8  and the grace_ that a lost connection waits for such a cause       (of failure_max)
 //
-// Members that die together are reported together where the root finds them within a quarter of grace_.
-// One that it does not find is known to the survivors' next group, which it is missed in after
-// silence_max_ and not only after the time that members have to come.
+// Members that die together are reported together where the root finds them within a quarter of
+// grace_. One that it does not find is known to the survivors' next group, which it is missed in
+// after silence_max_ and not only after the time that members have to come.
 //
 // A root that is lost is each member's own finding. A member that suspects something waits for the
 // root's word until both times are over, and then goes by its own.
@@ -50,8 +50,8 @@ void Keeper::CheckSilence(Group& group) {
   }
 }
 
-/// Called until the group is over. Members that die together, as those of one machine do, are not found
-/// at one moment: the root waits a little, so that the survivors hear of all of them.
+/// Called until the group is over. Members that die together, as those of one machine do, are not
+/// found at one moment: the root waits a little, so that the survivors hear of all of them.
 void Keeper::Lose(Group& group, Failure failure) {
   if (!group.is_root()) return End(group, std::move(failure));
   if (!group.finding) {
@@ -87,8 +87,8 @@ void Keeper::CheckLosses(Group& group) {
               .also_gone = {lost.begin() + 1, lost.end()}});
 }
 
-/// Who is gone and who was still there when the group failed: the survivors may create the next one at
-/// once, with members that nobody has missed yet.
+/// Who is gone and who was still there when the group failed: the survivors may create the next one
+/// at once, with members that no member has missed yet.
 void Keeper::NoteMembers(const Group& group, const Failure& failure) {
   const Clock::time_point now = Clock::now();
   for (size_t i = 0; i < group.kept.members.size(); ++i) {
@@ -105,8 +105,8 @@ void Keeper::NoteMembers(const Group& group, const Failure& failure) {
   }
 }
 
-/// Of a new group: who is expected to be there, as it was a moment ago. One that is known to be gone is
-/// not: who creates a group with it all the same waits for it to come back.
+/// Of a new group: who is expected to be there, as it was a moment ago. One that is known to be
+/// gone is not: who creates a group with it all the same waits for it to come back.
 std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
   std::vector<NodeId> known;
   for (size_t i = 0; i < kept.members.size(); ++i) {
@@ -118,16 +118,16 @@ std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
   return known;
 }
 
-/// At the root. Whether it is true is judged by the next answer of `where`, which may be busy with a
-/// callback.
+/// At the root. Whether it is true is judged by the next answer of `where`, which may be busy with
+/// a callback.
 void Keeper::NoteStall(Group& group, NodeId by, NodeId where) {
   std::erase_if(group.stalls, [by](const Stall& it) { return it.by == by; });
   group.stalls.push_back({.by = by, .where = where});
   if (where == group.kept.self) JudgeStall(group, where, Attention());
 }
 
-/// `where` has polled its connections for `attention`: if for as long as another member has heard nothing
-/// of it there, it is the connection that carries nothing.
+/// `where` has polled its connections for `attention`: if for as long as another member has heard
+/// nothing of it there, it is the connection that carries nothing.
 void Keeper::JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention) {
   const auto stall = std::ranges::find(group.stalls, where, &Stall::where);
   if (stall == group.stalls.end()) return;
@@ -158,8 +158,8 @@ void Keeper::Suspect(Group& group, Failure failure) {
   group.suspicion_due = Clock::now() + (group.is_root() ? grace_ : silence_max_ + grace_);
 }
 
-/// Whoever loses a connection closes its others, so that several members lose theirs, and may say so
-/// first: the cause is what the one has lost that the others have.
+/// A member that loses a connection closes its others, so that several members lose theirs, and may
+/// say so first: the cause is what the one has lost that the others have.
 const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
   const Failure* cause = &suspicions.front();
   for (size_t i = 0; i < suspicions.size() && cause->where; ++i) {

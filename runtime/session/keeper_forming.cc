@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How a group forms: connections of members come in through the lobby and are for the group of their
-// terms; the bootstrap finds the members; then peers introduce themselves to each other. A group that
-// fails before all have heard of it leaves word: at the root for those that come in late, elsewhere
-// for the root itself.
+// How a group forms: connections of members come in through the lobby and are for the group of
+// their terms; the bootstrap finds the members; then peers introduce themselves to each other. A
+// group that fails before all have heard of it leaves word: at the root for those that come in
+// late, elsewhere for the root itself.
 #include <fmt/format.h>
 #include <sodium.h>
 
@@ -185,9 +185,9 @@ void Keeper::Connect(Group& group) {
   Introduce(group);
 }
 
-/// On connections that carry blocks. A peer may take its time, as it waits for other members, until all
-/// have joined; but where the connection is cut, one of its two ends has said something that is not
-/// acknowledged.
+/// On connections that carry blocks. A peer may take its time, as it waits for other members, until
+/// all have joined; but where the connection is cut, one of its two ends has said something that is
+/// not acknowledged.
 void Keeper::Introduce(Group& group) {
   bool is_talking = false;
   const bool is_due = group.introductions_due && Clock::now() >= *group.introductions_due;

@@ -26,8 +26,8 @@ class MemoryPool::Impl {
   /// `memory` has `buffers` places, `stride` bytes apart.
   Impl(Mapping memory, uint64_t buffer_bytes, uint64_t stride, uint32_t buffers);
 
-  /// A buffer, or null: then `notify` is called when one may be free, by whoever gives it back, under a
-  /// lock. `who` waits once; taking one ends that.
+  /// A buffer, or null: then `notify` is called when one may be free, by the thread that gives it
+  /// back, under a lock. `who` waits once; taking one ends that.
   void* Take(const void* who, std::function<void()> notify);
   /// `who` waits no more; its `notify` is not called when this has returned.
   void Forget(const void* who);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryWindow: what a peer on this machine may copy from this process's memory at present
-// (tcp_endpoint.h). The peer reads it with every piece that it copies. Where a message is, it therefore
-// learns from the process that has it and from the kernel, and never from a connection, to which somebody
-// else may have written. Nothing counts that was copied when the memory was its caller's again, nor what
-// was not sent yet: that the connection is open says less, as the news that it was closed may be lost on
-// the way.
+// (tcp_endpoint.h). The peer reads it with every piece that it copies. Where a message is, it
+// therefore learns from the process that has it and from the kernel, and never from a connection,
+// to which the program may have written. Nothing counts that was copied when the memory was its
+// caller's again, nor what was not sent yet: that the connection is open says less, as the news
+// that it was closed may be lost on the way.
 #ifndef PREPOST_RUNTIME_TRANSPORT_MEMORY_WINDOW_H_
 #define PREPOST_RUNTIME_TRANSPORT_MEMORY_WINDOW_H_
 
@@ -18,11 +18,12 @@
 
 namespace prepost {
 
-/// Written by one thread. To be destroyed before the memory that peers copy from is its caller's again.
+/// Written by one thread. To be destroyed before the memory that peers copy from is its caller's
+/// again.
 class MemoryWindow {
  public:
-  /// Known to the two ends of the connection alone: a window that has it is the one that the reader was
-  /// told of, still there.
+  /// Known to the two ends of the connection alone: a window that has it is the one that the reader
+  /// was told of, still there.
   using Sign = std::array<std::byte, 16>;
 
   /// As it stands in memory. Integers are the machine's.

@@ -38,8 +38,8 @@ struct TcpAddress {
   NetworkBytes Network() const;
 };
 
-/// The host of the address from which this machine reaches `address`: where that machine reaches this
-/// one, unless addresses are translated between them. "" if it cannot be reached.
+/// The host of the address from which this machine reaches `address`: where that machine reaches
+/// this one, unless addresses are translated between them. "" if it cannot be reached.
 std::string LocalHostTowards(const TcpAddress& address);
 
 /// The address that `host` spells; none if it is a name.

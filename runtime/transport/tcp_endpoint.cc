@@ -6,15 +6,14 @@
 // with the next Poll(), together with the credits that the executor has posted in between: one
 // system call for both.
 //
-// Between messages nobody waits for anybody. The first thing that a connection carries of a message,
-// in either direction, is its start. Whoever reads the start of a message that is not his yet leaves
-// what follows where it is until Begin(): blocks with the kernel, and of credits what has been read
-// already in `rx`.
+// Between messages no node waits for another. The first thing that a connection carries of a
+// message, in either direction, is its start. A node that reads the start of a message that is not
+// its yet leaves what follows where it is until Begin(): blocks with the kernel, and of credits
+// what has been read already in `rx`.
 #include "runtime/transport/tcp_endpoint.h"
 
 #include <fmt/format.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -36,10 +35,6 @@ constexpr uint32_t kTcpWakeToken = 0xffffffff;  ///< instead of a link's number 
 
 std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_t offset) {
   return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
-}
-
-iovec RemoteAt(uint64_t address, size_t bytes) {
-  return {.iov_base = reinterpret_cast<void*>(address), .iov_len = bytes};
 }
 
 /// Whether a block's receiver copies it itself.
@@ -106,84 +101,6 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
     active_.Push(i);  // which may have waited for this
   }
   return {};
-}
-
-// All that was sent has been copied, by notes that are believed; a peer that has not will find nothing.
-void TcpEndpoint::End() {
-  for (Link& link : links_) {
-    if (link.local.is_read) link.window->Open(message_.number, {});
-  }
-}
-
-// A peer that has no room for blocks is asked seldom whether it has some now, after minutes only every
-// two minutes, but on the connection for credits and notes nothing is in the way of keepalive.
-Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
-  constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
-  for (Link& link : links_) {
-    if (!link.carries_blocks && !std::exchange(link.is_asked, true))
-      KeepAlive(link.fd.get(), {silence / 4, silence / 4, kQuestionsMax});
-    if (!link.watch.IsSilent(link.fd.get(), silence)) continue;
-    lost_peer_ = link.peer;
-    return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
-                                link.peer.value, node_.value, silence.count()));
-  }
-  return {};
-}
-
-// A peer that has begun a later message needs nothing of this end any more, and what it says waits.
-std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
-  const Clock::time_point now = Clock::now();
-  const bool is_first = now - std::exchange(asked_at_, now) >= silence;  // for a while
-  std::optional<NodeId> silent;
-  const auto judge = [&](const Link& link, std::optional<Clock::time_point>& since, bool waits) {
-    if (!waits) return since.reset();
-    if (!since || is_first) since = now;
-    if (now - *since >= silence && !silent) silent = link.peer;
-  };
-  for (uint32_t i = 0; i < links_.size(); ++i) {
-    Link& link = links_[i];
-    if (link.carries_blocks) continue;
-    judge(link, link.asked_since, !link.stalled);
-    const bool has_blocks = link.blocks != kNone;
-    judge(link, link.unread_since,
-          !link.stalled && has_blocks && links_[link.blocks].bytes_written != link.read_there);
-    AppendSign(i, /*asks=*/true);
-  }
-  return silent;
-}
-
-/// At most one of each kind waits, for which there is room (AddLinks()).
-void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
-  Link& link = links_[index];
-  const uint32_t kind = asks ? 1 : 2;
-  if ((link.signs & kind) != 0) return;
-  link.signs |= kind;
-  const Link* const blocks = link.blocks == kNone ? nullptr : &links_[link.blocks];
-  const bool waits = blocks != nullptr && (blocks->stalled || blocks->is_copying);
-  int unread = 0;  // has come, and waits for more to come (AwaitBytes())
-  if (blocks != nullptr && ioctl(blocks->fd.get(), FIONREAD, &unread) != 0) unread = 0;
-  PutRecord(index, {.channel = kLifeChannel,
-                    .block = (asks ? kLifeAsks : 0) | (waits ? kLifeWaits : 0),
-                    .bytes = blocks == nullptr ? 0 : blocks->bytes_read + uint64_t(unread)});
-}
-
-void TcpEndpoint::TakeSign(Link& link, const Record& record) {
-  if (record.bytes != link.read_there || (record.block & kLifeWaits) != 0)
-    link.unread_since.reset();
-  link.read_there = record.bytes;
-  if ((record.block & kLifeAsks) != 0)
-    AppendSign(static_cast<uint32_t>(&link - links_.data()), /*asks=*/false);
-}
-
-void TcpEndpoint::RestPeers(const KeepAliveTimes& times) {
-  for (Link& link : links_) {
-    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), times);
-  }
-}
-
-bool TcpEndpoint::IsAcknowledged() const {
-  return std::ranges::all_of(links_,
-                             [](const Link& link) { return IsTcpAcknowledged(link.fd.get()); });
 }
 
 /// What the peer has begun already.
@@ -480,10 +397,11 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   return {};
 }
 
-/// Until so many bytes are there to be read, or about: the rest of a block wakes its receiver once and
-/// not with every packet. Never for more than a small part of the socket's buffer: the kernel enlarges the
-/// buffer of a receiver that takes more in a round trip than in those before, and one that sleeps until
-/// most of the window is full takes a window each time. Over a long path that is all that is ever sent.
+/// Until so many bytes are there to be read, or about: the rest of a block wakes its receiver once
+/// and not with every packet. Never for more than a small part of the socket's buffer: the kernel
+/// enlarges the buffer of a receiver that takes more in a round trip than in those before, and one
+/// that sleeps until most of the window is full takes a window each time. Over a long path that is
+/// all that is ever sent.
 void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
   constexpr size_t kAwaitedMax = size_t{128} << 10;
   constexpr int kBufferPart = 8;  // with a quarter, jumbo frames do not enlarge it
@@ -509,81 +427,6 @@ Status TcpEndpoint::TakeHead(Link& link, const Lane& lane) {
   const Record wanted = RecordOf(lane, lane.moved);
   if (record == wanted) return {};
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
-}
-
-/// Reads the peer's window, unless it is known already that the next block of `lane` is behind it.
-/// Errors: it is gone; what the connection brought is not what the peer has sent.
-Status TcpEndpoint::ReadWindow(Link& link, const Lane& lane) {
-  if (link.seen.sends > lane.moved) return {};
-  const iovec memory = {.iov_base = &link.seen, .iov_len = sizeof(link.seen)};
-  const iovec remote = RemoteAt(link.local.window, sizeof(link.seen));
-  const Io io = ReadSome(link.local.process, std::span(&memory, 1), std::span(&remote, 1));
-  if (io.outcome == Io::Outcome::kWouldBlock) return {};
-  if (io.outcome != Io::Outcome::kMoved || io.bytes != sizeof(link.seen) ||
-      link.seen.sign != link.local.sign)
-    return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", kNoBlock);
-  if (link.seen.message == message_.number && link.seen.bytes == message_.bytes &&
-      link.seen.sends > lane.moved)
-    return {};
-  link.seen = {};
-  return Rejected(
-      fmt::format("the connection of node {} to node {} announces block {} of message {}, which "
-                  "node {} has not sent",
-                  node_.value, link.peer.value, lane.slots[lane.moved].block, message_.number,
-                  link.peer.value));
-}
-
-/// From byte `offset` of the message. The peer's memory is its caller's again once its window is gone, so
-/// that a piece counts only if that is there after its last byte: it is read behind it.
-Io TcpEndpoint::CopyPiece(Link& link, uint64_t offset, iovec piece) {
-  if (offset > link.seen.bytes || piece.iov_len > link.seen.bytes - offset)
-    return {.outcome = Io::Outcome::kBadMemory};
-  MemoryWindow::Value after;
-  const std::array<iovec, 2> memory = {piece, {.iov_base = &after, .iov_len = sizeof(after)}};
-  const std::array<iovec, 2> remote = {RemoteAt(link.seen.place + offset, piece.iov_len),
-                                       RemoteAt(link.local.window, sizeof(after))};
-  Io io = ReadSome(link.local.process, memory, remote);
-  if (io.outcome == Io::Outcome::kWouldBlock) return io;
-  const bool is_whole =
-      io.outcome == Io::Outcome::kMoved && io.bytes == piece.iov_len + sizeof(after);
-  if (!is_whole) {  // where the peer's memory ends, its window is read by itself
-    const std::span<const iovec> own = std::span(memory).last(1), there = std::span(remote).last(1);
-    const Io again = ReadSome(link.local.process, own, there);
-    if (again.outcome != Io::Outcome::kMoved || again.bytes != sizeof(after)) after = {};
-  }
-  const bool is_there = after.sign == link.local.sign && after.message == link.seen.message &&
-                        after.place == link.seen.place && after.bytes == link.seen.bytes;
-  if (!is_there) return {.outcome = Io::Outcome::kPeerGone};
-  if (io.outcome == Io::Outcome::kMoved) io.bytes = std::min(io.bytes, piece.iov_len);
-  link.seen.sends = after.sends;
-  return io;
-}
-
-/// A piece, so that no other link waits long.
-Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
-  constexpr size_t kPieceMax = size_t{1} << 20;
-  const Slot& slot = lane.slots[lane.moved];
-  const size_t done = link.rx_bytes - link.rx_head;
-  iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
-                 std::min(slot.memory.iov_len - done, kPieceMax)};
-  if (hook_ != nullptr) {
-    const TcpWay way = {node_, link.peer, link.lane, /*is_send=*/false, /*is_copy=*/true};
-    const size_t left = hook_->Limit(way, piece.iov_len);
-    if (left == 0) return {};  // for now
-    if (left == TcpHook::kCut)
-      return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
-    piece.iov_len = std::min(piece.iov_len, left);
-  }
-  PREPOST_RETURN_IF_ERROR(ReadWindow(link, lane));
-  if (link.seen.sends <= lane.moved) return {};  // interrupted
-  const Io io = CopyPiece(link, uint64_t{slot.block} * block_bytes_ + done, piece);
-  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
-  counters_.bytes_moved += io.bytes;
-  link.rx_bytes += io.bytes;
-  if (link.rx_bytes < link.rx_head + slot.memory.iov_len) return {};
-  link.is_copying = false;
-  FinishBlock(link, lane);
-  return {};
 }
 
 void TcpEndpoint::FinishBlock(Link& link, Lane& lane) {

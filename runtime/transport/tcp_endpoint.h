@@ -3,8 +3,8 @@
 // TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
 // message, one after another on each connection; credits and delivery notes have a connection of
 // their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
-// blocks are not written to the connection: their receiver copies them, once. A send completes when the receiver's delivery note has come, because a
-// returned write says nothing about the link.
+// blocks are not written to the connection: their receiver copies them, once. A send completes when
+// the receiver's delivery note has come, because a returned write says nothing about the link.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 
@@ -32,8 +32,9 @@
 
 namespace prepost {
 
-/// See MessageEndpoint. Waits in epoll (edge-triggered); a link is visited only when something happened on
-/// it or was posted to it, and moves at most one block per visit, so that none starves another.
+/// See MessageEndpoint. Waits in epoll (edge-triggered); a link is visited only when something
+/// happened on it or was posted to it, and moves at most one block per visit, so that none starves
+/// another.
 class TcpEndpoint final : public MessageEndpoint {
  public:
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is

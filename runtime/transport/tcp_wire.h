@@ -36,8 +36,8 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 inline constexpr ChannelId kStartChannel(0xffffffff);
-/// On a socket for credits and notes, between any two records: a sign of life. `bytes` is how many in
-/// all have come to its writer on the reader's socket for blocks; `block` has flags.
+/// On a socket for credits and notes, between any two records: a sign of life. `bytes` is how many
+/// in all have come to its writer on the reader's socket for blocks; `block` has flags.
 inline constexpr ChannelId kLifeChannel(0xfffffffe);
 inline constexpr uint32_t kLifeAsks = 1;   ///< the reader is to answer with one of its own
 inline constexpr uint32_t kLifeWaits = 2;  ///< its writer leaves what comes for the time being

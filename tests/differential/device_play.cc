@@ -79,7 +79,8 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
         played.timeouts =
             static_cast<uint64_t>((std::chrono::steady_clock::now() - began) / kWaitMax);
       }
-      // Without the application a provider may deliver nothing, so nobody leaves before all are done.
+      // Without the application a provider may deliver nothing, so nobody leaves before all are
+      // done.
       ended.arrive_and_wait();
       return played;
     }));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A control connection out of which somebody takes bytes, and in which he changes one: what was said before
-// arrives, and nothing of what comes after is taken for a message.
+// A control connection out of which an attacker takes bytes, and in which he changes one: what was
+// said before arrives, and nothing of what comes after is taken for a message.
 #include <sys/socket.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Two introductions, and somebody between them who changes what they say, or says something himself: none
-// of the two takes anything for the other's that the other has not said.
+// Two introductions, and an attacker between them who changes what they say, or says something
+// himself: none of the two takes anything for the other's that the other has not said.
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -39,14 +39,14 @@ struct End {
     introduction.emplace(socket, /*is_wanted=*/true);
   }
   /// What it has to say.
-  std::vector<std::byte> Say() {
+  std::vector<std::byte> Send() {
     state = introduction->Step();
     std::vector<std::byte> said(4096);
     const ssize_t got = recv(line.get(), said.data(), said.size(), MSG_DONTWAIT);
     said.resize(got > 0 ? static_cast<size_t>(got) : 0);
     return said;
   }
-  void Hear(std::span<const std::byte> said) const {
+  void Receive(std::span<const std::byte> said) const {
     if (!said.empty()) PREPOST_CHECK(send(line.get(), said.data(), said.size(), MSG_NOSIGNAL) >= 0);
   }
 
@@ -58,14 +58,14 @@ struct End {
 
 }  // namespace
 
-// Of each round, three bytes: whose words are changed, where, how. What is left is said to the first end
-// by somebody who has no key.
+// Of each round, three bytes: whose words are changed, where, how. What is left is said to the
+// first end by an attacker who has no key.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   End first(true), second(false);
   bool is_changed = false;
   const size_t rounds = std::min<size_t>(size / 3, 4);
   for (size_t round = 0; round < 4; ++round) {
-    std::vector<std::byte> to_second = first.Say(), to_first = second.Say();
+    std::vector<std::byte> to_second = first.Send(), to_first = second.Send();
     if (round < rounds) {
       const uint8_t* const how = data + 3 * round;
       std::vector<std::byte>& words = how[0] % 2 == 0 ? to_second : to_first;
@@ -77,11 +77,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         is_changed = true;
       }
     }
-    first.Hear(to_first);
-    second.Hear(to_second);
+    first.Receive(to_first);
+    second.Receive(to_second);
   }
-  static_cast<void>(first.Say());
-  static_cast<void>(second.Say());
+  static_cast<void>(first.Send());
+  static_cast<void>(second.Send());
   PREPOST_CHECK(!first.introduction->local().can_read && !second.introduction->local().can_read);
   if (!is_changed) {
     PREPOST_CHECK(first.state == State::kDone && second.state == State::kDone);
@@ -89,8 +89,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     PREPOST_CHECK(first.state != State::kDone || second.state != State::kDone);
   }
   End alone(true);
-  alone.Hear(std::as_bytes(std::span(data + 3 * rounds, size - 3 * rounds)));
-  static_cast<void>(alone.Say());
+  alone.Receive(std::as_bytes(std::span(data + 3 * rounds, size - 3 * rounds)));
+  static_cast<void>(alone.Send());
   PREPOST_CHECK(alone.state != State::kDone);
   return 0;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A topology from anywhere, in any of the forms that are read: refused with its place, or right in
-// itself: written and read again it is the same once its hosts stand rack by rack, host lists give the
-// names that they were made of, and it makes a network.
+// itself: written and read again it is the same once its hosts stand rack by rack, host lists give
+// the names that they were made of, and it makes a network.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

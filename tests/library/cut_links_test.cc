@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Links between two members that are cut without a word, while both still hear the root: nobody closes
-// a connection, so that only what is not acknowledged says it. Each member is on a machine of its own
-// (machines.h); without root there is none, and the tests are skipped.
+// Links between two members that are cut without a word, while both still hear the root: nobody
+// closes a connection, so that only what is not acknowledged says it. Each member is on a machine
+// of its own (machines.h); without root there is none, and the tests are skipped.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -106,8 +106,8 @@ class CutLinksTest : public testing::Test {
   std::chrono::steady_clock::time_point cut_;
 };
 
-// Members of one machine in network namespaces of their own are reached over the network alone: a name
-// there may mean another process here.
+// Members of one machine in network namespaces of their own are reached over the network alone: a
+// name there may mean another process here.
 TEST_F(CutLinksTest, NoMemoryIsReadAcrossNamespaces) {
   for (const uint32_t member : Members(kMembers)) Create(member);
   ASSERT_TRUE(
@@ -126,8 +126,8 @@ TEST_F(CutLinksTest, WhileMessagesMove) {
   ExpectFailure(kFailureTime);
 }
 
-// Three retransmissions, which take 1.4 s, are not waited for. A machine that is busy may take longer, or
-// find that a member does not answer; not each time.
+// Three retransmissions, which take 1.4 s, are not waited for. A machine that is busy may take
+// longer, or find that a member does not answer; not each time.
 TEST_F(CutLinksTest, WithinAShortFailureMax) {
   for (int attempt = 0; attempt < 5; ++attempt) {
     Open(milliseconds(1000));
@@ -144,8 +144,8 @@ TEST_F(CutLinksTest, WithinAShortFailureMax) {
   FAIL() << "no attempt was in time";
 }
 
-// A receiver that has no buffer takes nothing. Catches questions of the kernel that do not count, and
-// that come seldom after a while.
+// A receiver that has no buffer takes nothing. Catches questions of the kernel that do not count,
+// and that come seldom after a while.
 TEST_F(CutLinksTest, WhileAReceiverHasNoBuffer) {
   auto pool = MemoryPool::Make(/*buffer_bytes=*/16 << 20, /*buffers=*/1);
   ASSERT_TRUE(pool.ok()) << pool.status().ToString();
@@ -169,8 +169,8 @@ TEST_F(CutLinksTest, WhileAReceiverHasNoBuffer) {
   ExpectFailure(kFailureTime + kQuestionTime);
 }
 
-// Members 1 and 2 have a connection, and member 1 has introduced itself, while member 2 still waits for
-// member 3. Catches members that wait for each other's introduction for ever.
+// Members 1 and 2 have a connection, and member 1 has introduced itself, while member 2 still waits
+// for member 3. Catches members that wait for each other's introduction for ever.
 TEST_F(CutLinksTest, WhileTheGroupForms) {
   for (const uint32_t member : {0u, 1u, 2u}) Create(member);
   std::this_thread::sleep_for(milliseconds(1500));

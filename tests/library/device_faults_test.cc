@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults at random moments in groups on NICs, in software or of libibverbs, whose members are sessions
-// of this process: every survivor hears of a failure once, in time; what was reported complete is
-// right, in order and never reported twice; after the failure no NIC touches memory; a group without
-// the victim goes on; and the survivors make a new group at once. Prints its seed; a few faults, or
-// two hundred with PREPOST_TEST_LONG.
+// Faults at random moments in groups on NICs, in software or of libibverbs, whose members are
+// sessions of this process: every survivor hears of a failure once, in time; what was reported
+// complete is right, in order and never reported twice; after the failure no NIC touches memory; a
+// group without the victim goes on; and the survivors make a new group at once. Prints its seed; a
+// few faults, or two hundred with PREPOST_TEST_LONG.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Programs that fork while they have sessions, whose files are closed in the child at once, and which
-// can do nothing there; that have few files; and that close files which are not theirs.
+// Programs that fork while they have sessions, whose files are closed in the child at once, and
+// which can do nothing there; that have few files; and that close files which are not theirs.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -55,7 +55,7 @@ template <typename Child>
 int InFork(Child child) {
   const pid_t pid = fork();
   if (pid == 0) {
-    alarm(20);  // locks that nobody opens
+    alarm(20);  // locks that no thread opens
     _exit(child());
   }
   int status = 0;
@@ -63,8 +63,8 @@ int InFork(Child child) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
-// Catches connections that a child keeps open, threads that it waits for, and files of its own that it
-// closes with its parent's.
+// Catches connections that a child keeps open, threads that it waits for, and files of its own that
+// it closes with its parent's.
 TEST(ForksTest, AChildHasNothingOfItsParentsSessions) {
   const std::set<int> before = OpenFiles();
   std::optional<Sessions> sessions(std::in_place, 2u);
@@ -108,7 +108,8 @@ TEST(ForksTest, AChildHasNothingOfItsParentsSessions) {
   ExpectDelivery(*sessions, 1, members, 0, {Bytes(100'000, 1)});
 }
 
-// Catches files that a fork misses while they are made, and numbers that are the program's meanwhile.
+// Catches files that a fork misses while they are made, and numbers that are the program's
+// meanwhile.
 TEST(ForksTest, AChildHasTheProgramsFilesAndNoOthers) {
   const std::set<int> before = OpenFiles();
   std::atomic<bool> is_over = false;
@@ -152,8 +153,8 @@ TEST(ForksTest, AChildHasTheProgramsFilesAndNoOthers) {
   program.join();
 }
 
-// Of a process that has a child. Catches connections that the child keeps open: the other members notice
-// nothing until they ask, and nobody can listen at the address.
+// Of a process that has a child. Catches connections that the child keeps open: the other members
+// notice nothing until they ask, and no process can listen at the address.
 TEST(ForksTest, AParentsEndIsNoticedThoughItsChildLives) {
   constexpr milliseconds kFailureMax{10'000};
   SessionOptions options;
@@ -212,8 +213,8 @@ TEST(FileLimitTest, GroupsHaveRoomBeyondTheSoftLimit) {
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
 }
 
-// As a daemon does that closes all files. Catches the library's own checks, which end the program, and
-// threads that nothing wakes any more.
+// As a daemon does that closes all files. Catches the library's own checks, which end the program,
+// and threads that nothing wakes any more.
 TEST(ClosedFilesTest, EndGroupsAndNotTheProgram) {
   struct Part {
     std::set<int> files;

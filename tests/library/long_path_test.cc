@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A member at each of two sites with a long path between them (long_link.h): 400 Mbit/s and a round
-// trip of 60 ms. Such a path is filled only if the receiver's window grows, so the kernel is asked how
-// large it has become, and no clock. Without root or /dev/net/tun there is no such path, and the test
-// is skipped.
+// trip of 60 ms. Such a path is filled only if the receiver's window grows, so the kernel is asked
+// how large it has become, and no clock. Without root or /dev/net/tun there is no such path, and
+// the test is skipped.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -57,7 +57,8 @@ TEST(RegroupTest, FailedNamesAllThatAreGone) {
   ExpectDelivery(sessions, 2, survivors, 2, {Bytes(100, 1)});
 }
 
-// Nobody closes anything: both fall silent. Catches a list that ends with the first that is missed.
+// Neither closes anything: both fall silent. Catches a list that ends with the first that is
+// missed.
 TEST(RegroupTest, AMachineIsGoneWithAllOfItsMembers) {
   const std::unique_ptr<Machines> machines = Machines::Make(3);
   if (machines == nullptr) GTEST_SKIP() << "no link is cut: needs root and ip";
@@ -75,7 +76,8 @@ TEST(RegroupTest, AMachineIsGoneWithAllOfItsMembers) {
     EXPECT_THAT(sessions.LogOf(member, 1).failed_members, UnorderedElementsAre(2, 3));
 }
 
-// One that was still there when the group failed, and was not named: whoever is to be called, calls or leads.
+// One that was still there when the group failed, and was not named: whoever is to be called, calls
+// or leads.
 TEST(RegroupTest, AMemberThatDiedUnnoticedIsMissedSoon) {
   Sessions sessions(5, WithFailureMax(milliseconds(1000)));
   sessions.Create(1, Members(5), 0);

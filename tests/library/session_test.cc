@@ -37,7 +37,8 @@ using test::Sessions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at once.
+// Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at
+// once.
 TEST(SessionTest, CopiesAndConnectionsInOneGroup) {
   const std::vector<uint32_t> members = Members(5);
   for (const bool is_disturbed : {false, true}) {
@@ -120,8 +121,8 @@ TEST(SessionTest, ConnectionsOnWhichNothingMovesAreKeptAlive) {
   EXPECT_EQ(ConnectionsKeptAlive(), 4);
 }
 
-// Catches counts that fill the control connection, which then counts as gone: one message each, sent
-// faster than the other end reads.
+// Catches counts that fill the control connection, which then counts as gone: one message each,
+// sent faster than the other end reads.
 TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
   constexpr int kBarriers = 20'000;
   for (const bool are_early : {false, true}) {
@@ -151,8 +152,8 @@ TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
   }
 }
 
-// Until `failed` has been called, and in it, what is asked of the group is answered with the cause, not
-// with "there is none of this number".
+// Until `failed` has been called, and in it, what is asked of the group is answered with the cause,
+// not with "there is none of this number".
 TEST(SessionTest, UntilFailedHasBeenCalledTheGroupHasItsCause) {
   Sessions sessions(2);
   std::mutex mutex;
@@ -221,8 +222,8 @@ void ExpectFailure(Sessions& sessions, uint64_t group, const std::vector<uint32_
   }
 }
 
-// The root goes when others have reached it, but it has not created the group. Catches members that try
-// to reach it until connect_max.
+// The root goes when others have reached it, but it has not created the group. Catches members that
+// try to reach it until connect_max.
 TEST(SessionTest, RootThatGoesBeforeTheGroupForms) {
   Sessions sessions(3);
   for (const uint32_t member : {1u, 2u}) {
@@ -249,8 +250,8 @@ TEST(SessionTest, MemberOfAnotherGroupGoesBeforeTheGroupForms) {
   }
 }
 
-// The root has given the group up when this one comes. Catches members that wait for the root to create it
-// once more, until connect_max.
+// The root has given the group up when this one comes. Catches members that wait for the root to
+// create it once more, until connect_max.
 TEST(SessionTest, MemberThatComesLateHearsOfTheFailure) {
   Sessions sessions(3);
   const std::vector<uint32_t> members = Members(3);
@@ -338,9 +339,9 @@ class Loner {
   std::unique_ptr<Session> session_;
 };
 
-// Others form the next group of the same number and members while two have not heard that the last one
-// is over: their root has sent a message, which they are about to pass on. Catches connections between
-// the two groups, over which this message comes into the new one.
+// Others form the next group of the same number and members while two have not heard that the last
+// one is over: their root has sent a message, which they are about to pass on. Catches connections
+// between the two groups, over which this message comes into the new one.
 TEST(SessionTest, GroupsOfOneNumberDoNotMix) {
   constexpr milliseconds kSoon{10000};
   const auto has_opened = [](const GroupLog& log) { return log.opened > 0; };
@@ -381,8 +382,8 @@ TEST(SessionTest, GroupsOfOneNumberDoNotMix) {
   EXPECT_THAT(new_last.log().failures, ElementsAre());
 }
 
-// Members listen at any port and learn of each other when all do. Catches addresses that are taken at
-// Open() only, and groups of members that nobody can find.
+// Members listen at any port and learn of each other when all do. Catches addresses that are taken
+// at Open() only, and groups of members that cannot be found.
 TEST(SessionTest, AddressesLearnedLate) {
   std::vector<std::unique_ptr<Session>> sessions;
   for (uint32_t self = 0; self < 3; ++self) {
@@ -418,8 +419,8 @@ TEST(SessionTest, AddressesLearnedLate) {
   EXPECT_THAT(received, ElementsAre(7, 7, 7));
 }
 
-// Members of one machine, one of which is another user's and may not read the memory of the other. Catches
-// blocks that go over TCP without a word.
+// Members of one machine, one of which is another user's and may not read the memory of the other.
+// Catches blocks that go over TCP without a word.
 TEST(SessionTest, PathsSayWhatIsForbidden) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
   SessionOptions options = {
@@ -472,7 +473,8 @@ TEST(SessionTest, TheCallersLoop) {
   EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(message));
 }
 
-// Of what transports say. Catches nodes that are taken for members, and names of hosts that are changed.
+// Of what transports say. Catches nodes that are taken for members, and names of hosts that are
+// changed.
 TEST(MemberWordsTest, NodesAreMembers) {
   const std::vector<uint32_t> members = {4, 7};
   EXPECT_EQ(InMemberWords("node 1 got a record from node 0: no node 2", members),
@@ -502,7 +504,8 @@ TEST(SessionTest, RefusesWrongArguments) {
   EXPECT_THAT(sessions[0].Send(2, "x", 1).status().ToString(), HasSubstr("cannot send to group 2"));
   EXPECT_THAT(sessions[0].CreateGroup(1, {0, 1}, 0, {}, {}).ToString(),
               HasSubstr("group 1 exists already"));
-  // Sizes that no plan can carry: too many blocks, and for a NIC, too many transfers. Nothing is read.
+  // Sizes that no plan can carry: too many blocks, and for a NIC, too many transfers. Nothing is
+  // read.
   const auto send = [&](uint64_t group, const GroupOptions& options, uint64_t bytes) {
     EXPECT_TRUE(sessions[0].CreateGroup(group, {0, 1, 2}, 0, options, {}).ok());
     return sessions[0].Send(group, "x", bytes).status().ToString();

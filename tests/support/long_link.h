@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LongLink: a long path between two sites of machines (machines.h), in user space, as many kernels
-// have no netem. Its ends are TAP devices, one at each site's switch. Per direction a frame waits for
-// its turn at a rate, in a queue that is bounded, and arrives a delay after it has left; frames stay
-// in order.
+// have no netem. Its ends are TAP devices, one at each site's switch. Per direction a frame waits
+// for its turn at a rate, in a queue that is bounded, and arrives a delay after it has left; frames
+// stay in order.
 #ifndef PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 #define PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Machines: network namespaces that a bridge joins, for members of groups whose links can be cut
-// without a word to anybody, or those of two sites, a bridge each, which a LongLink (long_link.h)
+// without a word to any peer, or those of two sites, a bridge each, which a LongLink (long_link.h)
 // joins. Needs root and iproute2.
 #ifndef PREPOST_TESTS_SUPPORT_MACHINES_H_
 #define PREPOST_TESTS_SUPPORT_MACHINES_H_

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RelayedSessions: sessions whose member 1 reaches member 0 through a man in the middle (tcp_relay.h).
+// RelayedSessions: sessions whose member 1 reaches member 0 through a man in the middle
+// (tcp_relay.h).
 #ifndef PREPOST_TESTS_SUPPORT_RELAYED_SESSIONS_H_
 #define PREPOST_TESTS_SUPPORT_RELAYED_SESSIONS_H_
 

@@ -52,8 +52,8 @@ inline SessionOptions Patient(SessionOptions options) {
 /// Callbacks are the sessions' threads': look at logs through Wait().
 class Sessions {
  public:
-  /// `hook`: on the connections for blocks; outlives the sessions. `prepare`: called with each member's
-  /// options, in the thread that opens its session.
+  /// `hook`: on the connections for blocks; outlives the sessions. `prepare`: called with each
+  /// member's options, in the thread that opens its session.
   explicit Sessions(uint32_t members, SessionOptions options = {}, TcpHook* hook = nullptr,
                     const std::function<void(SessionOptions&)>& prepare = {}) {
     if (options.members.empty()) options.members = SessionAddresses(members);

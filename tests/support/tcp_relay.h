@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TcpRelay: a man in the middle: it listens where others look for a member, connects to the member
-// itself, and passes on what both say. The hello goes through as it is; what follows is an attack's to
-// change, hold back or make up.
+// itself, and passes on what both say. The hello goes through as it is; what follows is an attack's
+// to change, hold back or make up.
 #ifndef PREPOST_TESTS_SUPPORT_TCP_RELAY_H_
 #define PREPOST_TESTS_SUPPORT_TCP_RELAY_H_
 
@@ -38,14 +38,14 @@ struct RelayedLink {
   uint32_t from = 0;  ///< the node that connects
   uint32_t to = 0;
   uint32_t lane = 0;
-  /// After the hello: to the connector or to the listener, whoever said that.
+  /// Sends bytes of an attacker, after the hello, to the connector or to the listener.
   std::function<void(bool to_connector, const RelayedBytes&)> send;
 };
 
 class TcpRelay {
  public:
-  /// What becomes of `bytes`, which have come after the hello; what is left in it goes on. Called by the
-  /// relay's thread.
+  /// What becomes of `bytes`, which have come after the hello; what is left in it goes on. Called
+  /// by the relay's thread.
   using Attack = std::function<void(RelayedLink& link, bool to_connector, RelayedBytes& bytes)>;
 
   /// Listens at any free port of `host`.

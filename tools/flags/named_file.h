@@ -34,9 +34,9 @@ Status WithInput(const std::string& path,
 Status WithPreview(const std::string& path,
                    const std::function<Status(std::istream&, const std::string&)>& read);
 
-/// For a command that reads `path` often: where it comes only once it is read to its end and kept for
-/// the rest of the process, and the functions here give it again each time, then on any thread. No
-/// other thread may be here meanwhile. Errors (kRejected): more than 64 MiB.
+/// For a command that reads `path` often: where it comes only once it is read to its end and kept
+/// for the rest of the process, and the functions here give it again each time, then on any thread.
+/// No other thread may be here meanwhile. Errors (kRejected): more than 64 MiB.
 Status KeepInput(const std::string& path);
 
 /// Reads all of `path` ("-": stdin), at most `bytes_max`, and calls `read` with it and the name to
@@ -61,8 +61,8 @@ Status CheckWritable(const std::string& path);
 /// What follows the last '.' of the file's name; empty where there is none.
 std::string SuffixOf(const std::string& path);
 
-/// What `read`, a Result<T>(std::istream&, name, std::vector<std::string>* warnings), makes of the file
-/// `path`. Errors: its own; kRejected: the file cannot be read.
+/// What `read`, a Result<T>(std::istream&, name, std::vector<std::string>* warnings), makes of the
+/// file `path`. Errors: its own; kRejected: the file cannot be read.
 template <typename Read>
 auto ReadWith(Read read, const std::string& path)
     -> decltype(read(std::declval<std::istream&>(), path, nullptr)) {

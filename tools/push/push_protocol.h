@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command that pushes (pusher.h) and the receivers on the hosts (receiver.h) agree on. They talk
-// through agents, a JSON object a line (line_channel.h):
+// What the command that pushes (pusher.h) and the receivers on the hosts (receiver.h) agree on.
+// They talk through agents, a JSON object a line (line_channel.h):
 //
 //     hello     who you are, where to write         listening  the port of its session
 //     files     the manifest                        have       the files that are there already

@@ -170,7 +170,8 @@ Status PushReceivers::DropSilent(const std::function<bool(const PushReceiver&)>&
            Clock::now() - receiver->heard >= options_.silence_max;
   };
   if (std::ranges::none_of(receivers_, is_silent)) return {};
-  // What they said while this process was stopped, or read a slow source, has not been taken in yet.
+  // What they said while this process was stopped, or read a slow source, has not been taken in
+  // yet.
   PREPOST_RETURN_IF_ERROR(Pump(0));
   for (const auto& receiver : receivers_) {
     if (!is_silent(receiver)) continue;

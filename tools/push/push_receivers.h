@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PushReceivers: the talk with the receivers on all hosts (push_protocol.h). It knows what each has said,
-// and drops those that fail; what is said to them when is the business of others.
+// PushReceivers: the talk with the receivers on all hosts (push_protocol.h). It knows what each has
+// said, and drops those that fail; what is said to them when is the business of others.
 #ifndef PREPOST_TOOLS_PUSH_PUSH_RECEIVERS_H_
 #define PREPOST_TOOLS_PUSH_PUSH_RECEIVERS_H_
 
@@ -69,7 +69,8 @@ class PushReceivers {
   const std::vector<std::unique_ptr<PushReceiver>>& all() const { return receivers_; }
   /// Those that are in and lack something.
   std::vector<PushReceiver*> Members() const;
-  /// Whether the others go on when one is out: as PushOptions says, unless changed. Returns what it was.
+  /// Whether the others go on when one is out: as PushOptions says, unless changed. Returns what it
+  /// was.
   bool set_keep_going(bool keep_going) { return std::exchange(keep_going_, keep_going); }
   bool keep_going() const { return keep_going_; }
 
@@ -81,12 +82,13 @@ class PushReceivers {
   /// One poll of all that may happen, `others` among it, whose `revents` it sets; `max_ms` at most.
   /// Errors: kInterrupted.
   Status Pump(int max_ms, std::span<pollfd> others = {});
-  /// Pumps until `is_ready` of all that are in, or `max` is over: who is not ready then is out because
-  /// of `late`. Errors: those of Check() and Pump().
+  /// Pumps until `is_ready` of all that are in, or `max` is over: who is not ready then is out
+  /// because of `late`. Errors: those of Check() and Pump().
   Status Until(const std::function<bool(const PushReceiver&)>& is_ready,
                std::chrono::milliseconds max, const std::string& late);
-  /// Those that have said nothing for PushOptions::silence_max are out, if `is_awaited`: a disk that
-  /// hangs holds a receiver, but neither its connections nor its session. Errors: kInterrupted.
+  /// Those that have said nothing for PushOptions::silence_max are out, if `is_awaited`: a disk
+  /// that hangs holds a receiver, but neither its connections nor its session. Errors:
+  /// kInterrupted.
   Status DropSilent(const std::function<bool(const PushReceiver&)>& is_awaited);
   /// A session speaks of members, "member 3 (address)" or "member 3"; people know hosts.
   std::string NameHosts(std::string text) const;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When a group fails, every receiver leaves it and says how far it is. Who has an error of its own, or
-// does not answer, or is where the session says that it failed, is out; the others form the next group,
-// which begins with the first message that one of them lacks. Messages are kept here until all of the
-// group have written them, so this works for pipes, too.
+// When a group fails, every receiver leaves it and says how far it is. Who has an error of its own,
+// or does not answer, or is where the session says that it failed, is out; the others form the next
+// group, which begins with the first message that one of them lacks. Messages are kept here until
+// all of the group have written them, so this works for pipes, too.
 #include "tools/push/push_rounds.h"
 
 #include <fmt/format.h>
@@ -151,7 +151,8 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                                    {"block_bytes", options_.block_bytes}}}});
 }
 
-/// A group cannot be sent to from the moment on that it fails, and its callback says why a little later.
+/// A group cannot be sent to from the moment on that it fails, and its callback says why a little
+/// later.
 void PushRounds::SendMessage(const Message& message) {
   const Result<uint64_t> sent = session_->Send(number_, message.memory.get(), message.bytes);
   if (!sent.ok() && send_failure_.ok()) send_failure_ = sent.status();
@@ -262,8 +263,8 @@ void PushRounds::ShowProgress() {
   options_.progress(line);
 }
 
-/// Of the group at hand, by the session's word or else a member's, or what put a member out, or what is
-/// wrong with a message.
+/// Of the group at hand, by the session's word or else a member's, or what put a member out, or
+/// what is wrong with a message.
 Status PushRounds::CauseOfFailure() const {
   if (!group_->failure().ok()) return group_->failure();
   for (const PushReceiver* const member : of_group_) {

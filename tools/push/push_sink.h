@@ -31,16 +31,17 @@ struct PushSinkOptions {
   std::string target;
   bool allow_devices = false;
   bool sync = false;  ///< what is named is on the disk, too
-  /// Called about ten times a second while it waits for the reader of a pipe, which its errors end, or
-  /// for a disk, as WriteBackOptions say.
+  /// Called about ten times a second while it waits for the reader of a pipe, which its errors end,
+  /// or for a disk, as WriteBackOptions say.
   Checkpoint checkpoint;
-  /// Called with what it waits for when that takes more than a second, or ten for a disk; may be empty.
+  /// Called with what it waits for when that takes more than a second, or ten for a disk; may be
+  /// empty.
   std::function<void(const std::string& text)> waiting = {};
   DiskCalls disk = {};
 };
 
-/// `target` as it is to be found here: ~ at its beginning is this user's home. Errors (kRejected): another
-/// user's, or no home.
+/// `target` as it is to be found here: ~ at its beginning is this user's home. Errors (kRejected):
+/// another user's, or no home.
 Result<std::string> TargetHere(const std::string& target);
 
 /// Used by one thread; the destructor leaves no file that has not been named by Commit().
@@ -57,8 +58,8 @@ class PushSink {
   /// kind or too small, a device in use.
   static Result<std::unique_ptr<PushSink>> Open(Manifest manifest, PushSinkOptions options);
 
-  /// The next bytes. Errors (kRejected): a disk that is full after all, a pipe that nobody reads, more
-  /// than the manifest says.
+  /// The next bytes. Errors (kRejected): a disk that is full after all, a pipe that no program
+  /// reads, more than the manifest says.
   Status Write(std::span<const std::byte> bytes);
   /// All has come: modes, times, holes. The sums of what has come, as of RunningSum. Errors
   /// (kRejected): less than the manifest says; those of the checkpoint.

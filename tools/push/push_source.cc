@@ -128,7 +128,7 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
       about = opened->about;
       file.name = name.empty() ? std::filesystem::path(path).filename().string() : name;
       if (file.is_stream) {
-        // Opened before somebody writes to it. Nothing comes from it until then, nor does its end.
+        // Opened before a program writes to it. Nothing comes from it until then, nor does its end.
         source.stream_ = std::move(opened->opened);
         if (fcntl(source.stream_.get(), F_SETFL, 0) != 0) return ReadError(path, errno);
         source.awaited_pipe_ = path;

@@ -25,10 +25,10 @@ namespace prepost::tools {
 /// Files are open one at a time. Used by one thread.
 class PushSource {
  public:
-  /// `paths`: regular files, block devices, or one pipe, "-" is stdin; does not wait for who writes to
-  /// it. `name`: what a single one is to
-  /// be called at the hosts, "": as it is here. Errors (kUsage, kRejected), with the path: what is
-  /// none of these, cannot be read, has the name of another or one that is not UTF-8.
+  /// `paths`: regular files, block devices, or one pipe, "-" is stdin; does not wait for who writes
+  /// to it. `name`: what a single one is to be called at the hosts, "": as it is here. Errors
+  /// (kUsage, kRejected), with the path: what is none of these, cannot be read, has the name of
+  /// another or one that is not UTF-8.
   static Result<PushSource> Open(const std::vector<std::string>& paths, const std::string& name);
 
   const Manifest& manifest() const { return manifest_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finds the hosts, starts receivers there (push_receivers.h), asks what they have, has the files sent
-// (push_rounds.h), verified and named, and says what became of each host.
+// Finds the hosts, starts receivers there (push_receivers.h), asks what they have, has the files
+// sent (push_rounds.h), verified and named, and says what became of each host.
 #include "tools/push/pusher.h"
 
 #include <fmt/format.h>
@@ -69,8 +69,8 @@ class Pusher {
     if (options_.progress) options_.progress(line);
   }
 
-  /// Two receivers of one machine cannot both listen at options_.port; those of this machine, which none
-  /// from elsewhere reaches, listen anywhere.
+  /// Two receivers of one machine cannot both listen at options_.port; those of this machine, which
+  /// none from elsewhere reaches, listen anywhere.
   Status CheckPort() const {
     std::set<std::string> machines;
     for (const auto& host : hosts_.all()) {

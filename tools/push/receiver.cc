@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One thread, this one, listens to the pusher and writes to the disk; the session's thread receives
-// into buffers of a pool and queues those that are complete. When no buffer is free because the disk
-// is slow, the next message waits, and with it the members that send to this one.
+// into buffers of a pool and queues those that are complete. When no buffer is free because the
+// disk is slow, the next message waits, and with it the members that send to this one.
 #include "tools/push/receiver.h"
 
 #include <fmt/format.h>

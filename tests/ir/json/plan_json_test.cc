@@ -296,8 +296,8 @@ TEST(PlanJsonTest, DeepNestingIsAnError) {
   EXPECT_THAT(ErrorOf("{\"programs\": [" + std::string(1'000'000, '{')), HasSubstr("not JSON"));
 }
 
-// The parser would keep each as a whole, for nobody. Catches files that take seconds and gigabytes
-// to be refused, and columns that count as one value.
+// The parser would keep each as a whole, for no reader. Catches files that take seconds and
+// gigabytes to be refused, and columns that count as one value.
 TEST(PlanJsonTest, ValuesThatNeverEndAreErrors) {
   constexpr size_t kBytes = size_t{5} << 20;
   for (const char byte : {'a', ' '}) {

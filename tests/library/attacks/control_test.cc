@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Control connections on which a member, or somebody between two members, says what it likes.
+// Control connections on which a member, or an attacker between two members, sends what it likes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -38,8 +38,8 @@ RelayedBytes Sealed(const ControlMessage& message, size_t said, size_t count) {
   return bytes;
 }
 
-// Member 1 says something without pause in group 1; member 0 has another group meanwhile. Catches a keeper
-// that listens to whoever says most, until the others take it for dead.
+// Member 1 says something without pause in group 1; member 0 has another group meanwhile. Catches a
+// keeper that reads from the member that sends most, until the others take it for dead.
 TEST(ControlAttackTest, AFloodEndsItsOwnGroupAlone) {
   constexpr size_t kMessageBytes = kControlMessageBytes + ControlSocket::kCheckBytes;
   size_t said = 0;
@@ -83,8 +83,8 @@ TEST(ControlAttackTest, AShiftedStreamIsNoMessage) {
   EXPECT_THAT(sessions->LogOf(0, 1).failures.front(), HasSubstr("nonsense"));
 }
 
-// The root announces what only members with NICs are told of, without end. Catches memory that grows with
-// it.
+// The root announces what only members with NICs are told of, without end. Catches memory that
+// grows with it.
 TEST(ControlAttackTest, AnnouncementsOutOfTurnEndTheGroup) {
   constexpr size_t kMessageBytes = kControlMessageBytes + ControlSocket::kCheckBytes;
   size_t said = 0;

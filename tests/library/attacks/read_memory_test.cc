@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attacks on what members of one machine read of each other's memory, by somebody between two of them who
-// does not have the secret.
+// Attacks on what members of one machine read of each other's memory, by an attacker between two of
+// them who does not have the secret.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

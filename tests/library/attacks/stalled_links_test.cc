@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Connections that stay open and carry nothing any more, as a proxy's or a tunnel's may: it acknowledges
-// what it gets, and keeps it.
+// Connections that stay open and carry nothing any more, as a proxy's or a tunnel's may: it
+// acknowledges what it gets, and keeps it.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -90,7 +90,8 @@ TEST(StalledLinksTest, WhileMembersIntroduceThemselves) {
   EXPECT_LT(std::chrono::steady_clock::now() - begin, kFailureTime);
 }
 
-// A member whose callback takes its time answers nothing on its connections for data, and has not failed.
+// A member whose callback takes its time answers nothing on its connections for data, and has not
+// failed.
 TEST(StalledLinksTest, ACallbackThatTakesLongIsNoStall) {
   RelayedSessions sessions(3, Options(), [](RelayedLink&, bool, RelayedBytes&) {});
   const std::vector<uint32_t> members = Members(3);

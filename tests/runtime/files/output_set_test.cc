@@ -76,8 +76,8 @@ TEST(OutputSetTest, FailedCommitLeavesNothing) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
-// The last of three copies cannot be named. Catches older files that are lost with the set, and names
-// that only the moments in between have.
+// The last of three copies cannot be named. Catches older files that are lost with the set, and
+// names that only the moments in between have.
 TEST(OutputSetTest, FailedCommitBringsOlderFilesBack) {
   const TempFolder folder;
   for (const char* const name : {"a", "b"})

@@ -80,8 +80,8 @@ std::vector<std::byte> BytesOf(const ControlSocket& far) {
   return bytes;
 }
 
-// Catches a stream that is read from elsewhere than a message's begin, most of whose bytes are zeros, which
-// is a message, too; and a message that comes again.
+// Catches a stream that is read from elsewhere than a message's begin, most of whose bytes are
+// zeros, which is a message, too; and a message that comes again.
 TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
   near_->Send({.kind = Kind::kDone, .progress = 7});
   const std::vector<std::byte> one = BytesOf(*far_);

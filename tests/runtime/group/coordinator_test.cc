@@ -25,13 +25,13 @@ class PlayedMember {
  public:
   explicit PlayedMember(ControlSocket socket) : socket_(std::move(socket)) {}
 
-  void Say(const ControlMessage& message) { socket_.Send(message); }
+  void Send(const ControlMessage& message) { socket_.Send(message); }
   void SayBytes(const std::string& bytes) {
     EXPECT_EQ(send(socket_.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
   /// The next message that is no query; an abort if the connection ends.
-  ControlMessage Hear() {
+  ControlMessage Receive() {
     for (;;) {
       const std::optional<ControlMessage> message = socket_.Receive();
       if (message && message->kind != Kind::kQuery) return *message;
@@ -72,9 +72,9 @@ TEST_F(CoordinatorTest, LeadsMembersThatJoinLate) {
   std::thread playing([this] {
     JoinAll();
     for (const Kind step : {Kind::kReady, Kind::kDelivered, Kind::kSummed, Kind::kCommitted}) {
-      for (PlayedMember& member : members_) member.Say({.kind = step});
+      for (PlayedMember& member : members_) member.Send({.kind = step});
       for (PlayedMember& member : members_) {
-        EXPECT_NE(member.Hear().kind, Kind::kAbort);
+        EXPECT_NE(member.Receive().kind, Kind::kAbort);
       }
     }
     members_.clear();
@@ -88,15 +88,15 @@ TEST_F(CoordinatorTest, LeadsMembersThatJoinLate) {
 // Catches a step that is taken for another one, or twice.
 TEST_F(CoordinatorTest, StepsOutOfTurnAreNonsense) {
   JoinAll();
-  members_[1].Say({.kind = Kind::kSummed});
+  members_[1].Send({.kind = Kind::kSummed});
   EXPECT_EQ(Lead().message(),
             "node 1 sent nonsense over its control connection: \"summed\" out of turn");
 }
 
 TEST_F(CoordinatorTest, WhatOnlyALeaderSaysIsNonsense) {
   JoinAll();
-  members_[1].Say({.kind = Kind::kReady});
-  members_[1].Say({.kind = Kind::kRelease});
+  members_[1].Send({.kind = Kind::kReady});
+  members_[1].Send({.kind = Kind::kRelease});
   EXPECT_THAT(Lead().message(), HasSubstr("node 1 sent nonsense"));
 }
 
@@ -112,11 +112,11 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
   JoinAll();
   std::thread playing([this] {
     for (const Kind step : {Kind::kReady, Kind::kDelivered}) {
-      for (PlayedMember& member : members_) member.Say({.kind = step});
-      for (PlayedMember& member : members_) member.Hear();
+      for (PlayedMember& member : members_) member.Send({.kind = step});
+      for (PlayedMember& member : members_) member.Receive();
     }
-    members_[0].Say({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
-    members_[1].Say({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
+    members_[0].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
+    members_[1].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
   });
   EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));
   playing.join();
@@ -136,17 +136,17 @@ TEST(ProvingCoordinatorTest, SumsThatAreNotProvedAreAnError) {
     }
     std::thread playing([&] {
       const NonceBytes nonce = {std::byte{9}};
-      for (PlayedMember& member : members) member.Say({.kind = Kind::kReady, .proof = nonce});
-      for (PlayedMember& member : members) member.Hear();
-      for (PlayedMember& member : members) member.Say({.kind = Kind::kDelivered});
+      for (PlayedMember& member : members) member.Send({.kind = Kind::kReady, .proof = nonce});
+      for (PlayedMember& member : members) member.Receive();
+      for (PlayedMember& member : members) member.Send({.kind = Kind::kDelivered});
       for (uint32_t node = 0; node < 2; ++node) {
         ProvenSum sum = {.node = NodeId(node),
                          .member_nonce = nonce,
-                         .leader_nonce = members[node].Hear().proof};
+                         .leader_nonce = members[node].Receive().proof};
         ControlMessage summed = {.kind = Kind::kSummed, .proof = prover.Prove(sum)};
         sum.leader_nonce[0] ^= std::byte{1};
         if (node == 1) summed.proof = is_replayed ? prover.Prove(sum) : MacBytes{};
-        members[node].Say(summed);
+        members[node].Send(summed);
       }
     });
     EXPECT_EQ(leader.Lead([] { return uint64_t{0}; }).message(),
@@ -160,15 +160,15 @@ TEST(ProvingCoordinatorTest, SumsThatAreNotProvedAreAnError) {
 TEST_F(CoordinatorTest, AnAnswerAfterTheTransferDoesNotReplaceTheReport) {
   JoinAll();
   std::thread playing([this] {
-    for (PlayedMember& member : members_) member.Say({.kind = Kind::kReady});
-    for (PlayedMember& member : members_) member.Hear();
-    members_[0].Say({.kind = Kind::kDelivered, .report = {.elapsed_ns = 7}});
-    members_[0].Say({.kind = Kind::kProgress});
-    members_[1].Say({.kind = Kind::kDelivered, .report = {.elapsed_ns = 8}});
-    for (PlayedMember& member : members_) member.Hear();
+    for (PlayedMember& member : members_) member.Send({.kind = Kind::kReady});
+    for (PlayedMember& member : members_) member.Receive();
+    members_[0].Send({.kind = Kind::kDelivered, .report = {.elapsed_ns = 7}});
+    members_[0].Send({.kind = Kind::kProgress});
+    members_[1].Send({.kind = Kind::kDelivered, .report = {.elapsed_ns = 8}});
+    for (PlayedMember& member : members_) member.Receive();
     for (PlayedMember& member : members_) {
-      member.Say({.kind = Kind::kProgress});
-      member.Say({.kind = Kind::kSummed});
+      member.Send({.kind = Kind::kProgress});
+      member.Send({.kind = Kind::kSummed});
     }
   });
   EXPECT_TRUE(Lead().ok());
@@ -182,11 +182,11 @@ TEST_F(CoordinatorTest, AnAnswerAfterTheTransferDoesNotReplaceTheReport) {
 // The loss of a peer comes first, its cause later: catches a report of the loss.
 TEST_F(CoordinatorTest, ACauseIsReportedRatherThanALoss) {
   JoinAll();
-  members_[0].Say({.kind = Kind::kFailed,
+  members_[0].Send({.kind = Kind::kFailed,
                    .lost_peer = true,
                    .code = StatusCode::kRejected,
                    .text = "node 0 lost its connection to node 1"});
-  members_[1].Say({.kind = Kind::kFailed, .code = StatusCode::kInterrupted});
+  members_[1].Send({.kind = Kind::kFailed, .code = StatusCode::kInterrupted});
   EXPECT_EQ(Lead().message(), "node 1 was interrupted");
 }
 
@@ -202,7 +202,7 @@ TEST_F(CoordinatorTest, AMemberThatDoesNotAnswerIsNamedWhileOthersMove) {
   std::atomic<bool> is_over = false;
   std::thread playing([&] {
     for (uint64_t progress = 1; !is_over; ++progress) {
-      members_[0].Say({.kind = Kind::kProgress, .progress = progress});
+      members_[0].Send({.kind = Kind::kProgress, .progress = progress});
       poll(nullptr, 0, 5);
     }
   });
@@ -221,7 +221,7 @@ TEST_F(CoordinatorTest, AMemberThatHearsNothingIsNamed) {
   std::thread playing([&] {
     for (uint64_t progress = 1; !is_over; ++progress) {
       for (PlayedMember& member : members_) {
-        member.Say({.kind = Kind::kProgress, .progress = progress});
+        member.Send({.kind = Kind::kProgress, .progress = progress});
       }
       poll(nullptr, 0, 5);
     }
@@ -235,7 +235,7 @@ TEST_F(CoordinatorTest, AbortTellsAllWhoHaveJoined) {
   JoinAll();
   std::thread playing([this] {
     for (PlayedMember& member : members_) {
-      const ControlMessage message = member.Hear();
+      const ControlMessage message = member.Receive();
       EXPECT_EQ(message.kind, Kind::kAbort);
       EXPECT_EQ(message.text, "the cause");
       member.Hang();

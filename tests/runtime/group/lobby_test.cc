@@ -77,7 +77,8 @@ class LobbyTest : public testing::Test, public Lobby::Owner {
   std::unique_ptr<Lobby> lobby_;
 };
 
-// Catches a member that has as many sockets of another one as it likes, and one that crowds out others.
+// Catches a member that has as many sockets of another one as it likes, and one that crowds out
+// others.
 TEST_F(LobbyTest, WhoParksWithoutEndCrowdsOutItself) {
   Open(/*parked_guests_max=*/3);
   const FileDescriptor other = Park(2);

@@ -64,7 +64,7 @@ class IntroductionTest : public testing::Test {
               static_cast<ssize_t>(card.size()));
     return card;
   }
-  void Say(int end, std::span<const std::byte> bytes) const {
+  void Send(int end, std::span<const std::byte> bytes) const {
     EXPECT_EQ(send(ends_[static_cast<size_t>(end)].fd.get(), bytes.data(), bytes.size(), 0),
               static_cast<ssize_t>(bytes.size()));
   }
@@ -103,11 +103,12 @@ TEST_F(IntroductionTest, OneThatDoesNotWantToEndsItForBoth) {
   EXPECT_EQ(a.TakeWindow(), nullptr);
 }
 
-// By whoever has no key. Catches an end that is taken for its own peer, whose memory it then reads.
+// By an attacker who has no key. Catches an end that is taken for its own peer, whose memory it
+// then reads.
 TEST_F(IntroductionTest, OwnCardSentBackIsForged) {
   Introduction a(ends_[0], true);
   const auto card = TakeCard(a);
-  Say(1, card);
+  Send(1, card);
   EXPECT_EQ(a.Step(), State::kForged);
 }
 
@@ -118,13 +119,13 @@ TEST_F(IntroductionTest, ChangedCardsAreForged) {
     Introduction a(ends_[0], true), b(ends_[1], true);
     auto card = TakeCard(a);
     card[offset] ^= std::byte{1};
-    Say(0, card);
+    Send(0, card);
     EXPECT_EQ(b.Step(), State::kForged);
   }
 }
 
-// A member that lies: the number is that of another process, and everything else is as it should be.
-// Catches numbers that are believed because who says them has the secret.
+// A member that lies: the number is that of another process, and everything else is as it should
+// be. Catches numbers that are believed because who says them has the secret.
 TEST_F(IntroductionTest, TheKernelSaysWhichProcessItIs) {
   Introduction a(ends_[0], true), b(ends_[1], true);
   auto card = TakeCard(a);
@@ -133,7 +134,7 @@ TEST_F(IntroductionTest, TheKernelSaysWhichProcessItIs) {
   const std::array<std::byte, 2 * sizeof(NonceBytes)> none = {};
   const std::span<const std::byte> said = std::span(card).first(kSaidBytes);
   std::ranges::copy(MacOf(0, 'C', none, said), card.begin() + kSaidBytes);
-  Say(0, card);
+  Send(0, card);
   EXPECT_EQ(Finish(a, b), (std::array{State::kDone, State::kDone}));
   EXPECT_FALSE(b.local().can_read);
   EXPECT_FALSE(a.local().is_read);
@@ -150,27 +151,27 @@ TEST_F(IntroductionTest, TheSignMustStandInTheWindow) {
   const std::array<std::byte, 2 * sizeof(NonceBytes)> none = {};
   const std::span<const std::byte> said = std::span(card).first(kSaidBytes);
   std::ranges::copy(MacOf(0, 'C', none, said), card.begin() + kSaidBytes);
-  Say(0, card);
+  Send(0, card);
   EXPECT_EQ(Finish(a, b), (std::array{State::kDone, State::kDone}));
   EXPECT_FALSE(b.local().can_read);
 }
 
-// A member that lies gives the card of the other end as its own: its process, its name, its window, its
-// nonce. Catches an end that reads its own memory for another member.
+// A member that lies gives the card of the other end as its own: its process, its name, its window,
+// its nonce. Catches an end that reads its own memory for another member.
 TEST_F(IntroductionTest, AnEndIsNotItsOwnPeer) {
   Introduction a(ends_[0], true);
   auto card = TakeCard(a);
   const std::span<const std::byte> said = std::span(card).first(kSaidBytes);
   const std::array<std::byte, 2 * sizeof(NonceBytes)> none = {};
   std::ranges::copy(MacOf(0, 'L', none, said), card.begin() + kSaidBytes);
-  Say(1, card);
+  Send(1, card);
   EXPECT_EQ(a.Step(), State::kTalking);
   std::array<std::byte, 2 * sizeof(NonceBytes)> nonces;
   std::ranges::copy(said.last(sizeof(NonceBytes)), nonces.begin());
   std::ranges::copy(said.last(sizeof(NonceBytes)), nonces.begin() + sizeof(NonceBytes));
   std::array<std::byte, 1 + sizeof(MacBytes)> ready = {std::byte{1}};
   std::ranges::copy(MacOf(1, 'L', nonces, std::span(ready).first(1)), ready.begin() + 1);
-  Say(1, ready);
+  Send(1, ready);
   EXPECT_EQ(a.Step(), State::kTalking);
   std::array<std::byte, 2 * ready.size()> heard;  // that it is ready, and its verdict
   ASSERT_EQ(recv(ends_[1].fd.get(), heard.data(), heard.size(), MSG_WAITALL),

@@ -142,7 +142,7 @@ class MemoryCopiesTest : public testing::Test {
   std::array<std::unique_ptr<TcpEndpoint>, 2> endpoints_;
 };
 
-/// What the connection says that node 0 has sent, written by somebody else.
+/// What the connection says that node 0 has sent, written by an attacker.
 void Forge(int fd, std::initializer_list<Record> records) {
   for (const Record& record : records) {
     std::array<std::byte, kRecordBytes> bytes;
@@ -151,8 +151,9 @@ void Forge(int fd, std::initializer_list<Record> records) {
   }
 }
 
-// Where the message is and what of it may be copied is in the sender's memory alone. Catches records that
-// are believed, by which whoever can write to a connection has memory read that was never sent.
+// Where the message is and what of it may be copied is in the sender's memory alone. Catches
+// records that are believed, by which an attacker who can write to a connection has memory read
+// that was never sent.
 TEST_F(MemoryCopiesTest, WhatTheConnectionSaysIsNoLeaveToCopy) {
   Forge(kept_[0].get(), {{.channel = kStartChannel, .block = 0, .bytes = 2 * kBlock},
                          {.channel = ChannelId(0), .block = 0, .bytes = kBlock}});
@@ -160,8 +161,8 @@ TEST_F(MemoryCopiesTest, WhatTheConnectionSaysIsNoLeaveToCopy) {
   EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
 }
 
-// Somebody on the way holds the record of a block back until the sender has been told that it arrived.
-// Catches memory that is read when it is its caller's again.
+// An attacker on the way holds the record of a block back until the sender has been told that it
+// arrived. Catches memory that is read when it is its caller's again.
 TEST_F(MemoryCopiesTest, NothingIsCopiedOfAMessageThatIsOver) {
   ASSERT_TRUE(endpoints_[0]->Flush().ok());
   endpoints_[0]->End();
@@ -170,7 +171,7 @@ TEST_F(MemoryCopiesTest, NothingIsCopiedOfAMessageThatIsOver) {
   EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
 }
 
-// Nobody is ahead by more messages than there are members that one can wait for.
+// No peer is ahead by more messages than there are members that one can wait for.
 TEST_F(MemoryCopiesTest, StartsFarAheadAreRefused) {
   Forge(kept_[0].get(), {{.channel = kStartChannel, .block = 499, .bytes = 2 * kBlock}});
   EXPECT_THAT(Receive().message(), HasSubstr("for the start of message 499"));

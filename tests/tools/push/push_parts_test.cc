@@ -153,8 +153,8 @@ TEST(LineChannelTest, RefusesDeepValuesAndLongStrings) {
   EXPECT_THAT(next("]]]]"), HasSubstr("expected a JSON object"));
 }
 
-// Files with holes anywhere, in pieces of any size. Catches an extent that a piece ends in, holes at
-// the beginning and the end, empty files, sums that leave out the table of extents.
+// Files with holes anywhere, in pieces of any size. Catches an extent that a piece ends in, holes
+// at the beginning and the end, empty files, sums that leave out the table of extents.
 TEST(PushSinkTest, PutsTogetherWhatTheSourceTakesApart) {
   test::Random random(test::TestSeed());
   for (int round = 0; round < 8; ++round) {
@@ -327,7 +327,8 @@ TEST(PushSinkTest, LessOrMoreThanTheManifestSays) {
   EXPECT_TRUE(std::filesystem::is_empty(to.path()));
 }
 
-// A disk that writes back for minutes. Catches a receiver that says nothing as long as it waits for one.
+// A disk that writes back for minutes. Catches a receiver that says nothing as long as it waits for
+// one.
 TEST(PushSinkTest, WaitForTheDiskIsNotSilent) {
   const test::TempFolder to;
   std::atomic<int> checks = 0;

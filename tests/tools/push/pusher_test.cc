@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Push() to hosts that are this machine, through an agent that passes on what the receivers say or, as
-// if their disk hung, does not. tests/tools/commands/push_test.py pushes to hosts of a network.
+// Push() to hosts that are this machine, through an agent that passes on what the receivers say or,
+// as if their disk hung, does not. tests/tools/commands/push_test.py pushes to hosts of a network.
 #include "tools/push/pusher.h"
 
 #include <fmt/format.h>
@@ -119,8 +119,8 @@ TEST(PusherTest, HostWhoseSumDiffersIsNotVerified) {
   }
 }
 
-// A message that the session does not take, as none is taken by a group that has just failed. Catches
-// an error of that in place of verdicts by host.
+// A message that the session does not take, as none is taken by a group that has just failed.
+// Catches an error of that in place of verdicts by host.
 TEST(PusherTest, MessageThatCannotBeSentIsAFailureOfTheGroup) {
   TestHosts hosts(9);
   hosts.options().algorithm = "scatter_allgather";
@@ -133,8 +133,8 @@ TEST(PusherTest, MessageThatCannotBeSentIsAFailureOfTheGroup) {
     EXPECT_THAT(verdict, HasSubstr("because cannot send to group 1: ")) << host;
 }
 
-// Catches an open() that waits silently, with signals that are not looked at, and a pipe that seems to
-// end before anything has come.
+// Catches an open() that waits silently, with signals that are not looked at, and a pipe that seems
+// to end before anything has come.
 TEST(PusherTest, NamedPipeThatIsWrittenToLate) {
   for (const bool is_interrupted : {false, true}) {
     TestHosts hosts(2);
