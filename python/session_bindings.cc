@@ -71,16 +71,20 @@ void ThrowIfAsking() {
     throw StatusError(UsageError("incoming may neither wait for its session nor close it"));
 }
 
-/// While the interpreter ends, its main thread closes the sessions; others, which do not keep it
-/// waiting, end then, as by sys.exit(), instead of reporting that.
+/// While the interpreter ends, its main thread closes the sessions, one after another; other
+/// threads, which do not keep it waiting, end then, as by sys.exit(), instead of reporting that, or
+/// what it did to a group of another session.
 std::atomic<unsigned long> ending_thread = 0;
 
-[[noreturn]] void ThrowClosed() {
+void ExitIfEnding() {
   const unsigned long ending = ending_thread.load();
-  if (ending != 0 && ending != PyThread_get_thread_ident()) {
-    PyErr_SetNone(PyExc_SystemExit);
-    throw py::error_already_set();
-  }
+  if (ending == 0 || ending == PyThread_get_thread_ident()) return;
+  PyErr_SetNone(PyExc_SystemExit);
+  throw py::error_already_set();
+}
+
+[[noreturn]] void ThrowClosed() {
+  ExitIfEnding();
   throw StatusError(UsageError("the session is closed"));
 }
 
@@ -339,6 +343,7 @@ class NativeGroup {
     if (core_->session != nullptr) core_->session->Resume();
   }
   [[noreturn]] static void Throw(const Failure& failure) {
+    ExitIfEnding();
     if (!failure.is_of_group) ThrowClosed();
     throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.members);
   }

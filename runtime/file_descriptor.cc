@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -186,7 +187,10 @@ Status ReadExactly(int fd, uint64_t offset, std::span<std::byte> out, const std:
       return SystemError(StatusCode::kRejected, fmt::format("cannot read {}", name), errno);
     }
     if (got == 0) {
-      return Rejected(fmt::format("{} was cut short meanwhile: it ends at byte {}", name, offset));
+      struct stat about = {};  // of what has no size: as far as was read
+      const bool has_size = fstat(fd, &about) == 0 && S_ISREG(about.st_mode);
+      return Rejected(fmt::format("{} was cut short meanwhile: it ends at byte {}", name,
+                                  has_size ? static_cast<uint64_t>(about.st_size) : offset));
     }
     out = out.subspan(static_cast<size_t>(got));
     offset += static_cast<uint64_t>(got);

@@ -97,6 +97,21 @@ Result<OutputSet> OutputSet::CreateIn(const std::string& folder,
   return set;
 }
 
+namespace {
+const char* NameOfKind(std::filesystem::file_type kind) {
+  switch (kind) {
+    case std::filesystem::file_type::directory:
+      return "a folder";
+    case std::filesystem::file_type::fifo:
+      return "a pipe";
+    case std::filesystem::file_type::socket:
+      return "a socket";
+    default:
+      return "a device";
+  }
+}
+}  // namespace
+
 Status OutputSet::CheckName(const Copy& copy) {
   std::error_code error;
   const std::filesystem::file_status status =
@@ -108,7 +123,7 @@ Status OutputSet::CheckName(const Copy& copy) {
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status) &&
       !std::filesystem::is_symlink(status)) {
     return Rejected(fmt::format("cannot write {}: {} has this name", FinalPath(copy),
-                                std::filesystem::is_directory(status) ? "a folder" : "a device"));
+                                NameOfKind(status.type())));
   }
   return {};
 }

@@ -498,7 +498,16 @@ def call():
             calls[kind]()
         except Exception:
             begun.release()
+def second():
+    groups[1].receive()
+    begun.release()
+    groups[1].receive()  # which fails when the main thread closes the other session
 begun = threading.Semaphore(0)
+if kind == "second":
+    groups[0].send(b"x")
+    threading.Thread(target=second, daemon=True).start()
+    begun.acquire()
+    sys.exit()
 for _ in range(3):
     threading.Thread(target=call, daemon=True).start()
 if kind not in ("receive", "short"):
@@ -506,7 +515,7 @@ if kind not in ("receive", "short"):
 if kind in ("receive", "short"):  # of which one at a time is allowed
     begun.acquire()
 """
-        for kind in ("receive", "short", "barrier", "poll"):
+        for kind in ("receive", "short", "barrier", "poll", "second"):
             with self.subTest(kind):
                 done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2)), kind], capture_output=True, text=True,
                                       timeout=60)

@@ -83,7 +83,25 @@ uint64_t RateOf(const HostVerdict& host) {
                           : 0;
 }
 
+/// Escaped as b2sum does, so that `b2sum -c` finds the file again, whatever it is called.
+std::string SumLine(const PushedFile& file) {
+  // A sum that b2sum does not know must not look like one of its own.
+  if (file.has_holes()) return fmt::format("sparse:{}  {}", file.sum, Printable(file.name));
+  std::string name;
+  for (const char byte : file.name) {
+    const char* const escaped = byte == '\\'   ? "\\\\"
+                                : byte == '\n' ? "\\n"
+                                : byte == '\r' ? "\\r"
+                                               : "";
+    *escaped == 0 ? name += byte : name += escaped;
+  }
+  const bool is_escaped = name.size() != file.name.size();
+  return fmt::format("{}{}  {}", is_escaped ? "\\" : "", file.sum, Printable(name));
+}
+
 void PrintVerdicts(const PushReport& report) {
+  const char* const same = report.by_content ? "same contents" : "same size and time";
+  const size_t unsent = report.files.size() - report.files_sent;
   size_t widest = 0;
   for (const HostVerdict& host : report.hosts) widest = std::max(widest, host.host.size());
   for (const HostVerdict& host : report.hosts) {
@@ -91,20 +109,18 @@ void PrintVerdicts(const PushReport& report) {
     if (!host.status.ok()) {
       text = "failed: " + host.status.ToString();
     } else if (host.was_there) {
-      text = "unchanged: it has all of it already";
+      text = fmt::format("unchanged: {}", same);
     } else {
       text = fmt::format("ok: {} in {:.3g} s, {}/s, verified", FormatBytes(host.bytes),
                          host.seconds, FormatBytes(RateOf(host)));
+      if (unsent > 0) text += fmt::format("; {} unchanged: {}", Count(unsent, "file"), same);
     }
     std::cout << fmt::format("{:<{}}  {}\n", Printable(host.host), widest, Printable(text));
   }
   const auto is_ok = [](const HostVerdict& host) { return host.status.ok(); };
   if (std::ranges::none_of(report.hosts, is_ok)) return;
   for (const PushedFile& file : report.files) {
-    if (file.sum.empty()) continue;
-    // Not a line that `b2sum -c` takes for one of its own.
-    std::cout << fmt::format("{}{}  {}\n", file.has_holes() ? "sparse:" : "", file.sum,
-                             Printable(file.name));
+    if (!file.sum.empty()) std::cout << SumLine(file) << "\n";
   }
 }
 
@@ -116,6 +132,7 @@ void PrintVerdictsJson(const PushReport& report) {
       entry["error"] = host.status.ToString();
     } else {
       entry["unchanged"] = host.was_there;
+      entry["verified"] = !host.was_there || report.by_content;
       entry["bytes"] = host.bytes;
       entry["seconds"] = host.seconds;
       entry["bytes_per_second"] = RateOf(host);
@@ -205,7 +222,8 @@ void AddPush(CLI::App& app, Action* action) {
   command->footer(
       "Starts `prepost receive` on each host, through ssh or --agent; the hosts relay the files to "
       "each other, and\n"
-      "sum what they received (BLAKE2b-256). Only where all sums are those of what was sent do files "
+      "sum what they received (BLAKE2b-256). Only where all sums are those of what was sent do "
+      "files "
       "get their names,\n"
       "at all hosts. Mode, time and holes are kept.\n"
       "A host that has a file of the same name, size and time already is not sent it again; what "

@@ -30,7 +30,7 @@ std::optional<FileExtent> NextData(int file, uint64_t begin, uint64_t end) {
 }
 
 Result<std::vector<FileExtent>> ExtentsOf(int file, uint64_t bytes, size_t extents_max,
-                                      const Checkpoint& checkpoint) {
+                                          const Checkpoint& checkpoint) {
   std::vector<FileExtent> extents;
   for (uint64_t offset = 0; std::optional<FileExtent> data = NextData(file, offset, bytes);) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));

@@ -23,7 +23,7 @@ std::optional<FileExtent> NextData(int file, uint64_t begin, uint64_t end);
 /// Of the first `bytes` bytes, in order; what comes after `extents_max` - 1 extents is one more
 /// with its holes. Errors: those of `checkpoint`, which is called for every extent.
 Result<std::vector<FileExtent>> ExtentsOf(int file, uint64_t bytes, size_t extents_max,
-                                      const Checkpoint& checkpoint = {});
+                                          const Checkpoint& checkpoint = {});
 
 /// Whether the bytes from `begin` to `end` are zeros; reads no holes. Errors (kRejected), with
 /// `name`: those of reading, of `checkpoint`.

@@ -5,7 +5,8 @@
 //
 //     hello     who you are, where to write         listening  the port of its session
 //     files     the manifest                        have       the files that are there already
-//     prepare   which files will come               prepared   there is room for them
+//     prepare   which files will come               prepared   there is room for them; whether what is
+//                                                          written stays: a pipe, a device
 //     group     members and addresses, from which   written    so many messages are on the disk
 //               message on                          broken     the group has failed
 //     leave     that group                          left       after so many messages; its new port
@@ -23,7 +24,7 @@
 
 namespace prepost::tools {
 
-inline constexpr int kPushProtocol = 3;
+inline constexpr int kPushProtocol = 4;
 
 /// What is pushed goes in messages of so many bytes, of which every host holds no more than
 /// kPushWindow, so that memory does not grow with the files.

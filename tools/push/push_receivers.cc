@@ -122,6 +122,7 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
     for (const json& file : line.at("have")) receiver.have->insert(file.get<size_t>());
   } else if (line.contains("prepared")) {
     receiver.is_prepared = true;
+    receiver.writes_in_place = line.at("prepared").at("in_place");
   } else if (line.contains("written")) {
     receiver.written = std::max(receiver.written, line.at("written").get<uint64_t>());
     receiver.last_written = Clock::now();

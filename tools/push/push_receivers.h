@@ -38,6 +38,7 @@ struct PushReceiver {
   std::optional<uint16_t> port;
   std::optional<std::set<size_t>> have;
   bool lacks_something = false;
+  bool writes_in_place = false;  ///< a pipe or device: what was written stays
   bool is_prepared = false;
   bool is_broken = false;  ///< since the group began
   std::string broken_text;

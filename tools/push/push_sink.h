@@ -67,6 +67,8 @@ class PushSink {
   /// Gives the files their names. Errors (kRejected): none has one then.
   Status Commit();
 
+  /// What was written stays, without any commit: a pipe's reader has it, or a device.
+  bool is_in_place() const { return kind_ != Kind::kFolder; }
   /// All data that was written.
   uint64_t bytes() const { return bytes_; }
 
@@ -93,7 +95,7 @@ class PushSink {
   std::vector<PartialOutput> partials_;  ///< of a folder, by file
   FileDescriptor device_;                ///< elsewhere
   WriteBack write_back_;
-  std::vector<MessageSum> sums_;  ///< of the files before the one at hand
+  std::vector<MessageSum> sums_;   ///< of the files before the one at hand
   std::optional<RunningSum> sum_;  ///< of the one at hand, once something of it is there
   size_t extent_ = 0;
   uint64_t offset_ = 0;

@@ -226,9 +226,18 @@ class Pusher {
                         PushReceivers::kNever, "");
   }
 
+  /// At a host that did not fail itself, when the push did.
+  std::string WhatIsLeft(const PushReceiver& host) const {
+    if (is_committing_) return "it is not known whether the files are there: ";
+    if (host.writes_in_place) return "a part of the file may have been written there, because ";
+    return "nothing was left there, because ";
+  }
+
   PushReport Report(const Status& status) const {
     PushReport report = {.hosts = {},
                          .files = source_.manifest(),
+                         .files_sent = files_.size(),
+                         .by_content = options_.by_content,
                          .bytes = rounds_ ? rounds_->sent_bytes() : 0,
                          .seconds = 0};
     for (size_t i = 0; i < files_.size() && i < source_.sums().size(); ++i)
@@ -236,9 +245,7 @@ class Pusher {
     for (const auto& host : hosts_.all()) {
       HostVerdict verdict = {.host = host->given.label, .status = host->status};
       if (verdict.status.ok() && !host->is_done)
-        verdict.status = Rejected((is_committing_ ? "it is not known whether the files are there: "
-                                                  : "nothing was left there, because ") +
-                                  hosts_.NameHosts(status.message()));
+        verdict.status = Rejected(WhatIsLeft(*host) + hosts_.NameHosts(status.message()));
       verdict.was_there = verdict.status.ok() && !host->lacks_something;
       if (verdict.status.ok() && host->lacks_something) {
         verdict.bytes = host->bytes;

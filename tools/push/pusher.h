@@ -28,7 +28,9 @@ struct HostVerdict {
 struct PushReport {
   std::vector<HostVerdict> hosts;  ///< in the order of PushOptions::hosts
   std::vector<PushedFile> files;   ///< all; `sum` of those that were sent, or compared by it
-  uint64_t bytes = 0;              ///< sent to each host that lacked something
+  size_t files_sent = 0;
+  bool by_content = false;  ///< that the others are there was found by their sums
+  uint64_t bytes = 0;       ///< sent to each host that lacked something
   double seconds = 0;
 };
 

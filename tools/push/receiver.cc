@@ -256,7 +256,7 @@ class Receiver {
     Result<std::unique_ptr<PushSink>> sink = PushSink::Open(std::move(chosen), sink_options_);
     if (!sink.ok()) return sink.status();
     sink_ = *std::move(sink);
-    channel_.Send({{"prepared", true}});
+    channel_.Send({{"prepared", {{"in_place", sink_->is_in_place()}}}});
     return {};
   }
 

@@ -418,6 +418,38 @@ def check_words(world):
                    capture_output=True, timeout=HANG, check=True)
     for target in targets:
         assert (target / world.image.name).read_bytes() == world.image.read_bytes()
+    check_verdicts(world, targets)
+
+
+def check_verdicts(world, targets):
+    """The words say what was compared, and no more; the sums are lines of b2sum."""
+    def push(*words, to=targets, code=0):
+        done = subprocess.run([COMMAND, "push", *words, "--to", ",".join(f"localhost:{target}" for target in to)], capture_output=True,
+                              text=True, timeout=HANG, check=False)
+        assert done.returncode == code, done
+        return done.stdout
+
+    odd = world.folder / "two\nlines\\"
+    odd.write_bytes(b"odd")
+    for words, text in [([], "unchanged: same size and time"), (["--checksum"], "unchanged: same contents")]:
+        lines = push(world.image, *words).splitlines()
+        assert [line.split("  ", 1)[1] for line in lines[:2]] == [text, text], lines
+    text = push(world.image, odd)
+    assert text.count(", verified; 1 file unchanged: same size and time\n") == 2, text
+    subprocess.run(["b2sum", "-l", "256", "-c"], input=text.splitlines()[-1], text=True, cwd=targets[1], capture_output=True, check=True)
+    # A pipe's reader keeps what it has read, whatever becomes of the push.
+    pipes = [world.folder / "left", world.folder / "kept"]
+    for pipe in pipes:
+        os.mkfifo(pipe)
+    got = []
+    reader = threading.Thread(target=lambda: got.append(pipes[1].read_bytes()))
+    reader.start()
+    leaver = threading.Thread(target=lambda: os.close(os.open(pipes[0], os.O_RDONLY)))
+    leaver.start()
+    text = push(world.image, to=pipes, code=1)
+    for thread in [reader, leaver]:
+        thread.join()
+    assert "a part of the file may have been written there, because localhost:" in text and "nothing was left" not in text, text
 
 
 def main():
