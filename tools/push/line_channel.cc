@@ -99,7 +99,7 @@ bool LineChannel::Fill() {
     }
     received_.append(buffer.data(), static_cast<size_t>(got));
     // One that never ends is refused by Next().
-    if (received_.size() > kLineBytesMax) return true;
+    if (received_.size() > line_bytes_max_) return true;
   }
 }
 
@@ -107,7 +107,7 @@ Result<std::optional<nlohmann::json>> LineChannel::Next() {
   const size_t end = received_.find('\n', scanned_bytes_);
   scanned_bytes_ = std::min(end, received_.size());
   if (end == std::string::npos) {
-    if (received_.size() - taken_bytes_ > kLineBytesMax) return Rejected("a line without end");
+    if (received_.size() - taken_bytes_ > line_bytes_max_) return Rejected("a line without end");
     return std::optional<nlohmann::json>();
   }
   const std::string_view line(received_.data() + taken_bytes_, end - taken_bytes_);

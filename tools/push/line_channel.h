@@ -18,7 +18,7 @@ namespace prepost::tools {
 /// Used by one thread.
 class LineChannel {
  public:
-  static constexpr size_t kLineBytesMax = size_t{256} << 20;
+  static constexpr size_t kLineBytesMax = size_t{256} << 20;  ///< unless LimitLines() says less
   static constexpr size_t kStringBytesMax = size_t{64} << 10;
   static constexpr size_t kDepthMax = 16;
 
@@ -40,10 +40,12 @@ class LineChannel {
   bool Flush();
   /// Writes all, for `max_ms` at most. False as Flush(), or when the time is over.
   bool FlushAll(int max_ms);
-  /// What the other end has written so far is taken in. False: it has ended.
+  /// From an end that has no need of lines of more than `bytes`.
+  void LimitLines(size_t bytes) { line_bytes_max_ = bytes; }
+  /// What the other end has written so far is taken in, or a line of it. False: it has ended.
   bool Fill();
   /// The next value of what was taken in. Errors (kRejected): a line that is no JSON object, or
-  /// longer than kLineBytesMax, or has a string longer than kStringBytesMax or arrays and objects
+  /// longer than is allowed, or has a string longer than kStringBytesMax or arrays and objects
   /// deeper than kDepthMax: what is done with values later is recursive.
   Result<std::optional<nlohmann::json>> Next();
   /// Nothing more is sent: the other end sees the end.
@@ -51,6 +53,7 @@ class LineChannel {
 
  private:
   FileDescriptor in_, out_;
+  size_t line_bytes_max_ = kLineBytesMax;
   std::string queued_;
   size_t sent_bytes_ = 0;
   std::string received_;

@@ -144,6 +144,9 @@ class Pusher {
       Result<AgentProcess> agent = AgentProcess::Start(AgentWords(*host));
       if (!agent.ok()) return agent.status();
       host->agent = *std::move(agent);
+      // A receiver answers with an error, a number per file, or a sum per file.
+      host->agent.channel().LimitLines(2 * LineChannel::kStringBytesMax +
+                                       source_.manifest().size() * 128);
       host->agent.channel().Send({{"hello",
                                    {{"protocol", kPushProtocol},
                                     {"member", host->member},

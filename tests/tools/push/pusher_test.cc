@@ -113,8 +113,9 @@ TEST(PusherTest, HostWhoseSumDiffersIsNotVerified) {
     std::ofstream(image) << std::string(100'000, 'x');
     auto verdicts = hosts.PushFile(image);
     EXPECT_EQ(verdicts["a"], "");
-    EXPECT_THAT(verdicts["b"], claim[1] == '7' ? HasSubstr("wrote nonsense")
-                                               : HasSubstr("image has another sum there than here"));
+    EXPECT_THAT(verdicts["b"], claim[1] == '7'
+                                   ? HasSubstr("wrote nonsense")
+                                   : HasSubstr("image has another sum there than here"));
     EXPECT_FALSE(std::filesystem::exists(hosts.FilesOf("b") + "/image"));
   }
 }
