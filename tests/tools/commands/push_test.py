@@ -2,8 +2,8 @@
 """`prepost push` to hosts that are network namespaces, with `ip netns exec` in place of ssh: COMMAND.
 
 Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and block devices; what is there
-is not sent again; what is changed on the way is noticed; a host that fails leaves nothing anywhere, or with --keep-going takes
-nobody down; Ctrl-C leaves nothing."""
+is not sent again; what is changed on the way is noticed; a host that fails, or whose agent loses its connection, leaves nothing
+anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
 import contextlib
 import hashlib
 import json
@@ -35,6 +35,10 @@ class World:
         self.agent = folder / "agent"
         self.agent.write_text('#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n')
         self.agent.chmod(0o700)
+        # One that is a connection, as ssh is: SIGUSR1 cuts it, and nothing else.
+        self.connection = folder / "connection"
+        self.connection.write_text(f'#!/bin/sh\necho $$ > "{folder}/connection-of-$1"\nexec {sys.executable} {__file__} connect {self.agent} "$@"\n')
+        self.connection.chmod(0o700)
         self.image = folder / "image"
         self.image.write_bytes(os.urandom(40_000_001))
 
@@ -388,6 +392,7 @@ def check_faults(world):
             os.kill(process, signal.SIGKILL)
         ip("-n", namespace, "link", "set", "eth0", "up")
         check_survivors(world, verdicts, victim)
+    check_cut_connection(world, victim)
     code, out, err = interrupted(world, kill)
     verdicts, _ = world.read(out)
     assert code == 1 and not any(verdict["ok"] for verdict in verdicts), verdicts
@@ -399,6 +404,47 @@ def check_faults(world):
         assert time.monotonic() < due
         time.sleep(0.05)
     assert world.left() == [], world.left()
+
+
+def connect(words):
+    """The program of an agent that is a connection: what it carries, until the other end has ended or SIGUSR1 cuts it."""
+    there = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def cut(*_):
+        os.write(2, b"Connection closed by remote host\n")
+        os._exit(255)
+
+    def carry(source, sink):
+        with contextlib.suppress(OSError):
+            while part := os.read(source.fileno(), 1 << 16):
+                sink.write(part)
+                sink.flush()
+        sink.close()
+
+    signal.signal(signal.SIGUSR1, cut)
+    threading.Thread(target=carry, args=(sys.stdin.buffer, there.stdin), daemon=True).start()
+    carrier = threading.Thread(target=carry, args=(there.stdout, sys.stdout.buffer), daemon=True)
+    carrier.start()
+    carrier.join()
+    os._exit(there.wait())
+
+
+def check_cut_connection(world, victim):
+    """A host whose agent loses its connection: the receiver there notices by itself, and leaves nothing."""
+    def cut(_):
+        os.kill(int((world.folder / f"connection-of-{PREFIX}{victim}").read_text()), signal.SIGUSR1)
+
+    world.agent, agent = world.connection, world.agent
+    code, out, err = interrupted(world, cut, "--keep-going")
+    world.agent = agent
+    assert code == 1, (out, err)
+    verdicts, _ = world.read(out)
+    assert "Connection closed by remote host" in verdicts[victim - 1]["error"], verdicts
+    due = time.monotonic() + 10
+    while receivers(PREFIX + str(victim)):
+        assert time.monotonic() < due, "the receiver does not notice that its connection is gone"
+        time.sleep(0.05)
+    check_survivors(world, verdicts, victim)
 
 
 def check_words(world):
@@ -465,5 +511,7 @@ def main():
 
 if sys.argv[1] == "between":
     stand_between(int(sys.argv[2]), sys.argv[3])
+elif sys.argv[1] == "connect":
+    connect(sys.argv[2:])
 else:
     main()
