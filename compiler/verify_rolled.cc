@@ -263,20 +263,25 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
   return static_cast<uint32_t>(blocks);
 }
 
-Result<uint32_t> VerifyRolled(const RolledPlan& plan) {
+Result<uint32_t> VerifyRolled(const RolledPlan& plan, const RolledProgress& progress) {
   const Result<uint32_t> last = BlocksThatSettle(plan);
   if (!last.ok()) return last.status();
-  for (uint32_t blocks = 1; blocks <= *last; ++blocks)
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
     PREPOST_RETURN_IF_ERROR(VerifyFlat(plan, blocks));
+    if (progress) progress(blocks, *last);
+  }
   return last;
 }
 
-Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan) {
+Result<uint32_t> VerifyRolledPrograms(const RolledPlan& plan, const RolledProgress& progress) {
   const Result<uint32_t> last = BlocksThatSettle(plan);
   if (!last.ok()) return last.status();
   AloneCheck check(plan);
   PREPOST_RETURN_IF_ERROR(check.CheckWork(*last));
-  for (uint32_t blocks = 1; blocks <= *last; ++blocks) PREPOST_RETURN_IF_ERROR(check.Check(blocks));
+  for (uint32_t blocks = 1; blocks <= *last; ++blocks) {
+    PREPOST_RETURN_IF_ERROR(check.Check(blocks));
+    if (progress) progress(blocks, *last);
+  }
   return last;
 }
 

@@ -63,7 +63,10 @@ struct SessionOptions {
   /// timeouts of its Poll() say, and this and idle_max have no effect.
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
-  /// Within this time every survivor of a failure hears of it. At least 100 ms.
+  /// Within this time every survivor of a failure hears of it; at least 100 ms. Exceptions, which
+  /// docs/library.md ("Failures") explains: members that are not there yet (connect_max); a cut
+  /// connection whose receiver takes nothing (2.5 s more) or on which nothing is sent (a minute); a
+  /// connection that stalls while a group over a device exchanges addresses (connect_max).
   std::chrono::milliseconds failure_max{2000};
   /// How long a group waits for members that are not there yet.
   std::chrono::milliseconds connect_max{30000};

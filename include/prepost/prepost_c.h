@@ -76,7 +76,8 @@ typedef struct prepost_session_options {
   prepost_waiting waiting;
   uint32_t idle_max_ms; /**< [50] */
   uint32_t
-      failure_max_ms; /**< every survivor of a failure hears of it within; at least 100 [2000] */
+      failure_max_ms; /**< every survivor of a failure hears of it within, but for the exceptions
+                         of prepost.h; at least 100 [2000] */
   uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */
   int local_copies;        /**< between members on one machine, from memory to memory [1] */
   /** 1: a thread of the session moves messages and calls back. 0: the caller does both, in

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Verify: the one place that decides whether a plan is valid. Used after every parse and every
-// pass, by the command and by every executor before it runs a plan. The rules are in docs/plan.md;
+// pass, and before a plan is run; of a shard or a member's own program what one node can break is
+// checked (ir/json, compiler/verify_rolled.h). The rules are in docs/plan.md;
 // an independent checker under tests/ shares no code with this one.
 #ifndef PREPOST_IR_VERIFY_VERIFY_H_
 #define PREPOST_IR_VERIFY_VERIFY_H_

@@ -205,6 +205,10 @@ void OutputSet::TakeBack(const Copy& copy) {
 Status OutputSet::SyncFolders() const {
   std::set<std::string> folders;
   for (const Copy& copy : copies_) folders.insert(copy.folder);
+  for (const std::string& made : made_folders_) {  // whose names are in their parents
+    const std::filesystem::path parent = std::filesystem::path(made).parent_path();
+    folders.insert(parent.empty() ? "." : parent.string());
+  }
   for (const std::string& path : folders) {
     const FileDescriptor folder(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!folder.valid() || fsync(folder.get()) != 0)

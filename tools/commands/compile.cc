@@ -152,7 +152,10 @@ void AddCompile(CLI::App& app, Action* action) {
   command->footer(
       "Flags win over the spec file. The plan is verified after the schedule and after every pass "
       "(ready, send_window, "
-      "reduce).\nWith --rounds the file is the schedule, and says how many nodes and blocks there "
+      "reduce).\n--message-bytes any makes a plan for every size, whose form alone is checked: "
+      "prepost "
+      "verify proves it.\nWith --rounds the file is the schedule, and says how many nodes and "
+      "blocks there "
       "are "
       "(docs/compiler.md).\n\n"
       "Examples:\n"

@@ -98,8 +98,12 @@ Status RunRolled(const std::string& path, const VerifyFlags& flags,
   const bool is_whole = plan.ok() && plan->programs.size() == plan->nodes;
   const Result<uint32_t> last = [&]() -> Result<uint32_t> {
     if (!plan.ok()) return plan.status();
-    const Ticker ticker("verifying " + path);
-    Result<uint32_t> settled = is_whole ? VerifyRolled(*plan) : VerifyRolledPrograms(*plan);
+    Ticker ticker("verifying " + path);
+    const auto progress = [&](uint32_t checked, uint32_t all) {
+      ticker.Say(fmt::format("verifying {}, {} of {} numbers of blocks", path, checked, all));
+    };
+    Result<uint32_t> settled =
+        is_whole ? VerifyRolled(*plan, progress) : VerifyRolledPrograms(*plan, progress);
     if (!settled.ok()) return Rejected(settled.status().ToString(), path);
     return settled;
   }();

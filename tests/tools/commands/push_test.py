@@ -483,6 +483,12 @@ def check_verdicts(world, targets):
     text = push(world.image, odd)
     assert text.count(", verified; 1 file unchanged: same size and time\n") == 2, text
     subprocess.run(["b2sum", "-l", "256", "-c"], input=text.splitlines()[-1], text=True, cwd=targets[1], capture_output=True, check=True)
+    # With --sync what is durable is the way to the files, too.
+    log = world.folder / "calls"
+    subprocess.run(["strace", "-f", "-y", "-o", log, "-e", "trace=fsync", COMMAND, "push", world.image, "--sync", "--to",
+                    f"localhost:{world.folder}/new/folders/here"], capture_output=True, timeout=HANG, check=True)
+    for path in [world.folder, world.folder / "new", world.folder / "new/folders", world.folder / "new/folders/here"]:
+        assert f"<{path}>)" in log.read_text(), (path, log.read_text())
     # A pipe's reader keeps what it has read, whatever becomes of the push.
     pipes = [world.folder / "left", world.folder / "kept"]
     for pipe in pipes:
