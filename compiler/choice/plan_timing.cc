@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Without credits and windows a schedule's rounds overlap, so that blocks can be several times
-// smaller than rounds that wait for each other want them. From the block size that suits the rounds
-// the search therefore doubles and halves the number of blocks while that helps; the winner's is then
-// tried in steps of the square root of two. The search is content with short plans; those that end up
-// close to each other are timed again in longer ones.
+// smaller than rounds that wait for each other want them. So plans without are begun with in four
+// times more blocks, too. From the better size the search doubles and halves the number of blocks
+// while that helps; the winner's is then tried in steps of the square root of two.
 //
-// Example, 16 nodes, 16 MiB, 400 Gb/s: by rounds the binomial pipeline in 20 blocks, 441 us, is best.
-// Preposted it takes 427 us with window=1, and the two trees without credits, in 256 blocks, 348.
+// Example, 32 nodes, 4 MiB, 400 Gb/s: by rounds the circulant wants 13 blocks. In these it takes 140
+// us with window=1, and 224 without credits; but without them 127 in 52 blocks, and 108 in 104.
 //
 // A plan of more blocks than are timed is timed in as many as are, and in half of them: with
-// blocks of one size a schedule goes on as it began, so that further blocks take as much each.
+// blocks of one size a schedule goes on as it began, so that further blocks take as much each. When
+// it does is another matter: in crowded networks queues grow for a while, and two schedules
+// (scatter_allgather, rack_circulant) depend on the number of blocks, or have periods of many. The
+// search is content with short plans; what is reported is timed in plans twice as long, and again,
+// until two in a row foretell the same.
 #include "compiler/choice/plan_timing.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
 #include <numbers>
+#include <set>
 #include <utility>
 
 #include "compiler/choice/choice.h"
@@ -36,16 +41,23 @@ constexpr size_t kTimedMaxOfLarge = 4;
 constexpr uint32_t kLargeNodes = 128;
 /// Of those in large groups so many, with their settings, are tried in blocks of other sizes.
 constexpr size_t kSearchedMaxOfLarge = 2;
+/// The second setting of a schedule is tried if it takes with the first at most so many times as long
+/// as the best so far.
+constexpr double kEnterSlack = 3;
 /// At its first block size at most so many times as long as the best: other sizes change less.
-constexpr double kSearchSlack = 1.7;
-/// Of the two settings of one schedule the worse at its first block size is tried in others if it
+constexpr double kSearchSlack = 1.4;
+/// Of the two settings of one schedule the worse at its first block sizes is tried in others if it
 /// takes at most so many times as long.
 constexpr double kSettingSlack = 1.1;
-/// The best, and those that take at most so many times as long, are timed in longer plans.
-constexpr double kRetimedSlack = 1.03;
-constexpr size_t kRetimedMax = 3;
+/// What nodes that need not keep step are begun with: so many times more blocks.
+constexpr double kFreeBlocks = 4;
+/// Of the two settings of one schedule the one that the search finds worse is reported on if it takes
+/// at most so many times as long by short plans.
+constexpr double kRetimedSlack = 1.05;
 /// Transfers of a plan while the search goes on.
-constexpr uint64_t kSearchTransfersMax = kTimedTransfersMax / 4;
+constexpr uint64_t kSearchTransfersMax = uint64_t{1} << 12;
+/// Two plans foretell the same if they differ by less.
+constexpr double kForetoldSlack = 0.003;
 /// Times that differ by less are equal; the plan with fewer blocks, or the earlier, is taken.
 constexpr double kTimeWorth = 0.995;
 
@@ -55,7 +67,12 @@ struct Setting {
   SpecSendWindow send_window;
 };
 
-/// What is tried for `spec`: the rule's first.
+/// Whether that is what `candidate` has.
+bool IsSame(const Setting& setting, const Candidate& candidate) {
+  return setting.ready == candidate.ready && setting.send_window == candidate.send_window;
+}
+
+/// What is tried for `spec`: the rule's first, last what keeps nodes in step least.
 std::vector<Setting> SettingsFor(const Spec& spec) {
   std::vector<Setting> settings = {{spec.ready, spec.send_window}};
   if (!spec.ready.automatic && !spec.send_window.automatic) return settings;
@@ -72,23 +89,36 @@ class Search {
   Search(const Spec& spec, const PlanTimer& timer, uint32_t blocks_max)
       : spec_(spec), timer_(timer), blocks_max_(blocks_max), order_(OrderNodes(spec)) {}
 
+  /// A plan that was timed, with what it has of readiness and windows.
+  struct TimedPlan {
+    Setting setting = {};
+    std::optional<double> seconds = {};  ///< none: it cannot be run
+  };
+
   /// A candidate with a setting.
   struct Entrant {
     size_t candidate = 0;
     Setting setting;
-    Candidate best;  ///< with plan_seconds if any of its plans could be timed
-    std::map<uint64_t, double> tried = {};  ///< seconds by block size
-    bool is_behind = false;                 ///< far behind the same schedule with the other setting
+    Candidate best;                 ///< with plan_seconds if any of its plans could be timed
+    std::set<uint64_t> tried = {};  ///< block sizes
+    std::map<std::pair<uint64_t, uint64_t>, TimedPlan> timed = {};  ///< by block size and message
+    bool is_behind = false;  ///< far behind the same schedule with the other setting
   };
 
-  Entrant Enter(const std::vector<Candidate>& candidates, size_t i, const Setting& setting) {
+  /// `free`: what keeps nodes in step least, which may be `setting`.
+  Entrant Enter(const std::vector<Candidate>& candidates, size_t i, const Setting& setting,
+                const Setting& free) {
     Entrant it = {.candidate = i, .setting = setting, .best = candidates[i]};
-    Try(candidates[i].block_bytes, &it);
+    if (&setting != &free || !spec_.choose_block_bytes) Try(candidates[i].block_bytes, &it);
+    if (spec_.choose_block_bytes && (&setting == &free || IsSame(free, it.best)))
+      TryBlocks(candidates[i].blocks * kFreeBlocks, &it);
+    // A device may not hold the receives of so many.
+    if (!it.best.plan_seconds) Try(candidates[i].block_bytes, &it);
     return it;
   }
 
-  /// From now on plans are as long as may be.
-  void Lengthen() { transfers_max_ = kTimedTransfersMax; }
+  /// From now on plans are as long as it takes.
+  void Lengthen() { is_thorough_ = true; }
 
   /// In the block size that was found best.
   void TimeAgain(Entrant* it) {
@@ -124,8 +154,7 @@ class Search {
   }
 
   void Try(uint64_t block_bytes, Entrant* it) {
-    const auto [place, is_new] = it->tried.try_emplace(block_bytes);
-    if (!is_new) return;
+    if (!it->tried.insert(block_bytes).second) return;
     Spec spec = spec_;
     spec.algorithm = it->best.algorithm;
     spec.choose_block_bytes = false;
@@ -142,10 +171,9 @@ class Search {
                                                     .blocks = found.blocks,
                                                     .racks = order_.rack_begin,
                                                     .fanout = algorithm.fanout});
-    found.plan_seconds = SecondsOf(spec, &found);
+    found.plan_seconds = SecondsOf(spec, it, &found);
     if (!found.plan_seconds) return;
     found.is_rough = false;
-    place->second = *found.plan_seconds;
     const double worth = found.blocks > it->best.blocks ? kTimeWorth : 1;
     if (!it->best.plan_seconds || *found.plan_seconds < worth * *it->best.plan_seconds)
       it->best = std::move(found);
@@ -153,47 +181,75 @@ class Search {
 
   /// Of all blocks, or extrapolated; none if it cannot be run. Also what the plan has of readiness
   /// and windows.
-  std::optional<double> SecondsOf(const Spec& spec, Candidate* found) const {
+  std::optional<double> SecondsOf(const Spec& spec, Entrant* it, Candidate* found) const {
     const uint64_t receivers = spec.nodes - 1;
-    const auto most =
-        static_cast<uint32_t>(std::max<uint64_t>(transfers_max_ / receivers, kTimedBlocksMin));
-    if (found->blocks <= most) return Timed(spec, found);
-    const auto timed = [&](uint32_t blocks) {
-      Spec part = spec;
-      part.message_bytes = blocks * spec.block_bytes;
-      return Timed(part, found);
+    const auto blocks_of = [&](uint64_t transfers) {
+      return std::bit_floor(std::max<uint64_t>(transfers / receivers, kTimedBlocksMin));
     };
-    const std::optional<double> half = timed(most / 2);
-    if (!half) return std::nullopt;
-    const std::optional<double> whole = timed(most / 2 * 2);
-    if (!whole) return std::nullopt;
-    const double each = (*whole - *half) / (most / 2);
-    return *whole + each * (found->blocks - most / 2 * 2);
+    const uint64_t search_most = blocks_of(kSearchTransfersMax);
+    const uint64_t most = is_thorough_ ? blocks_of(kTimedTransfersMax) : search_most;
+    std::optional<double> foretold;
+    for (uint64_t blocks = is_thorough_ ? search_most / 2 : search_most;; blocks *= 2) {
+      if (found->blocks <= std::max(blocks, search_most))
+        return Timed(spec, *spec.message_bytes, it, found);
+      const uint64_t bytes = blocks * spec.block_bytes;
+      const std::optional<double> shorter = Timed(spec, bytes / 2, it, found);
+      if (!shorter) return std::nullopt;
+      const std::optional<double> longer = Timed(spec, bytes, it, found);
+      if (!longer) return std::nullopt;
+      const auto more = static_cast<double>(*spec.message_bytes - bytes);
+      const double seconds =
+          *longer + (*longer - *shorter) * more / (static_cast<double>(bytes) / 2);
+      if (blocks == most) return seconds;
+      if (foretold && std::abs(seconds / *foretold - 1) < kForetoldSlack) return seconds;
+      foretold = seconds;
+    }
   }
 
-  std::optional<double> Timed(const Spec& spec, Candidate* found) const {
-    const Result<VerifiedPlan> plan = Compile(spec);
-    if (!plan.ok()) return std::nullopt;
-    found->ready = {.automatic = false, .ready = plan->header().ready};
-    found->send_window = {.automatic = false, .window = plan->header().send_window};
-    const Result<double> seconds = timer_(*plan, found->blocks);
-    if (!seconds.ok()) return std::nullopt;
-    return *seconds;
+  /// Of the first `bytes` of the message.
+  std::optional<double> Timed(const Spec& spec, uint64_t bytes, Entrant* it,
+                              Candidate* found) const {
+    const auto [place, is_new] = it->timed.try_emplace({spec.block_bytes, bytes}, TimedPlan{});
+    TimedPlan& timed = place->second;
+    if (is_new) {
+      Spec part = spec;
+      part.message_bytes = bytes;
+      const Result<VerifiedPlan> plan = Compile(part);
+      if (!plan.ok()) return std::nullopt;
+      timed.setting = {{.automatic = false, .ready = plan->header().ready},
+                       {.automatic = false, .window = plan->header().send_window}};
+      const Result<double> seconds = timer_(*plan, found->blocks);
+      if (seconds.ok()) timed.seconds = *seconds;
+    }
+    found->ready = timed.setting.ready;
+    found->send_window = timed.setting.send_window;
+    return timed.seconds;
   }
 
   const Spec& spec_;
   const PlanTimer& timer_;
   const uint32_t blocks_max_;
   const NodeOrder order_;
-  uint64_t transfers_max_ = kSearchTransfersMax;
+  bool is_thorough_ = false;
 };
-
-bool IsSame(const Setting& setting, const Candidate& candidate) {
-  return setting.ready == candidate.ready && setting.send_window == candidate.send_window;
-}
 
 double SecondsOf(const Search::Entrant& it) {
   return it.best.plan_seconds.value_or(std::numeric_limits<double>::infinity());
+}
+
+/// Times what is reported on: each schedule with its better setting, or both if they are near.
+void TimeThoroughly(Search* search, size_t candidates, std::vector<Search::Entrant>* entrants) {
+  std::vector<double> least(candidates, std::numeric_limits<double>::infinity());
+  for (const Search::Entrant& it : *entrants)
+    least[it.candidate] = std::min(least[it.candidate], SecondsOf(it));
+  search->Lengthen();
+  for (Search::Entrant& it : *entrants) {
+    if (SecondsOf(it) <= kRetimedSlack * least[it.candidate]) {
+      search->TimeAgain(&it);
+    } else {
+      it.best.plan_seconds.reset();
+    }
+  }
 }
 
 }  // namespace
@@ -212,7 +268,8 @@ void TimePlans(const Spec& spec, const PlanTimer& timer, uint32_t blocks_max,
     for (const Setting& setting : settings) {
       // Where the rule asks for neither credits nor a window, both are one.
       if (own != 0 && IsSame(setting, entrants.back().best)) continue;
-      entrants.push_back(search.Enter(*candidates, i, setting));
+      if (own != 0 && SecondsOf(entrants.back()) > kEnterSlack * best) continue;
+      entrants.push_back(search.Enter(*candidates, i, setting, settings.back()));
       best = std::min(best, SecondsOf(entrants.back()));
       ++own;
     }
@@ -230,11 +287,7 @@ void TimePlans(const Spec& spec, const PlanTimer& timer, uint32_t blocks_max,
     search.Double(&entrants[i]);
     best = std::min(best, SecondsOf(entrants[i]));
   }
-  std::ranges::stable_sort(entrants, {}, SecondsOf);
-  search.Lengthen();
-  for (size_t i = 0; i < std::min(entrants.size(), kRetimedMax); ++i) {
-    if (SecondsOf(entrants[i]) <= kRetimedSlack * best) search.TimeAgain(&entrants[i]);
-  }
+  TimeThoroughly(&search, candidates->size(), &entrants);
   const auto winner = std::ranges::min_element(entrants, {}, SecondsOf);
   if (winner == entrants.end() || !winner->best.plan_seconds) return;
   search.Refine(&*winner);

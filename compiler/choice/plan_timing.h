@@ -34,8 +34,8 @@ struct Candidate {
   // What the spec asks for or, where a plan was timed, what suits it best.
   SpecReady ready = {};
   SpecSendWindow send_window = {};
-  /// Modelled, until all nodes have the message, if the plan was timed. Of more blocks than
-  /// kTimedTransfersMax allows, extrapolated from fewer.
+  /// Modelled, until all nodes have the message, if the plan was timed. Of many blocks, extrapolated
+  /// from fewer.
   std::optional<double> plan_seconds = {};
 
   double seconds() const { return plan_seconds.value_or(cost.seconds); }
@@ -49,7 +49,7 @@ using PlanTimer = std::function<Result<double>(const VerifiedPlan& plan, uint32_
 inline constexpr uint32_t kTimedNodesMax = 1024;
 /// Transfers of a plan that is timed, blocks * (nodes - 1), unless it has only kTimedBlocksMin
 /// blocks.
-inline constexpr uint64_t kTimedTransfersMax = uint64_t{1} << 14;
+inline constexpr uint64_t kTimedTransfersMax = uint64_t{1} << 18;
 inline constexpr uint32_t kTimedBlocksMin = 16;
 
 /// Times the best of `candidates`, which are those of `spec` by their rounds' time, best first,

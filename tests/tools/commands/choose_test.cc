@@ -59,7 +59,7 @@ TEST(ChooseTest, PrintsTheWinnerFirst) {
   EXPECT_EQ(table.find("rack_"), std::string::npos);
 }
 
-/// What simulate says of the first plan that choose lists.
+/// What simulate says of a plan that choose lists.
 double SimulatedSeconds(const Json& best, const std::vector<std::string>& multicast,
                         const std::string& executor) {
   std::vector<std::string> words = {"simulate", "--executor", executor, "--json"};
@@ -73,8 +73,9 @@ double SimulatedSeconds(const Json& best, const std::vector<std::string>& multic
   return Json::parse(Prepost(words).out)[executor]["completion_seconds"].get<double>();
 }
 
-// The model is held to the simulation, whose time it is or, of many blocks, extrapolates: catches
-// one of another network or executor, and an extrapolation over what only begins. Readiness and
+// Every row that is timed is held to the simulation, whose time it is or, of many blocks, extrapolates:
+// catches one of another network or executor, and an extrapolation over what only begins, as with
+// racks and where a schedule depends on the number of blocks (it was off by 39 % here). Readiness and
 // window: without them this is a fifth faster than any plan with them.
 TEST(ChooseTest, ItsTimesAreThoseOfSimulate) {
   struct Case {
@@ -85,22 +86,53 @@ TEST(ChooseTest, ItsTimesAreThoseOfSimulate) {
       std::string(PREPOST_SOURCE_DIR) + "/examples/topologies/8x16-oversubscribed.json";
   const std::vector<std::string> sixteen = {"--nodes", "16",        "--message-bytes",
                                             "16MiB",   "--profile", "ndr400"};
-  test::Sample sample;  // of the larger ones
+  constexpr uint32_t kBlocksMax = 2048;  // more take long to simulate
+  test::Sample sample;                   // of the larger ones
   for (const Case& it :
        {Case{sixteen, "offload"}, Case{sixteen, "cpu"},
         Case{{"--nodes", "40", "--message-bytes", "64MiB", "--profile", "fractus"}, "offload"},
-        Case{{"--topology", racks, "--message-bytes", "200MB", "--profile", "fractus"}, "cpu"},
+        Case{{"--topology", racks, "--message-bytes", "20MB", "--profile", "fractus"}, "cpu"},
         Case{{"--nodes", "9", "--message-bytes", "3MB", "--profile", "tcp-10g"}, "cpu"}}) {
     if (it.multicast != sixteen && !sample.Takes()) continue;
     std::vector<std::string> words = {"choose", "--json", "--executor", it.executor};
     words.insert(words.end(), it.multicast.begin(), it.multicast.end());
-    const Json best = Json::parse(Prepost(words).out)["candidates"][0];
-    SCOPED_TRACE(best.dump());
-    EXPECT_EQ(best["accuracy"], "timed");
-    const double simulated = SimulatedSeconds(best, it.multicast, it.executor);
-    EXPECT_NEAR(best["modelled_seconds"].get<double>() / simulated, 1, 0.05);
+    const Json rows = Json::parse(Prepost(words).out)["candidates"];
+    EXPECT_EQ(rows[0]["accuracy"], "timed");
+    for (const Json& row : rows) {
+      if (row["accuracy"] != "timed" || row["blocks"] > kBlocksMax) continue;
+      SCOPED_TRACE(row.dump());
+      const double simulated = SimulatedSeconds(row, it.multicast, it.executor);
+      EXPECT_NEAR(row["modelled_seconds"].get<double>() / simulated, 1, 0.01);
+    }
     if (it.multicast != sixteen) continue;
-    EXPECT_LT(simulated, it.executor == "offload" ? 350e-6 : 385e-6);
+    EXPECT_LT(rows[0]["modelled_seconds"], it.executor == "offload" ? 350e-6 : 385e-6);
+  }
+}
+
+// Without credits and windows a schedule wants smaller blocks than by its rounds: in the blocks of the
+// rounds it is far behind, and was tried in no others, so that twice the time was chosen.
+TEST(ChooseTest, TriesBothSettingsInBlocksThatSuitThem) {
+  const std::vector<std::string> multicast = {
+      "--topology",      std::string(PREPOST_SOURCE_DIR) + "/examples/topologies/4x8.json",
+      "--message-bytes", "256KiB",
+      "--profile",       "fractus"};
+  std::vector<std::string> words = {"choose", "--json", "--algorithm", "circulant"};
+  words.insert(words.end(), multicast.begin(), multicast.end());
+  const Json best = Json::parse(Prepost(words).out)["candidates"][0];
+  SCOPED_TRACE(best.dump());
+  struct Other {
+    const char* ready;
+    const char* send_window;
+    uint64_t block_bytes;
+  };
+  for (const Other& it : {Other{"barrier", "none", 2048}, Other{"barrier", "none", 8192},
+                          Other{"window=1", "1", 32768}}) {
+    Json other = best;
+    other.update(
+        {{"ready", it.ready}, {"send_window", it.send_window}, {"block_bytes", it.block_bytes}});
+    EXPECT_LE(best["modelled_seconds"].get<double>(),
+              1.03 * SimulatedSeconds(other, multicast, "offload"))
+        << it.ready << " " << it.block_bytes;
   }
 }
 
