@@ -122,7 +122,7 @@ def y_label(y, has_groups):
     if y == "bandwidth":
         return ("all messages / time until all groups are complete" if has_groups else "message / time until all nodes have it"), "bit/s"
     return {
-        "of-bound": ("time until all nodes have it / lower bound", ""),
+        "of-bound": ("time until all nodes have it / network bound", ""),
         "skew": ("last node's time - first node's", "s"),
         "known": ("time until all hosts know", "s"),
     }.get(y, ("time until all groups are complete" if has_groups else "time until all nodes have it", "s"))

@@ -47,9 +47,7 @@ Network NetworkOfGroup(const Network& network, const Group& group) {
 /// What a group needs by itself.
 double BoundOf(const Network& network, const Group& group) {
   const PlanHeader& header = group.plan->header();
-  const std::vector<CutBound> cuts =
-      BoundSeconds(NetworkOfGroup(network, group), header.root, header.message.bytes);
-  return cuts.empty() ? 0 : cuts.front().seconds;
+  return BoundNetwork(NetworkOfGroup(network, group), header.root, header.message.bytes).seconds;
 }
 
 /// Adds what the next node took.
@@ -118,7 +116,7 @@ double BoundOf(const Simulation& it) {
   if (it.groups.size() == 1 && !it.is_of_groups) return BoundOf(network, it.groups.front());
   const size_t hosts = network.nodes.size();
   std::vector<double> out(hosts), in(hosts);  // bytes of messages that begin and end there
-  double least = 0, all = 0, out_rate = 0, both_rate = 0;
+  double least = 0, ports = 0, all = 0, out_rate = 0, both_rate = 0;
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
     const auto bytes = static_cast<double>(header.message.bytes);
@@ -133,12 +131,14 @@ double BoundOf(const Simulation& it) {
   for (uint32_t i = 0; i < hosts; ++i) {
     const Network::Node& node = network.nodes[i];
     const double both = network.RateOf({ResourceKind::kNodeBoth, i});
-    least =
-        std::max({least, out[i] / node.out_rate, in[i] / node.in_rate, (out[i] + in[i]) / both});
+    ports =
+        std::max({ports, out[i] / node.out_rate, in[i] / node.in_rate, (out[i] + in[i]) / both});
     out_rate += node.out_rate;
     both_rate += std::min(both, node.out_rate + node.in_rate);
   }
-  return hosts == 0 ? least : std::max({least, all / out_rate, 2 * all / both_rate});
+  if (hosts == 0) return least;
+  ports = std::max({ports, all / out_rate, 2 * all / both_rate});
+  return ports > 0 ? std::max(least, ports + LowestLatency(network)) : least;
 }
 
 RunTimes TimesOf(const Simulation& it, const PrepostedResult& run) {
@@ -160,6 +160,24 @@ Gain GainOf(const Simulation& it) {
   };
   return {ratio(it.cpu_times.completion, it.offload_times.completion),
           ratio(it.cpu_times.known, it.offload_times.known)};
+}
+
+bool NeedsBarrier(const Simulation& it, bool is_offload) {
+  return is_offload || std::ranges::any_of(it.groups, [](const Group& group) {
+           return group.plan->header().ready.mode == ReadyMode::kBarrier;
+         });
+}
+
+std::optional<Gain> GainWithBarrier(const Simulation& it) {
+  const std::optional<double> barrier = BarrierSeconds(it);
+  const Gain alone = GainOf(it);
+  if (!barrier || it.plan == nullptr || alone.completion <= 0) return std::nullopt;
+  const double before_cpu = NeedsBarrier(it, /*is_offload=*/false) ? *barrier : 0;
+  const auto ratio = [&](Picoseconds cpu, Picoseconds offload) {
+    return (ToSeconds(cpu) + before_cpu) / (ToSeconds(offload) + *barrier);
+  };
+  return Gain{ratio(it.cpu_times.completion, it.offload_times.completion),
+              ratio(it.cpu_times.known, it.offload_times.known)};
 }
 
 void PrepostedWork::Add(const PrepostedWork& other) {

@@ -85,13 +85,14 @@ struct Simulation {
   RunTimes offload_times = {};  ///< of what ran, as the next
   RunTimes cpu_times = {};
   /// What time went to; null where it is not asked for.
-  std::unique_ptr<TimeTrail> offload_trail = {};
+  std::unique_ptr<TimeTrail> offload_trail = {};  ///< or a trace is
   std::unique_ptr<TimeTrail> cpu_trail = {};
-  double bound = 0;  ///< BoundOf()
+  bool has_causes = false;  ///< what time went to is reported
+  double bound = 0;         ///< BoundOf()
 };
 
-/// Seconds that all groups together need at least: each by itself, by the longest cut of its network,
-/// and of each port the bytes that it must carry; 0 of one node.
+/// Seconds that all groups together need at least: each by itself, by BoundNetwork(), and of each port
+/// the bytes that it must carry, and a latency; 0 of one node.
 double BoundOf(const Simulation& it);
 
 RunTimes TimesOf(const Simulation& it, const PrepostedResult& run);
@@ -104,6 +105,13 @@ struct Gain {
   double known = 0;
 };
 Gain GainOf(const Simulation& it);
+/// Whether a run waits for the barrier before it starts. Preposted queues do: hosts arm them and start
+/// them together. CPU-driven hosts do only where no credit says that receives are posted: ready mode
+/// barrier.
+bool NeedsBarrier(const Simulation& it, bool is_offload);
+/// As GainOf(), with BarrierSeconds() before each that needs it. None where that is not known or nothing
+/// is sent, nor of a workload, whose groups start when they may.
+std::optional<Gain> GainWithBarrier(const Simulation& it);
 
 /// What hosts of preposted queues do: one, or all together.
 struct PrepostedWork {

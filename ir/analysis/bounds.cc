@@ -22,7 +22,12 @@
 // where there are several, the message changes racks in some round. So latency comes on top of the
 // longest cut. It holds where rounds wait for each other, as in MeasureLoad(): without rounds one
 // latency may hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2
-// rounds, 4 us.
+// rounds, 4 us. This is the bound in rounds.
+//
+// The network bound holds for whatever sends messages that flow and then arrive after the latency of
+// their path. Not before the time of a cut has the last byte flowed through it, and it arrives a
+// latency later: between racks that of the core, else the network's lowest. The last byte that leaves
+// the root must still come to the farthest node, by whichever way. Above: 3 us.
 #include "ir/analysis/bounds.h"
 
 #include <fmt/format.h>
@@ -35,7 +40,7 @@
 namespace prepost {
 namespace {
 
-/// Collects what each cut takes.
+/// Collects what each cut takes, the root's port first.
 class CutList {
  public:
   explicit CutList(uint64_t bytes) : bytes_(bytes) {}
@@ -43,6 +48,7 @@ class CutList {
   void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
     const double seconds = static_cast<double>(copies) * static_cast<double>(bytes_) / rate;
     cuts_.push_back({.is_rack = is_rack,
+                     .is_root = cuts_.empty(),
                      .cut = std::move(cut),
                      .copies = copies,
                      .rate = rate,
@@ -114,7 +120,45 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
   if (network.core_rate) cuts->Add(true, "core", others, *network.core_rate);
 }
 
+/// From the root to the node that is farthest from it, by the ways of least latency.
+double FarthestLatency(const Network& network, NodeId root) {
+  const uint32_t rack = network.nodes[root.index()].rack;
+  double farthest = 0;
+  bool has_others = false;
+  for (const Network::Node& node : network.nodes) has_others |= node.rack != rack;
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    if (i == root.value) continue;
+    const bool is_near = network.nodes[i].rack == rack;
+    const double there_and_back = has_others ? 2 * network.core_latency : network.rack_latency;
+    farthest = std::max(
+        farthest, is_near ? std::min(network.rack_latency, there_and_back) : network.core_latency);
+  }
+  return farthest;
+}
+
 }  // namespace
+
+double LowestLatency(const Network& network) {
+  const size_t nodes = network.nodes.size();
+  const uint32_t racks = network.OccupiedRacks();
+  if (nodes < 2) return 0;
+  if (racks == 1) return network.rack_latency;
+  return racks < nodes ? std::min(network.rack_latency, network.core_latency)
+                       : network.core_latency;
+}
+
+NetworkBound BoundNetwork(const Network& network, NodeId root, uint64_t bytes) {
+  const std::vector<CutBound> cuts = BoundSeconds(network, root, bytes);
+  if (cuts.empty()) return {};
+  const double farthest = FarthestLatency(network, root), lowest = LowestLatency(network);
+  NetworkBound bound;
+  for (const CutBound& cut : cuts) {
+    const double latency = cut.is_root ? farthest : cut.is_rack ? network.core_latency : lowest;
+    if (cut.seconds + latency > bound.seconds)
+      bound = {.seconds = cut.seconds + latency, .latency_seconds = latency};
+  }
+  return bound;
+}
 
 RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
   if (nodes == 1)
@@ -175,10 +219,7 @@ LatencyBound BoundLatency(const Network& network, uint32_t ports) {
   if (bound.rounds == 0) return bound;
   const uint32_t racks = network.OccupiedRacks();
   bound.crosses = racks > 1;
-  const bool share_one = racks < nodes;
-  bound.round_seconds = !bound.crosses ? network.rack_latency
-                        : share_one    ? std::min(network.rack_latency, network.core_latency)
-                                       : network.core_latency;
+  bound.round_seconds = LowestLatency(network);
   bound.crossing_seconds = bound.crosses ? network.core_latency : 0;
   const auto rounds = static_cast<double>(bound.rounds);
   bound.seconds = bound.crosses ? (rounds - 1) * bound.round_seconds + bound.crossing_seconds

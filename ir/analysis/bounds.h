@@ -29,6 +29,7 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports);
 /// What must pass a part of the network takes at least this long.
 struct CutBound {
   bool is_rack = false;  ///< between racks: ToRs' links or the core; else nodes' ports
+  bool is_root = false;  ///< the port out of the root
   std::string cut;       ///< "port out of the root", "downlinks of rack r1", ...
   uint64_t copies = 1;   ///< of the message that must pass
   double rate = 0;       ///< bytes/s
@@ -40,6 +41,17 @@ struct CutBound {
 /// one node. Needs a network that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes);
 
+/// The network bound: what no multicast takes less than, in rounds or not. The cut, of BoundSeconds(),
+/// for which that is most, and what latency adds to it at least; nothing for one node. Costs of hosts
+/// and NICs only add to it.
+struct NetworkBound {
+  double seconds = 0;
+  double latency_seconds = 0;  ///< of these
+};
+NetworkBound BoundNetwork(const Network& network, NodeId root, uint64_t bytes);
+/// The lowest latency between two nodes; 0 of one node.
+double LowestLatency(const Network& network);
+
 /// What every plan pays for latency in NetworkLoad::seconds, whatever its schedule and blocks.
 struct LatencyBound {
   uint64_t rounds = 0;          ///< that carry something: ceil(log_(ports+1) nodes)
@@ -49,7 +61,8 @@ struct LatencyBound {
   double seconds = 0;           ///< of all these rounds
 };
 
-/// Comes on top of the longest of BoundSeconds(), as rounds come one after the other: bounds.cc.
+/// Comes on top of the longest of BoundSeconds(), as rounds come one after the other: the bound in
+/// rounds (bounds.cc).
 LatencyBound BoundLatency(const Network& network, uint32_t ports);
 /// Rounds a number >= 0 up to a whole number; a hair above a whole number counts as that number
 /// (rates are measured). From 2^64 on UINT64_MAX.

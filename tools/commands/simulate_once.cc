@@ -197,7 +197,8 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
                                           .command = flags.given.Text(),
                                           .deviations = DeviationsOf(flags, *it.profile),
                                           .network = {},
-                                          .seed = flags.seed});
+                                          .seed = flags.seed,
+                                          .has_causes = flags.causes});
   PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));

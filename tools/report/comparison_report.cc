@@ -355,6 +355,7 @@ ComparedPlan ComparedInModel(const sim::Simulation& it, const nic::LowerOptions&
   const ModelledWay cpu = ModelledCpu(it), preposted = ModelledPreposted(it);
   const std::optional<double> barrier = BarrierSeconds(it);
   const sim::Gain gain = GainOf(it);
+  const std::optional<sim::Gain> with = GainWithBarrier(it);
   const Picoseconds offload = it.offload_times.groups[0].offload();
   // Null where nothing is sent.
   const auto ratio = [](double value) {
@@ -371,7 +372,9 @@ ComparedPlan ComparedInModel(const sim::Simulation& it, const nic::LowerOptions&
                {"barrier_ns", barrier ? Json(*barrier * 1e9) : Json()},
                {"detection_ns", DetectionSeconds(it) * 1e9},
                {"received_ratio", ratio(gain.completion)},
-               {"completion_ratio", ratio(gain.known)}});
+               {"completion_ratio", ratio(gain.known)},
+               {"received_ratio_with_barrier", ratio(with ? with->completion : 0)},
+               {"completion_ratio_with_barrier", ratio(with ? with->known : 0)}});
   ComparedPlan found = {
       .head = HeadOf(it.plan->header(), lower, it.wait) +
               fmt::format("modelled, with the profile {} ({}){}\n", Printable(it.profile.name),
@@ -381,10 +384,15 @@ ComparedPlan ComparedInModel(const sim::Simulation& it, const nic::LowerOptions&
       .ratio = "",
       .json = std::move(json)};
   if (gain.completion <= 0) return found;
-  found.ratio = fmt::format(
-      "\ncpu-driven / preposted: {:.3f} until the last node has the message, {:.3f} until the last "
-      "host knows\noffload time, from the last doorbell to the last final completion: {}\n",
-      gain.completion, gain.known, TimeText(offload));
+  const auto line = [](const std::string& label, const sim::Gain& of) {
+    return fmt::format(
+        "{}: {:.3f} until the last node has the message, {:.3f} until the last host knows\n", label,
+        of.completion, of.known);
+  };
+  found.ratio = line("\ncpu-driven / preposted", gain);
+  if (with) found.ratio += line(BarrierText(it), *with);
+  found.ratio += fmt::format(
+      "offload time, from the last doorbell to the last final completion: {}\n", TimeText(offload));
   return found;
 }
 

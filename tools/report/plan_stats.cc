@@ -238,6 +238,9 @@ Json TopologyJson(const PlanStats& stats) {
           {"latency_seconds", stats.load.latency_seconds},
           {"seconds_bound", stats.seconds_bound()},
           {"latency_bound", LatencyBoundJson(stats.latency_bound)},
+          {"network_bound",
+           {{"seconds", stats.network_bound.seconds},
+            {"latency_seconds", stats.network_bound.latency_seconds}}},
           {"cuts", std::move(cuts)},
           {"crossings",
            {{"min", crossings.min},
@@ -418,13 +421,18 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
 void PrintTimes(const PlanStats& stats, std::ostream& out) {
   const double bound = stats.seconds_bound();
   std::string above;
-  if (bound > 0) above = fmt::format(", {:.2f} times the lower bound", stats.load.seconds / bound);
+  if (bound > 0)
+    above = fmt::format(", {:.2f} times the bound in rounds", stats.load.seconds / bound);
   Line(
       out, "modelled time",
       fmt::format("{}, round after round, credits free{}", SecondsText(stats.load.seconds), above));
   if (stats.cuts.empty()) return;
   Line(out, "  bound",
-       fmt::format("{}: what the first of these cuts takes, and latency", SecondsText(bound)));
+       fmt::format("{} in rounds: what the first of these cuts takes, and latency",
+                   SecondsText(bound)));
+  Line(out, "  network bound",
+       fmt::format("{}, also without rounds: what simulate compares with",
+                   SecondsText(stats.network_bound.seconds)));
   for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
     const CutBound& cut = stats.cuts[i];
     Line(out, i == 0 ? "  cut" : "  then",
@@ -506,6 +514,7 @@ PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string
   limited_bound =
       BoundLimitedRounds(cuts, header.message.blocks, network.nodes[header.root.index()].out_rate);
   latency_bound = BoundLatency(network, header.ports);
+  network_bound = BoundNetwork(network, header.root, header.message.bytes);
 }
 
 void Print(const PlanStats& stats, bool per_node, std::ostream& out) {

@@ -36,8 +36,9 @@ struct PlanStats {
   std::vector<CutBound> cuts;
   RoundBound limited_bound;  ///< of rounds as links between racks limit them; 0 without racks
   LatencyBound latency_bound;
+  NetworkBound network_bound;
 
-  /// What NetworkLoad::seconds and NetworkLoad::limited_rounds cannot be below.
+  /// In rounds: what NetworkLoad::seconds and NetworkLoad::limited_rounds cannot be below.
   double seconds_bound() const {
     return (cuts.empty() ? 0 : cuts.front().seconds) + latency_bound.seconds;
   }

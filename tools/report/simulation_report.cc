@@ -291,10 +291,12 @@ void PrintLinks(const sim::Simulation& it, const Executor& executor, std::ostrea
 void PrintGain(const sim::Simulation& it, std::ostream& out) {
   const sim::Gain gain = GainOf(it);
   if (gain.completion <= 0) return;
-  out << fmt::format(
-      "\nCPU-driven / preposted: {:.3f} until all nodes have it, {:.3f} until all "
-      "hosts know\n",
-      gain.completion, gain.known);
+  const auto line = [&](const std::string& label, const sim::Gain& of) {
+    out << fmt::format("{}: {:.3f} until all nodes have it, {:.3f} until all hosts know\n", label,
+                       of.completion, of.known);
+  };
+  line("\nCPU-driven / preposted", gain);
+  if (const std::optional<sim::Gain> with = GainWithBarrier(it)) line(BarrierText(it), *with);
 }
 
 /// Group by group, where they are few or all are asked for.
@@ -463,8 +465,7 @@ Json RunJson(const sim::Simulation& it, const Executor& executor, bool has_lists
     for (const auto& host : it.cpu->hosts) delayed += host.delayed;
     run["delayed_seconds"] = ToSeconds(delayed);
   }
-  if (executor.is_offload ? it.offload_trail != nullptr : it.cpu_trail != nullptr)
-    AddCausesJson(it, executor.is_offload, has_lists, &run);
+  if (it.has_causes) AddCausesJson(it, executor.is_offload, has_lists, &run);
   if (executor.is_offload && !it.is_of_groups) {
     run["doorbells_seconds"] = ToSeconds(times.groups[0].doorbells);
     run["offload_seconds"] = ToSeconds(times.groups[0].offload());
@@ -494,6 +495,12 @@ std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offloa
   return {};
 }
 
+std::string BarrierText(const sim::Simulation& it) {
+  const bool is_of_both = NeedsBarrier(it, /*is_offload=*/false);
+  return fmt::format("with the barrier, {} before {}", WriteLatency(*BarrierSeconds(it)),
+                     is_of_both ? "both" : "preposted");
+}
+
 std::string TimeText(Picoseconds time) { return WriteLatency(ToSeconds(time)); }
 
 std::string DeviationsText(const std::vector<std::string>& deviations, size_t bytes_max) {
@@ -512,7 +519,8 @@ void Print(const sim::Simulation& it, bool is_long, std::ostream& out) {
   table.TimeRow(it.is_of_groups ? "all groups are complete at" : "all nodes have it after",
                 [](const RunTimes& times) { return times.completion; });
   if (it.bound > 0) {
-    table.Row(fmt::format("  of the bound {}", WriteLatency(it.bound)), [&](const Executor& run) {
+    const std::string label = fmt::format("  of network bound {}", WriteLatency(it.bound));
+    table.Row(label, [&](const Executor& run) {
       return fmt::format("{:.3f}", ToSeconds(run.times.completion) / it.bound);
     });
   }
@@ -523,7 +531,7 @@ void Print(const sim::Simulation& it, bool is_long, std::ostream& out) {
   PrintGain(it, out);
   for (const Executor& executor : executors) PrintLinks(it, executor, out);
   if (it.is_of_groups) PrintGroups(it, executors, is_long, out);
-  PrintCauses(it, is_long, out);
+  if (it.has_causes) PrintCauses(it, is_long, out);
   if (is_long) PrintNodes(it, executors, out);
 }
 
@@ -553,7 +561,13 @@ Json ToJson(const sim::Simulation& it, bool has_lists) {
   if (it.offload && it.cpu) {
     const sim::Gain gain = GainOf(it);
     json["gain"] = {{"completion", gain.completion > 0 ? Json(gain.completion) : Json()},
-                    {"known", gain.known > 0 ? Json(gain.known) : Json()}};
+                    {"known", gain.known > 0 ? Json(gain.known) : Json()},
+                    {"with_barrier", Json()}};
+    if (const std::optional<sim::Gain> with = GainWithBarrier(it)) {
+      json["gain"]["with_barrier"] = {{"completion", with->completion},
+                                      {"known", with->known},
+                                      {"cpu_needs_it", NeedsBarrier(it, /*is_offload=*/false)}};
+    }
   }
   return json;
 }

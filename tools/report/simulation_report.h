@@ -23,6 +23,8 @@ nlohmann::ordered_json ToJson(const sim::Simulation& simulation, bool has_lists)
 /// What the hosts of the only group did, as traces say it.
 std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offload);
 
+/// "with the barrier, 70us before both", of GainWithBarrier().
+std::string BarrierText(const sim::Simulation& simulation);
 /// "1.5us".
 std::string TimeText(sim::Picoseconds time);
 /// ", but --set host.poll=1us, --groups 3"; empty without any. Cut off after `bytes_max`.

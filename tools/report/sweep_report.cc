@@ -149,10 +149,14 @@ const std::vector<Column>& PlanColumns() {
   return columns;
 }
 
-/// CPU-driven over preposted: of a combination, in the rows of both executors.
+/// CPU-driven over preposted, and the barrier: of a combination, in the rows of both executors.
 const std::vector<Column>& GainColumns() {
-  static const std::vector<Column> columns = {{"gain", "/gain/completion"},
-                                              {"gain_known", "/gain/known"}};
+  static const std::vector<Column> columns = {
+      {"gain", "/gain/completion"},
+      {"gain_known", "/gain/known"},
+      {"barrier_seconds", "/barrier_seconds"},
+      {"gain_with_barrier", "/gain/with_barrier/completion"},
+      {"gain_known_with_barrier", "/gain/with_barrier/known"}};
   return columns;
 }
 
@@ -395,7 +399,8 @@ void Print(const Sweep& sweep, std::ostream& out) {
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
-  out << (has_groups ? "all groups are complete at\n\n" : "all nodes have it after\n\n");
+  out << (has_groups ? "all groups are complete at" : "all nodes have it after")
+      << "\nof bound: of the network bound\n\n";
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);

@@ -151,5 +151,26 @@ TEST(BoundLatencyTest, ByHand) {
   EXPECT_DOUBLE_EQ(bound({0, 0, 0, 0, 0, 0, 0, 0, 0}, 1, 10, 2).seconds, 2);  // tripled twice
 }
 
+// By hand: what the last byte out of the root, or through another cut, must still do.
+TEST(BoundsTest, NetworkBoundHasLatencyOnce) {
+  const auto bound = [](const std::vector<uint32_t>& rack_of, double in_rack, double between) {
+    Network network;
+    for (int r = 0; r < 4; ++r)
+      network.racks.push_back({.name = "r", .up_rate = 5, .down_rate = 5});
+    for (const uint32_t rack : rack_of)
+      network.nodes.push_back({.rack = rack, .out_rate = 10, .in_rate = 10});
+    network.rack_latency = in_rack;
+    network.core_latency = between;
+    return BoundNetwork(network, NodeId(0), 100);
+  };
+  EXPECT_EQ(bound({0}, 1, 10).seconds, 0);
+  EXPECT_DOUBLE_EQ(bound({0, 0, 0, 0}, 3, 50).seconds, 10 + 3);   // and not twice 3
+  EXPECT_DOUBLE_EQ(bound({0, 0, 1, 1}, 3, 50).seconds, 20 + 50);  // an uplink's 20, then the core
+  EXPECT_DOUBLE_EQ(bound({0, 0, 1, 1}, 3, 50).latency_seconds, 50);
+  // The way out and back is shorter than that inside.
+  EXPECT_DOUBLE_EQ(bound({0, 0, 1}, 300, 20).latency_seconds, 40);
+  EXPECT_DOUBLE_EQ(bound({0, 0, 1}, 300, 20).seconds, 10 + 40);
+}
+
 }  // namespace
 }  // namespace prepost::bounds_test

@@ -132,7 +132,7 @@ TEST_F(SimulateTest, SlowPathsAndNodes) {
   }
   EXPECT_EQ(path["bound_seconds"], plain["bound_seconds"]) << "there are ways around it";
   const double by_rate = plain["message_bytes"].get<double>() / (100e9 / 8);
-  EXPECT_NEAR(node["bound_seconds"].get<double>(), 4 * by_rate, 1e-9);
+  EXPECT_NEAR(node["bound_seconds"].get<double>(), 4 * by_rate + 600e-9, 1e-9);
   EXPECT_EQ(path["slow_paths"], 1);
   EXPECT_EQ(node["slow_paths"], 0);
   EXPECT_THAT(Simulate({"--slow", "0->1=0.5"}),
@@ -278,6 +278,77 @@ TEST_F(SimulateTest, TheBarrierIsApart) {
   EXPECT_EQ(json["offload"], free["offload"]);
   EXPECT_EQ(json["cpu"], free["cpu"]);
   EXPECT_THAT(Simulate({}), HasSubstr("  barrier, before"));
+}
+
+// Catches a gain with a barrier that is not the printed one, or before a side that needs none; and a
+// compare that differs.
+TEST_F(SimulateTest, TheGainWithTheBarrier) {
+  for (const char* ready : {"window=1", "barrier"}) {
+    const bool is_of_both = ready == std::string("barrier");
+    test::OutputOf({"compile", "--nodes", "8", "--message-bytes", "64KiB", "--algorithm",
+                    "binomial_pipeline", "--block-bytes", "8KiB", "--ready", ready, "-o", plan_});
+    const Json json = SimulateJson({});
+    const double barrier = json["barrier_seconds"].get<double>();
+    EXPECT_GT(barrier, 10e-6);
+    const auto gain = [&](const char* figure) {
+      return (json["cpu"][figure].get<double>() + (is_of_both ? barrier : 0)) /
+             (json["offload"][figure].get<double>() + barrier);
+    };
+    const Json& with = json["gain"]["with_barrier"];
+    EXPECT_NEAR(with["completion"].get<double>(), gain("completion_seconds"), 1e-9);
+    EXPECT_NEAR(with["known"].get<double>(), gain("known_seconds"), 1e-9);
+    EXPECT_EQ(with["cpu_needs_it"], is_of_both);
+    const std::string line = is_of_both ? "us before both: " : "us before preposted: ";
+    EXPECT_THAT(Simulate({}), testing::ContainsRegex("\nwith the barrier, [0-9.]+" + line));
+    const std::vector<std::string> compare = {"compare", plan_,       "--clock",
+                                              "virtual", "--profile", test::ProfilePath("fractus")};
+    EXPECT_THAT(test::OutputOf(compare),
+                testing::ContainsRegex("\nwith the barrier, [0-9.]+" + line));
+    std::vector<std::string> as_json = compare;
+    as_json.emplace_back("--json");
+    const Json compared = Json::parse(test::OutputOf(as_json))["comparisons"][0];
+    EXPECT_EQ(compared["received_ratio_with_barrier"]["of_medians"], with["completion"]);
+    EXPECT_EQ(compared["completion_ratio_with_barrier"]["of_medians"], with["known"]);
+  }
+}
+
+// Where latency is nearly all, a bound without it made this 36,000 times the bound; and stats has the
+// same bound by the same name.
+TEST_F(SimulateTest, TheNetworkBoundHasLatency) {
+  const std::string topology = folder_ / "sites.json";
+  std::ofstream(topology) << R"({"format": "prepost.topology", "version": "1.0",
+      "host_rate": "100Gbit/s", "up_rate": "100Gbit/s", "rack_latency": "1us",
+      "core_latency": "30ms", "racks": [{"name": "a", "hosts": "a[1-4]"},
+      {"name": "b", "hosts": "b[1-4]"}]})";
+  test::OutputOf({"compile", "--topology", topology, "--message-bytes", "10KiB", "--algorithm",
+                  "binomial_pipeline", "--block-bytes", "10KiB", "-o", plan_});
+  const Json json = SimulateJson({"--topology", topology});
+  EXPECT_NEAR(json["bound_seconds"].get<double>(), 30e-3 + 10240 / 12.5e9, 1e-9);
+  for (const char* executor : {"offload", "cpu"}) {
+    EXPECT_GE(json[executor]["of_bound"], 1.0) << executor;
+    EXPECT_LT(json[executor]["of_bound"], 1.01) << executor;
+  }
+  EXPECT_THAT(Simulate({"--topology", topology}), HasSubstr("  of network bound 30.0008ms"));
+  const std::vector<std::string> stats = {"stats", plan_, "--topology", topology};
+  EXPECT_THAT(test::OutputOf(stats), HasSubstr("  network bound 30.001 ms, also without rounds"));
+  std::vector<std::string> as_json = stats;
+  as_json.emplace_back("--json");
+  const Json found = Json::parse(test::OutputOf(as_json))["topology"];
+  EXPECT_EQ(found["network_bound"]["seconds"], json["bound_seconds"]);
+  EXPECT_GE(found["seconds_bound"], json["bound_seconds"]);
+}
+
+// --trace once printed what --causes prints.
+TEST_F(SimulateTest, ATraceChangesNothingThatIsPrinted) {
+  for (const std::string form : {"--per-node", "--json", "--causes"}) {
+    for (const char* executor : {"cpu", "offload"}) {
+      std::string with =
+          Simulate({"--executor", executor, form, "--trace", folder_ / "trace.json"});
+      const std::string flag = " --trace " + (folder_ / "trace.json");
+      if (const size_t at = with.find(flag); at != std::string::npos) with.erase(at, flag.size());
+      EXPECT_EQ(with, Simulate({"--executor", executor, form})) << form << " " << executor;
+    }
+  }
 }
 
 // Catches compare on another network than simulate: what `auto` chooses, and racks.
