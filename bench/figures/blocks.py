@@ -88,8 +88,12 @@ def best(rows_, message, side="cpu_us"):
 
 
 def claims(rows_):
+    # A cost per block and rounds in which a node idles give a peak: T(b) below.
     figure6 = Statement(
-        "figure 6", "a larger block improves bandwidth up to a peak; the best depends on the message's size", f"{PUSHING}, 5.2.1; {EARLIER}, 4.2"
+        "figure 6",
+        "a larger block improves bandwidth up to a peak; the best depends on the message's size",
+        f"{PUSHING}, 5.2.1; {EARLIER}, 4.2",
+        CONSTRUCTION,
     )
     sizes = [int(best(rows_, message)["block_bytes"]) for message in DRAWN]
     yield figure6.holds(
@@ -107,14 +111,21 @@ def claims(rows_):
             f"{ends:.3f}",
             ends < 0.95,
         )
-    c16 = Statement("C16", "“messages under ~10 MB unable to pick any size that gets extremely high bandwidth”", f"{EARLIER}, 4.2")
-    for message, low, high in ((MiB, 0, 0.9), (8 * MiB, 0, 0.9), (128 * MiB, 0.9, 1)):
-        yield c16.between(
-            f"fractus, {style.bytes_text(message)}, the best block size: share of the {RELAYED:g} Gbit/s of a relay",
-            low,
-            high,
-            gbits(best(rows_, message)) / RELAYED,
-        )
+    c16 = Statement(
+        "C16",
+        "for messages under roughly 10 MB one is “unable to pick any size that will get extremely high overall bandwidth”",
+        f"{EARLIER}, 4.2",
+    )
+
+    def share(message):
+        return f"fractus, {style.bytes_text(message)}, the best block size: share of 100 Gbit/s", gbits(best(rows_, message)) / 100
+
+    for says, message in ((c16, MiB), (c16.constructed, 8 * MiB)):  # 8 MiB are near to what a relay can do: it cannot fail
+        case, found = share(message)
+        yield says.between(case, 0, 0.85, found)
+    case, found = share(128 * MiB)
+    why = f"A relay sends and receives, and has {RELAYED:g} Gbit/s each way: no message gets more on 4 nodes."
+    yield c16.between(case, 0.9, 1, found, why=why)
 
 
 MODEL_MESSAGES = [4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB]

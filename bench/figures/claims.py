@@ -2,7 +2,7 @@
 """A statement of a paper beside what the model gives: expected, obtained, and whether they agree, by a tolerance that is written down.
 
 Not every check is a test. A number that was fitted to a statement cannot but agree with it, and neither can what holds by construction, so each
-check says what it is.
+check says what it is. A test's case and tolerance are of the paper's text: they are written before the result, and stay when it disagrees.
 
 A difference needs a reason that was written beforehand, and a reason needs a difference: scripts/figures fails where one is there without the
 other, so that neither a new disagreement nor an outdated excuse goes unnoticed."""
@@ -17,7 +17,7 @@ OURS = "ours"
 # What a check is. Only tests count as agreement with a paper.
 TEST = "test"  # nothing in the model was fitted to the statement
 CALIBRATION = "calibration"  # a number of the model was fitted to the very statement
-CONSTRUCTION = "construction"  # arithmetic, a closed form of the schedule, or what the model puts in
+CONSTRUCTION = "construction"  # arithmetic, a closed form of the schedule, or what the case puts in: it cannot fail by the model
 OWN = "our own"  # no paper says so: an aim or an expectation of ours
 KINDS = (TEST, CALIBRATION, CONSTRUCTION, OWN)
 
@@ -76,6 +76,11 @@ class Statement:
     def constructed(self):
         """For checks that hold by construction."""
         return dataclasses.replace(self, kind=CONSTRUCTION)
+
+    @property
+    def ours(self):
+        """For checks beside a paper's statement that it does not make."""
+        return dataclasses.replace(self, kind=OWN)
 
     def _claim(self, case, expected, obtained, agrees, why):
         return Claim(self.id, self.says, self.where, case, expected, obtained, agrees, why, self.kind)

@@ -83,17 +83,21 @@ def chain_claims(rows):
         "CORE-Direct makes the chain faster, with hybrid waiting and with interrupts (figure 12; no numbers in the text)",
         f"{PUSHING}, figure 12",
     )
-    for side, counted in (("offload_us", "armed before"), ("offload_counted_us", "arming and detection counted")):
+    # Hosts that take time are put in on one side alone; what arming takes no paper says.
+    for says, side, counted in (
+        (c14.constructed, "offload_us", "armed before"),
+        (c14.ours, "offload_counted_us", "arming and detection counted"),
+    ):
         for wait in ("hybrid", "interrupt"):
             gains = [gain_of(row, side) for row in data.select(rows, block_bytes=MiB, wait=wait)]
-            yield c14.holds(
+            yield says.holds(
                 f"1 MiB, n = 3 to 8, {wait}: CPU-driven / preposted time, {counted}",
                 "above 1",
                 f"{min(gains):.3f} to {max(gains):.3f}",
                 min(gains) > 1,
             )
         gains = [gain(block, side) for block in sorted(BLOCKS)]
-        yield c14.holds(
+        yield says.holds(
             f"n = 8, hybrid: 16 KiB to 4 MiB, {counted}",
             "above 1, and falls as blocks grow",
             ", ".join(f"{value:.3f}" for value in gains),

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 
-from . import data, page
+from . import data, page, quotes
 from .families import FIGURES
 from .simulator import SOURCE, CommandFailed, Simulator
 
@@ -77,6 +77,7 @@ def check(places):
     blocks, problems = blocks_of(places)
     if page.replace(places.page.read_text(), blocks) != places.page.read_text():
         problems.append(f"{places.page.name} does not have what the data say")
+    problems += [f"{places.page.name}: {problem}" for problem in quotes.problems(places.page.read_text())]
     problems += [
         f"{places.page.name}:{line}: '{result}' is written by hand: a figure's remarks have it from the data"
         for line, result in page.results_by_hand(places.page.read_text())

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Beyond the papers: the maps of when preposting pays."""
 
-import dataclasses
 import functools
 import itertools
 import json
 
 from . import data, style, words
-from .claims import OURS, OWN, PUSHING, Statement
+from .claims import CONSTRUCTION, OURS, OWN, PUSHING, Statement
 from .figure import Figure
 from .simulator import KiB, MiB, Plan, Profile, Run, no_message_costs
 
@@ -183,7 +182,7 @@ def draw_map(rows):
 
 def map_claims(rows):
     says = Statement(
-        "offload", "offload “would mitigate” that a preempted relay stalls its sender (not measured there)", f"{PUSHING}, 5.2.1"
+        "offload", "offload “would mitigate” that a preempted relay stalls its sender (not measured there)", f"{PUSHING}, 5.2.1", CONSTRUCTION
     )
 
     def quiet(row):
@@ -202,7 +201,7 @@ def map_claims(rows):
         not slower,
     )
     neighbours = [float(row["cpu_mean_us"]) / float(quiet(row)["cpu_mean_us"]) for row in data.select(rows, noise=NEIGHBOUR)]
-    yield dataclasses.replace(says, kind=OWN).between(
+    yield says.ours.between(
         f"CPU-driven with a busy neighbour on each core / without, from {min(neighbours):.2f} up, at most",
         1,
         2,

@@ -5,7 +5,7 @@ import json
 import random
 
 from . import data, style
-from .claims import EARLIER, PUSHING, Statement
+from .claims import EARLIER, OURS, OWN, Statement
 from .figure import Figure
 from .simulator import MiB, Plan, Profile, Run
 
@@ -110,7 +110,8 @@ def count_claims(rows):
         return float(data.one(rows, algorithm=algorithm, placement="racks together")["crossings_per_block"])
 
     for algorithm in ("chain", "rack_chain", "rack_hybrid", "rack_circulant"):
-        yield c20.constructed.near(
+        says = c20.ours if algorithm == "rack_circulant" else c20.constructed  # no paper has that schedule
+        yield says.near(
             f"{algorithm}, racks together: crossings per block, one into each of {RACKS - 1} other racks",
             RACKS - 1,
             together(algorithm),
@@ -125,17 +126,22 @@ def half_claims(rows, c20, together):
         f"binomial_pipeline, random numbers, {RACKS} racks, mean of {ORDERS}: share of transfers that cross, the paper's half",
         0.5,
         mean(rows, "binomial_pipeline", "crossings_per_block") / transfers,
-        0.1,
+        0.05,
         why=f"Of the {transfers} others {NODES - HOSTS} are in another rack, so four fifths cross whatever the schedule. It is half with two"
         " racks, or with racks that stand together (next rows); how many racks the paper has in mind it does not say.",
     )
-    yield c20.near(
+    yield c20.constructed.near(
         f"binomial_pipeline, random numbers, 2 racks of 8, mean of {ORDERS}: 8 of 15 others are in the other rack",
-        0.5,
+        8 / transfers,
         mean(rows, "binomial_pipeline", "crossings_per_block", TWO_RACKS) / transfers,
-        0.1,
+        0.05,
     )
-    yield c20.near(f"binomial_pipeline, {RACKS} racks together: share of transfers that cross", 0.5, together / transfers, 0.1)
+    yield c20.constructed.near(
+        f"binomial_pipeline, {RACKS} racks together: share of transfers that cross, half of them by the exchanges between vertices",
+        0.5,
+        together / transfers,
+        0.05,
+    )
 
 
 OVERSUBSCRIPTIONS = (1, 2, 3.5, 8, 16)
@@ -211,15 +217,14 @@ def rate_claims(rows):
             / 1e3
         )
 
-    racks = Statement(
-        "racks", "with an oversubscribed ToR a hybrid that crosses each ToR once is better (described there, not built)", f"{PUSHING}, 4.3.1"
-    )
-    for over in ("3.5", "16"):
+    # The paper describes hybrids with less load on a ToR, which it has not built, and says of none how fast it is.
+    racks = Statement("racks", "with an oversubscribed ToR a schedule that crosses each ToR once is faster", OURS, OWN)
+    for algorithm, over in (("rack_chain", "3.5"), ("rack_hybrid", "3.5"), ("rack_circulant", "3.5"), ("rack_circulant", "16")):
         yield racks.holds(
-            f"{over}:1: rack_circulant beside the binomial pipeline",
+            f"{over}:1: {algorithm} beside the binomial pipeline",
             "faster",
-            f"{gbits('rack_circulant', over):.1f} and {gbits('binomial_pipeline', over):.1f} Gbit/s",
-            gbits("rack_circulant", over) > gbits("binomial_pipeline", over),
+            f"{gbits(algorithm, over):.1f} and {gbits('binomial_pipeline', over):.1f} Gbit/s",
+            gbits(algorithm, over) > gbits("binomial_pipeline", over),
         )
     yield racks.holds(
         "1:1: the binomial pipeline beside rack_chain",

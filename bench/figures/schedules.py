@@ -13,6 +13,7 @@ IDEAL = no_costs("fractus")
 BLOCK_PS = MiB * 8 * 10**12 // (100 * 10**9)  # 1 MiB at 100 Gbit/s
 ALGORITHMS = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "scatter_allgather"]
 COSMOS_BLOCKS = [12, 29, 100]
+NEARLY_THE_PRICE = "“4 or 8 replicas for nearly the same price as for 1”"
 
 
 def levels(nodes):
@@ -83,7 +84,7 @@ def draw(rows_):
 
 
 def claims(rows_):
-    c2 = Statement("C2", "“127, 255 or 511 copies, total time almost the same”: k + log2 n - 1 rounds", f"{PUSHING}, 5.2.2", CONSTRUCTION)
+    c2 = Statement("C2", "for “127, 255 or 511 copies, the total time required is almost the same”: k + log2 n - 1 rounds", f"{PUSHING}, 5.2.2", CONSTRUCTION)
     for nodes in (128, 256, 512):
         yield c2.near(
             f"n = {nodes}, k = 256",
@@ -93,7 +94,7 @@ def claims(rows_):
             "rounds",
             digits=6,
         )
-    c4 = Statement("C4", "“4 or 8 replicas for nearly the price of 1”", f"{PUSHING}, 7; {EARLIER}, 6", CONSTRUCTION)
+    c4 = Statement("C4", NEARLY_THE_PRICE, f"{PUSHING}, 7; {EARLIER}, 6", CONSTRUCTION)
     for nodes, blocks in ((4, 256), (8, 256), (16, 256), (4, 8), (8, 8)):
         yield c4.near(
             f"n = {nodes}, k = {blocks}",
@@ -119,7 +120,7 @@ def claims(rows_):
     )
     c6 = Statement(
         "C6",
-        "Cosmos, 3 replicas: the pipeline “almost twice” as fast as the tree, “around three times” as sequential",
+        "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around three times as fast as sequential send”",
         f"{PUSHING}, 5.2.2; sizes by {DSN}",
         CONSTRUCTION,
     )
@@ -141,11 +142,11 @@ def claims(rows_):
         )
     c9 = Statement(
         "C9",
-        "the chain “lagged in groups as few as 16”, and had 40 % of the pipeline's throughput at 256 nodes, 64 MB",
+        "the chain “lagged in groups with as few as 16 nodes” and at 256 nodes was at “just 40% of the throughput of the binomial pipeline” with 64 MB",
         f"{EARLIER}, 3.1",
     )
     lagged = of(rows_, "binomial_pipeline", 16, 64) / of(rows_, "chain", 16, 64)
-    yield c9.holds("n = 16, k = 64: it lags", "below 0.9", f"{lagged:.3f}", lagged < 0.9)
+    yield c9.constructed.holds("n = 16, k = 64: it lags", "below 0.9", f"{lagged:.3f}", lagged < 0.9)
     for nodes in (16, 64, 256):
         yield c9.constructed.near(
             f"n = {nodes}, k = 64: closed form (k + l - 1) / (k + n - 2)",
@@ -157,7 +158,7 @@ def claims(rows_):
         "n = 256, k = 64: the paper's 0.40",
         0.40,
         of(rows_, "binomial_pipeline", 256, 64) / of(rows_, "chain", 256, 64),
-        0.1,
+        0.05,
         why="With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40 is shown [below](#chain-256).",
     )
     c10 = Statement("C10", "the chain is competitive but for small transfers to many nodes", f"{PUSHING}, 5.2", CONSTRUCTION)

@@ -19,7 +19,7 @@ COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 DATA, PICTURES = SOURCE / "bench" / "figures" / "data", SOURCE / "docs" / "images" / "figures"
 sys.path.insert(0, str(SOURCE / "bench"))
 sys.dont_write_bytecode = True
-from figures import main  # noqa: E402 (after its folder is known)
+from figures import main, quotes  # noqa: E402 (after its folder is known)
 
 AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures --modelled and read the difference"
 
@@ -49,7 +49,7 @@ class Committed(unittest.TestCase):
         file = self.out / path
         text = file.read_text()
         new = re.sub(pattern, replacement, text, count=1)
-        self.assertNotEqual(text, new)
+        self.assertTrue(text != new, f"{path} has no {pattern}")
         file.write_text(new)
         said = self.check()
         file.write_text(text)
@@ -90,6 +90,10 @@ class Committed(unittest.TestCase):
             self.damaged("figures.md", r"\n(    scripts/figures --quick)", r"\nThey get 98.6 to 99.9 % of it.\1"),
             r"figures.md:\d+: '98.6 to 99.9 %' is written by hand",
         )
+        self.assertRegex(
+            self.damaged("figures.md", r"\n(\* \*\*Hosts\.\*\*)", r"\n* They write “at full speed” (RDMC, “Pushing Bytes”, 4.2).\n\1"),
+            r"figures.md: \d+: “at full speed” is in quotation marks, and quotes.py does not have it",
+        )
         # More than the uplinks of racks can carry, by the bytes that went over them.
         self.assertIn(
             "apt, all 36 cases: beside what the busiest link leaves",
@@ -102,6 +106,19 @@ class Committed(unittest.TestCase):
         )
         (self.out / "data" / "left-over.csv").write_text("a\n1\n")
         self.assertIn("left-over.csv belongs to no figure", "\n".join(self.check()))
+
+    def test_quotes_have_their_source(self):
+        text = (SOURCE / "docs" / "figures.md").read_text()
+        self.assertEqual(quotes.problems(text), [])
+        unnamed = r"\d+: “about a third of a second” is quoted without its source, RDMC, the earlier version, 4.1"
+        for pattern, replacement, expected in (
+            (r"(\*\*C3\*\*[^|]*earlier\s+version,\s+)4\.1\)", r"\g<1>4.1.2)", unnamed),
+            (r"(\*\*C3\*\*[^|]*)RDMC,\s+the\s+earlier\s+version", r"\1RDMC, DSN 2018", unnamed),
+            (r"“performed well”", "performed well", "“performed well” of quotes.py is nowhere on the page"),
+        ):
+            new = re.sub(pattern, replacement, text, count=1)
+            self.assertTrue(text != new, f"the page has no {pattern}")
+            self.assertRegex("\n".join(quotes.problems(new)), expected)
 
     def test_ratios_are_of_the_times(self):
         for name, cpu in (("offload-map", "cpu_mean_us"), ("offload-map-400", "cpu_mean_us"), ("offload-assumptions", "cpu_us")):
