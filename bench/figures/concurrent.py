@@ -218,7 +218,7 @@ def claims(rows_):
         f" rack of its own, and {PAPER_RATE} Gbit/s for each, it agrees (below)."
     )
     all_send = gbits("apt", "100 MB", "all", big)
-    yield c19.near(f"apt, 100 MiB, all {big} send, {APT_RACKS} racks", PAPER_RATE, all_send, 0.1, "Gbit/s", why=own)
+    yield c19.near(f"apt, 100 MiB, all {big} send, {APT_RACKS} racks", PAPER_RATE, all_send, 0.05, "Gbit/s", why=own)
     yield c19.constructed.near(
         f"the same: {APT_HOST} / {APT_OVERSUBSCRIPTION} x {APT_RACKS} / {APT_RACKS - 1}, what our racks' uplinks leave",
         uplink,
@@ -336,7 +336,7 @@ def sender_claims(rows_):
             f"n = {nodes}, {nodes} senders: mean time beside one alone",
             nodes,
             float(many["cpu_mean_us"]) / float(one["cpu_mean_us"]),
-            0.1,
+            0.05,
             "x",
             why="One sender's message goes into n - 1 of n nodes; when all send all n receive, n / (n - 1) times as much together.",
         )

@@ -108,7 +108,7 @@ def delay_claims(rows):
             worst = max(float(row["cpu_longer_us"]) for row in found)
             yield (c12 if costs == "profile" else c12.constructed).between(
                 f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst of {len(found)} moments",
-                90,
+                93,
                 high,
                 worst,
                 "us later",
