@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random: the numbers of random tests, the same on every machine for the same seed. TestSeed() is
-// where a test gets its seed; a test puts it into its SCOPED_TRACE or output, so that a failure can
-// be repeated.
+// where a test gets its seed, and prints it, so that a failure can be repeated. It moves with the
+// commits: `scripts/test` sets PREPOST_TEST_SEED to their number.
 #ifndef PREPOST_TESTS_SUPPORT_RANDOM_H_
 #define PREPOST_TESTS_SUPPORT_RANDOM_H_
 
+#include <gtest/gtest.h>
+
+#include <atomic>
 #include <cstdint>
 #include <cstdlib>
+#include <iostream>
 #include <iterator>
 #include <random>
 #include <utility>
@@ -16,10 +20,14 @@
 
 namespace prepost::test {
 
-/// PREPOST_TEST_SEED from the environment, or 1.
+/// PREPOST_TEST_SEED from the environment, or 1; printed once by each test that asks.
 inline uint64_t TestSeed() {
-  const char* seed = std::getenv("PREPOST_TEST_SEED");
-  return seed == nullptr ? 1 : std::strtoull(seed, nullptr, 0);
+  static std::atomic<const void*> printed = nullptr;
+  const char* const text = std::getenv("PREPOST_TEST_SEED");
+  const uint64_t seed = text == nullptr ? 1 : std::strtoull(text, nullptr, 0);
+  const void* const test = testing::UnitTest::GetInstance()->current_test_info();
+  if (printed.exchange(test) != test) std::cout << "PREPOST_TEST_SEED=" << seed << std::endl;
+  return seed;
 }
 
 class Random {
