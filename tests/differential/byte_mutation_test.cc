@@ -322,10 +322,15 @@ struct Shapes {
 
 TEST_F(ByteMutation, EveryDamageIsRefusedOrDoesNoHarm) {
   uint64_t seed = test::TestSeed();
-  test::Sample sample;
   const Shapes whole{
       .blocks = 4, .ring = 32768, .ready = {"auto", "barrier", "channel", "window=1"}};
   const Shapes in_parts{.blocks = 30, .ring = 16, .ready = {"window=1", "retry"}};
+  std::vector<std::string> labels;
+  for (const Shapes& shapes : {whole, in_parts}) {
+    for (const std::string& schedule : test::SchedulesToRun())
+      labels.insert(labels.end(), 2 * shapes.ready.size(), "schedule=" + schedule);
+  }
+  test::Sample sample(labels);
   for (const Shapes& shapes : {whole, in_parts}) {
     for (const std::string& schedule : test::SchedulesToRun()) {
       for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {

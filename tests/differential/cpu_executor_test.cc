@@ -76,10 +76,21 @@ void ExpectDelivers(const VerifiedPlan& plan, const LocalNodes::Options& options
   trace.ExpectPlanOrder();
 }
 
-class CpuExecutorTest : public testing::TestWithParam<std::tuple<std::string, TransportKind>> {
+/// One of `schedules` over one transport.
+class ExecutorTest : public testing::TestWithParam<std::tuple<std::string, TransportKind>> {
  protected:
-  const std::string& algorithm() const { return std::get<0>(GetParam()); }
+  explicit ExecutorTest(const std::vector<std::string>& schedules)
+      : algorithm_(test::NameInTurn(std::get<0>(GetParam()), schedules)) {}
+  const std::string& algorithm() const { return algorithm_; }
   TransportKind transport() const { return std::get<1>(GetParam()); }
+
+ private:
+  const std::string algorithm_;
+};
+
+class CpuExecutorTest : public ExecutorTest {
+ protected:
+  CpuExecutorTest() : ExecutorTest(ScheduleNames()) {}
   VerifiedPlan LargePlan() const {
     return CompileOrDie({.nodes = 8,
                          .root = NodeId(3),
@@ -90,9 +101,11 @@ class CpuExecutorTest : public testing::TestWithParam<std::tuple<std::string, Tr
 };
 
 TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
-  test::Sample sample;
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
-    if (spec.algorithm != algorithm() || !sample.Takes()) continue;
+  const std::vector<Spec> specs =
+      test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6}, {algorithm()});
+  test::Sample sample(specs.size());
+  for (const Spec& spec : specs) {
+    if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     ExpectDelivers(CompileOrDie(spec), {.transport = transport()});
     if (HasFailure()) return;
@@ -102,12 +115,12 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
 // Blocks far larger than what a socket holds or one visit copies: catches lost places in blocks
 // that move in pieces.
 TEST_P(CpuExecutorTest, LargeBlocksMoveInPieces) {
-  if (!test::SampleTakesThisTest()) return;
+  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
   ExpectDelivers(LargePlan(), {.transport = transport()});
 }
 
 TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
-  if (!test::SampleTakesThisTest()) return;
+  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
   ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
 }
 
@@ -151,12 +164,15 @@ void ExpectRolledDelivers(const Spec& spec, TransportKind transport) {
   }
 }
 
-class RolledExecutorTest : public CpuExecutorTest {};
+class RolledExecutorTest : public ExecutorTest {
+ protected:
+  RolledExecutorTest() : ExecutorTest(test::AllRolledNames()) {}
+};
 
 // Blocks enough that the window moves on many times: catches an op that leaves it too early, a
 // receive that is posted twice or not at all, and a window that stops.
 TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
-  test::Sample sample;
+  test::Sample sample(6 * 2 * 3);
   for (const char* mode : {"auto", "barrier", "retry", "channel", "window=1", "window=3"}) {
     for (const uint32_t nodes : {2u, 9u}) {
       for (const uint32_t blocks : {1u, 7u, 400u}) {
@@ -178,7 +194,7 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
 
 // 20,000 credits and notes on a connection: catches rings and records that run over.
 TEST_P(RolledExecutorTest, DeliversManyBlocks) {
-  if (!test::SampleTakesThisTest()) return;
+  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
   ExpectRolledDelivers(
       test::WithRacks(
           {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
@@ -193,13 +209,14 @@ std::string NameOfCase(
   return name + "_over_" + std::string(Name(std::get<1>(param.param)));
 }
 
-INSTANTIATE_TEST_SUITE_P(All, RolledExecutorTest,
-                         testing::Combine(testing::ValuesIn(test::RolledNames()),
-                                          test::AllTransports()),
-                         NameOfCase);
+INSTANTIATE_TEST_SUITE_P(
+    All, RolledExecutorTest,
+    testing::Combine(testing::ValuesIn(test::TurnParameters(test::AllRolledNames())),
+                     test::AllTransports()),
+    NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(All, CpuExecutorTest,
-                         testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
+                         testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
                                           test::AllTransports()),
                          NameOfCase);
 

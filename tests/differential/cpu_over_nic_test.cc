@@ -4,10 +4,14 @@
 // leaves the oracle's bytes at every node, and what happened contains the plan's order, in every
 // order of the NICs. Catches completions given to the wrong op, rings and CQs that wrap wrongly,
 // and sleeps that miss their event (the test hangs).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -112,23 +116,53 @@ void ExpectDelivers(const VerifiedPlan& plan, const Setting& setting) {
   trace.ExpectPlanOrder();
 }
 
-class CpuOverNicTest : public testing::TestWithParam<std::string> {};
+constexpr SchedulerMode kModes[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
+                                    SchedulerMode::kAdversarial};
+constexpr WaitMode kWaits[] = {WaitMode::kInterrupt, WaitMode::kPolling, WaitMode::kHybrid};
+constexpr uint32_t kRings[] = {2, 32768};
+
+struct Case {
+  Spec spec;
+  WaitMode wait;
+  uint32_t ring_wqes_max;
+};
+
+/// Every plan with each way of waiting in `waits` and each ring.
+std::vector<Case> CasesOf(const std::vector<Spec>& specs, std::span<const WaitMode> waits) {
+  std::vector<Case> cases;
+  for (const Spec& spec : specs) {
+    for (const WaitMode wait : waits) {
+      for (const uint32_t ring : kRings) cases.push_back({spec, wait, ring});
+    }
+  }
+  return cases;
+}
+
+std::vector<std::string> LabelsOf(const std::vector<Case>& cases) {
+  std::vector<std::string> labels;
+  for (const Case& it : cases)
+    labels.push_back(fmt::format("wait={} ring={}", Name(it.wait), it.ring_wqes_max));
+  return labels;
+}
+
+class CpuOverNicTest : public testing::TestWithParam<std::string> {
+ protected:
+  const std::string schedule_ = test::ScheduleInTurn(GetParam());
+};
 
 TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
-  constexpr SchedulerMode kModes[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
-                                      SchedulerMode::kAdversarial};
-  constexpr WaitMode kWaits[] = {WaitMode::kInterrupt, WaitMode::kPolling, WaitMode::kHybrid,
-                                 WaitMode::kInterrupt};
   uint64_t seed = test::TestSeed();
-  test::Sample sample;
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
-    if (spec.algorithm != GetParam() || !sample.Takes()) continue;
-    SCOPED_TRACE(test::Label(spec));
+  const std::vector<Case> cases =
+      CasesOf(test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6}, {schedule_}), kWaits);
+  test::Sample sample(LabelsOf(cases), test::IsLongRun() ? 1 : 6 * test::SampleDivisor());
+  for (const Case& it : cases) {
+    if (!sample.Takes()) continue;
+    SCOPED_TRACE(test::Label(it.spec));
     ++seed;
-    ExpectDelivers(CompileOrDie(spec), {.scheduler = kModes[seed % 3],
-                                        .seed = seed,
-                                        .wait = kWaits[seed % 4],
-                                        .ring_wqes_max = seed % 2 == 0 ? 32768u : 2u});
+    ExpectDelivers(CompileOrDie(it.spec), {.scheduler = kModes[seed % std::size(kModes)],
+                                           .seed = seed,
+                                           .wait = it.wait,
+                                           .ring_wqes_max = it.ring_wqes_max});
     if (HasFailure()) return;
   }
 }
@@ -137,24 +171,27 @@ TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
 // there hangs.
 TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
   uint64_t seed = test::TestSeed();
-  test::Sample sample;
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 4})) {
-    if (spec.algorithm != GetParam() || !sample.Takes()) continue;
-    SCOPED_TRACE(test::Label(spec));
-    ++seed;
-    ExpectDelivers(CompileOrDie(spec),
-                   {.seed = seed, .ring_wqes_max = seed % 2 == 0 ? 32768u : 2u, .is_mlx5 = true});
+  const std::vector<Case> cases =
+      CasesOf(test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 4}, {schedule_}),
+              std::array{WaitMode::kInterrupt});
+  test::Sample sample(LabelsOf(cases), test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
+  for (const Case& it : cases) {
+    if (!sample.Takes()) continue;
+    SCOPED_TRACE(test::Label(it.spec));
+    ExpectDelivers(
+        CompileOrDie(it.spec),
+        {.seed = ++seed, .wait = it.wait, .ring_wqes_max = it.ring_wqes_max, .is_mlx5 = true});
     if (HasFailure()) return;
   }
 }
 
 // Far more blocks than the rings hold, and than their 16-bit indices count: catches lost laps.
 TEST_P(CpuOverNicTest, IndicesWrap) {
-  if (!test::SampleTakesThisTest()) return;
+  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
   const VerifiedPlan plan = CompileOrDie({.nodes = 3,
                                           .message_bytes = 70'000,
                                           .block_bytes = 1,
-                                          .algorithm = GetParam(),
+                                          .algorithm = schedule_,
                                           .ready = *ParseReady("barrier"),
                                           .send_window = *ParseSendWindow("none")});
   ExpectDelivers(plan, {.ring_wqes_max = 64});
@@ -166,13 +203,13 @@ TEST_P(CpuOverNicTest, MessagesOfManyPacketsDeliver) {
                                             .root = NodeId(3),
                                             .message_bytes = 38'766,
                                             .block_bytes = 10'000,
-                                            .algorithm = GetParam(),
+                                            .algorithm = schedule_,
                                             .ready = *ParseReady(ready)});
     ExpectDelivers(plan, {.scheduler = SchedulerMode::kAdversarial, .seed = test::TestSeed()});
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(test::SchedulesToRun()),
+INSTANTIATE_TEST_SUITE_P(All, CpuOverNicTest, testing::ValuesIn(test::ScheduleParameters()),
                          [](const auto& param) { return param.param; });
 
 }  // namespace

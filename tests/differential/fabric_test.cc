@@ -49,8 +49,10 @@ TEST(FabricSignalsTest, BelongToTheProgram) {
 // messages or of completions; and hosts that touch the transfer.
 TEST(TriggeredTest, EverySmallPlan) {
   if (!HasProvider("fabric:sockets")) GTEST_SKIP() << "libfabric has no provider sockets here";
-  test::Sample sample(test::IsLongRun() ? 1 : 16 * test::SampleDivisor());
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
+  const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6});
+  test::Sample sample(test::ScheduleLabels(specs),
+                      test::IsLongRun() ? 1 : 16 * test::SampleDivisor());
+  for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     const VerifiedPlan plan = test::CompileOrDie(spec);
@@ -73,8 +75,11 @@ INSTANTIATE_TEST_SUITE_P(Providers, FabricTest, testing::Values("fabric:tcp", "f
 
 TEST_P(FabricTest, EverySmallPlan) {
   if (!HasProvider(GetParam())) GTEST_SKIP() << "libfabric has no such provider here";
-  test::Sample sample(test::IsLongRun() ? 1 : 64 * test::SampleDivisor());
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 6})) {
+  // Four plans at a time without sanitizers, of as many schedules.
+  const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 6});
+  test::Sample sample(test::ScheduleLabels(specs),
+                      test::IsLongRun() ? 1 : 63 * test::SampleDivisor());
+  for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     const VerifiedPlan plan = test::CompileOrDie(spec);

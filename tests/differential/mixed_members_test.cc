@@ -120,7 +120,8 @@ void ExpectDelivers(const VerifiedPlan& plan, const nic::LowerOptions& lower, ui
 class MixedMembers : public testing::TestWithParam<std::tuple<std::string, nic::LoweringMode>> {};
 
 TEST_P(MixedMembers, DeliverTheSameBytes) {
-  const auto& [schedule, mode] = GetParam();
+  const std::string schedule = test::ScheduleInTurn(std::get<0>(GetParam()));
+  const nic::LoweringMode mode = std::get<1>(GetParam());
   uint64_t seed = test::TestSeed();
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=3", "retry"}) {
     for (const uint32_t nodes : {1u, 2u, 3u, 6u, 8u, 13u}) {
@@ -146,7 +147,7 @@ TEST_P(MixedMembers, DeliverTheSameBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, MixedMembers,
-                         testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
+                         testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
                                           testing::Values(nic::LoweringMode::kInline,
                                                           nic::LoweringMode::kManaged)),
                          [](const auto& param) {

@@ -10,7 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <string>
 #include <tuple>
+#include <vector>
 
 #include "backends/local/offload_run.h"
 #include "backends/mlx5/stand_in/stand_in.h"
@@ -119,7 +121,6 @@ OffloadOptions OptionsOf(nic::LoweringMode mode, DeviceKind device) {
 class OffloadDifferential
     : public testing::TestWithParam<std::tuple<std::string, nic::LoweringMode, DeviceKind>> {
  protected:
-  const std::string& schedule() const { return std::get<0>(GetParam()); }
   OffloadOptions Options(SchedulerMode scheduler = SchedulerMode::kRoundRobin, uint64_t seed = 1) {
     OffloadOptions options = OptionsOf(std::get<1>(GetParam()), std::get<2>(GetParam()));
     options.scheduler = scheduler;
@@ -127,42 +128,51 @@ class OffloadDifferential
     return options;
   }
 
-  /// Each plan of this schedule in order, and in one other order with a seed of its own.
+  /// Each plan in each order of the NICs, with seeds of their own.
   void ExpectAllDeliver(const std::vector<Spec>& specs) {
+    constexpr SchedulerMode kOrders[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
+                                         SchedulerMode::kAdversarial};
+    std::vector<std::string> labels;
+    for (size_t i = 0; i < specs.size(); ++i) {
+      for (const SchedulerMode order : kOrders)
+        labels.push_back("order=" + std::string(Name(order)));
+    }
     uint64_t seed = test::TestSeed();
-    test::Sample sample;
+    test::Sample sample(labels, test::SampleDivisor() * 3 / 2);
     for (const Spec& spec : specs) {
-      if (spec.algorithm != schedule() || !sample.Takes()) continue;
-      SCOPED_TRACE(test::Label(spec));
-      const VerifiedPlan plan = CompileOrDie(spec);
-      ExpectDelivers(plan, Options());
-      const bool is_even = ++seed % 2 == 0;
-      ExpectDelivers(plan,
-                     Options(is_even ? SchedulerMode::kRandom : SchedulerMode::kAdversarial, seed));
-      if (HasFailure()) return;
+      for (const SchedulerMode order : kOrders) {
+        if (!sample.Takes()) continue;
+        ++seed;
+        SCOPED_TRACE(testing::Message()
+                     << test::Label(spec) << ", " << Name(order) << ", seed " << seed);
+        ExpectDelivers(CompileOrDie(spec), Options(order, seed));
+        if (HasFailure()) return;
+      }
     }
   }
+
+  const std::string schedule_ = test::ScheduleInTurn(std::get<0>(GetParam()));
 };
 
 TEST_P(OffloadDifferential, EverySmallPlanDelivers) {
   // Making queues by commands takes most of the time, and is the same for larger plans.
   const bool is_mlx5 = std::get<2>(GetParam()) != DeviceKind::kEmulated;
-  ExpectAllDeliver(is_mlx5 ? test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 3})
-                           : test::AllSmallSpecs());
+  ExpectAllDeliver(is_mlx5 ? test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 3}, {schedule_})
+                           : test::AllSmallSpecs({}, {schedule_}));
 }
 
 // The same with ready and send window chosen by the compiler, other roots, and without bytes.
 TEST_P(OffloadDifferential, EveryPlanForExecutorsDelivers) {
-  ExpectAllDeliver(test::SpecsForExecutors({}));
+  ExpectAllDeliver(test::SpecsForExecutors({}, {schedule_}));
 }
 
 TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
-  test::Sample sample;
+  test::Sample sample(5 * 2);
   for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
     for (const uint32_t nodes : {5u, 8u}) {
       if (!sample.Takes()) continue;
       const VerifiedPlan plan =
-          CompileOrDie(MakeSpec(schedule(), nodes, 4 * kBlockBytes - 1234, ready));
+          CompileOrDie(MakeSpec(schedule_, nodes, 4 * kBlockBytes - 1234, ready));
       for (const auto mode : {SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
         ExpectDelivers(plan, Options(mode, test::TestSeed()));
       }
@@ -173,14 +183,14 @@ TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
 // Queues of several times their rings, re-armed while the NIC is at work. Receives that a
 // barrier or a channel's one credit wants posted all at once must fit.
 TEST_P(OffloadDifferential, TinyRingsDeliver) {
-  test::Sample sample;
+  test::Sample sample(7 * 4);
   for (const char* ready :
        {"auto", "barrier", "channel", "window=1", "window=3", "window=12", "retry"}) {
     const bool all_at_once =
         std::string_view("auto barrier channel").find(ready) != std::string::npos;
     for (const uint32_t nodes : {2u, 5u, 8u, 21u}) {
       if (!sample.Takes()) continue;
-      Spec spec = MakeSpec(schedule(), nodes, (all_at_once ? 16 : 70) * 100 - 13, ready);
+      Spec spec = MakeSpec(schedule_, nodes, (all_at_once ? 16 : 70) * 100 - 13, ready);
       spec.block_bytes = 100;
       SCOPED_TRACE(test::Label(spec));
       const VerifiedPlan plan = CompileOrDie(spec);
@@ -205,7 +215,7 @@ TEST_P(OffloadDifferential, TinyRingsDeliver) {
 
 INSTANTIATE_TEST_SUITE_P(
     All, OffloadDifferential,
-    testing::Combine(testing::ValuesIn(test::SchedulesToRun()),
+    testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
                      testing::Values(nic::LoweringMode::kInline, nic::LoweringMode::kManaged),
                      testing::Values(DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand,
                                      DeviceKind::kMlx5Ethernet)),

@@ -54,8 +54,10 @@ TEST_F(VerbsTest, EveryScheduleWith4And8Nodes) {
 }
 
 TEST_F(VerbsTest, EverySmallPlan) {
-  test::Sample sample(test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
-  for (const Spec& spec : test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6})) {
+  const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6});
+  test::Sample sample(test::ScheduleLabels(specs),
+                      test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
+  for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
     PlayDriven(test::CompileOrDie(spec));

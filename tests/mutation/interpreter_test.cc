@@ -41,8 +41,9 @@ class InterpreterTest : public testing::Test {
 };
 
 TEST_F(InterpreterTest, JudgesAsEveryInterleavingDoes) {
-  Sample sample;
-  for (const Spec& spec : AllSmallSpecs({.nodes_max = 4, .blocks_max = 2})) {
+  const std::vector<Spec> specs = AllSmallSpecs({.nodes_max = 4, .blocks_max = 2});
+  Sample sample(ScheduleLabels(specs));
+  for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(testing::Message() << "PREPOST_TEST_SEED=" << seed_ << " " << Label(spec));
     const VerifiedPlan plan = CompileOrDie(spec);

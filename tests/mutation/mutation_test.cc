@@ -73,10 +73,15 @@ bool ExpectRightVerdict(const Plan& mutant, Depths depths, Random& random) {
 /// Small specs of every schedule, ready mode and send window, a few sizes each; half of them, unless
 /// the run is a long one.
 std::vector<Spec> BaseSpecs(Random& random) {
+  constexpr uint32_t kLeast = 3, kMost = 8;
+  const std::vector<Spec> smallest_specs = AllSmallSpecs({.nodes_max = 1, .blocks_max = 1});
+  std::vector<std::string> labels;
+  for (const Spec& spec : smallest_specs)
+    labels.insert(labels.end(), kMost - kLeast + 1, "schedule=" + spec.algorithm);
   std::vector<Spec> specs;
-  Sample sample(IsLongRun() ? 1 : 2);
-  for (const Spec& smallest : AllSmallSpecs({.nodes_max = 1, .blocks_max = 1})) {
-    for (uint32_t nodes = 3; nodes <= 8; ++nodes) {
+  Sample sample(labels, IsLongRun() ? 1 : 2);
+  for (const Spec& smallest : smallest_specs) {
+    for (uint32_t nodes = kLeast; nodes <= kMost; ++nodes) {
       if (!sample.Takes()) continue;
       Spec spec = smallest;
       spec.nodes = nodes;

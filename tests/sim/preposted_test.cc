@@ -79,11 +79,12 @@ class PrepostedRounds : public testing::TestWithParam<std::string> {};
 // Without overheads and with windows of 1 a run takes its rounds, to the picosecond,
 // or its longest chain of blocks where rounds have slack.
 TEST_P(PrepostedRounds, TimeIsRoundsTimesBlockTime) {
-  test::Sample sample;
+  const std::string schedule = test::ScheduleInTurn(GetParam());
+  test::Sample sample(2 * 64);
   for (uint32_t nodes = 1; nodes <= 64; ++nodes) {
     for (const uint32_t blocks : {1u, 2 + nodes % 7}) {
       if (!sample.Takes()) continue;
-      const VerifiedPlan plan = CompileOrDie(RoundSpec(GetParam(), nodes, blocks));
+      const VerifiedPlan plan = CompileOrDie(RoundSpec(schedule, nodes, blocks));
       if (plan.header().ports != 1) continue;
       const Picoseconds block = kPerByte * Picoseconds{kBlockBytes};
       const Picoseconds least = static_cast<Picoseconds>(test::BlockTimesOf(plan)) * block;
@@ -103,7 +104,7 @@ TEST_P(PrepostedRounds, TimeIsRoundsTimesBlockTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PrepostedRounds, testing::ValuesIn(test::SchedulesToRun()),
+INSTANTIATE_TEST_SUITE_P(All, PrepostedRounds, testing::ValuesIn(test::ScheduleParameters()),
                          [](const auto& test) {
                            std::string name = test.param;
                            std::ranges::replace(name, '=', '_');

@@ -24,9 +24,9 @@ uint64_t BytesOf(uint32_t blocks) { return blocks * kBlockBytes - (blocks % 2 ==
 
 }  // namespace
 
-std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
+std::vector<Spec> AllSmallSpecs(SpecLimits limits, const std::vector<std::string>& schedules) {
   std::vector<Spec> specs;
-  for (const std::string& algorithm : SchedulesToRun()) {
+  for (const std::string& algorithm : schedules) {
     for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
       for (uint32_t blocks = 1; blocks <= limits.blocks_max; ++blocks) {
         for (const char* ready : kReadies) {
@@ -49,9 +49,9 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits) {
   return specs;
 }
 
-std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
+std::vector<Spec> SpecsForExecutors(SpecLimits limits, const std::vector<std::string>& schedules) {
   std::vector<Spec> specs;
-  for (const std::string& algorithm : SchedulesToRun()) {
+  for (const std::string& algorithm : schedules) {
     for (const char* ready : {"auto", "barrier", "channel", "window=1", "window=2", "retry"}) {
       for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
         for (uint32_t blocks = 0; blocks <= limits.blocks_max; ++blocks) {
@@ -69,10 +69,16 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits) {
   return specs;
 }
 
-std::vector<std::string> SchedulesToRun() {
-  if (kIsSanitized && !IsLongRun())
-    return {"chain", "binomial_tree", "binomial_pipeline", "rack_circulant"};
-  return ScheduleNames();
+std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs) {
+  std::vector<std::string> labels;
+  for (const Spec& spec : specs) labels.push_back("schedule=" + spec.algorithm);
+  return labels;
+}
+
+std::vector<std::string> SchedulesToRun() { return Turns(ScheduleNames()); }
+std::vector<std::string> ScheduleParameters() { return TurnParameters(ScheduleNames()); }
+std::string ScheduleInTurn(const std::string& parameter) {
+  return NameInTurn(parameter, ScheduleNames());
 }
 
 uint64_t BlockTimesOf(const Plan& plan) {

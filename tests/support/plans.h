@@ -19,17 +19,25 @@ struct SpecLimits {
   uint32_t blocks_max = 6;
 };
 
+/// The schedules that tests of all plans go through: all of them; with sanitizers, whose tests take
+/// many times as long, a third, another with each commit: Turns(), ScheduleInTurn() what it is for a
+/// test's parameter, one of ScheduleParameters().
+std::vector<std::string> SchedulesToRun();
+std::vector<std::string> ScheduleParameters();
+std::string ScheduleInTurn(const std::string& parameter);
+
 /// Every schedule x ready mode x send window x nodes x blocks x some roots; the last block is short
 /// in some. About 10,000 with the default limits.
-std::vector<Spec> AllSmallSpecs(SpecLimits limits = {});
+std::vector<Spec> AllSmallSpecs(SpecLimits limits = {},
+                                const std::vector<std::string>& schedules = SchedulesToRun());
 
 /// What executors are compared on, where each run costs processes or threads: every schedule x
 /// ready mode x nodes x blocks, one root each, and the empty message.
-std::vector<Spec> SpecsForExecutors(SpecLimits limits);
+std::vector<Spec> SpecsForExecutors(SpecLimits limits,
+                                    const std::vector<std::string>& schedules = SchedulesToRun());
 
-/// The schedules that tests of all plans go through: all of them; with sanitizers, whose tests take
-/// many times as long, some: neither memory nor threads know which schedule they carry.
-std::vector<std::string> SchedulesToRun();
+/// "schedule=chain" for each of `specs`, for Sample.
+std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs);
 
 /// What a plan with one port and windows of 1 takes where nothing but blocks takes time, in times of a
 /// block: the longest chain of transfers that wait for each other. That is the plan's rounds, which it

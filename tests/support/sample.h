@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sample: the part of a test's grid of cases that this run goes through. `scripts/test --long` sets
-// PREPOST_TEST_LONG=1 and goes through all; other runs take a share, which PREPOST_GRID_SEED
-// (`scripts/test` sets it to the number of commits) moves, so that as many commits in a row as the
-// share is a part of go through the whole grid. Each grid prints what it took, and the seed.
+// PREPOST_TEST_LONG=1 and goes through all. Other runs take one of so many parts, never none:
+// PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits, says which, so that as many
+// commits in a row as there are parts go through the whole grid. Which cases are a part depends on the
+// test's name and its parameters. Each sample prints what it took, and after how many commits what is
+// covered; `scripts/test --coverage` collects that.
+//
+// With sanitizers the instances of a test are slots, in which schedules take turns (Turns).
 #ifndef PREPOST_TESTS_SUPPORT_SAMPLE_H_
 #define PREPOST_TESTS_SUPPORT_SAMPLE_H_
 
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <string>
+#include <vector>
 
 #include "tests/support/sanitizers.h"
 
 namespace prepost::test {
 
-inline bool IsLongRun() { return std::getenv("PREPOST_TEST_LONG") != nullptr; }
+bool IsLongRun();
 
 /// PREPOST_GRID_SEED from the environment, or 0.
-inline uint64_t GridSeed() {
-  const char* seed = std::getenv("PREPOST_GRID_SEED");
-  return seed == nullptr ? 0 : std::strtoull(seed, nullptr, 0);
-}
+uint64_t GridSeed();
 
 /// One case of so many is taken: all in long runs, 1 in 12 otherwise, 1 in 20 with sanitizers, whose
 /// tests take four to ten times as long.
@@ -35,53 +35,45 @@ inline uint64_t RandomCases(uint64_t count) {
   return kIsSanitized && !IsLongRun() ? (count + 7) / 8 : count;
 }
 
-/// In which of `divisor` parts a case lies. Cases that lie side by side in a grid of loops must not
-/// fall into one part by their place, so the number is mixed (splitmix64).
-inline bool IsInSample(uint64_t number, uint64_t divisor) {
-  number += 0x9e3779b97f4a7c15;
-  number = (number ^ number >> 30) * 0xbf58476d1ce4e5b9;
-  number = (number ^ number >> 27) * 0x94d049bb133111eb;
-  return ((number ^ number >> 31) + GridSeed()) % divisor == 0;
-}
+/// After how many commits the schedules in slots come again: a third of them is there at a time.
+inline constexpr uint64_t kTurns = 3;
+
+/// This run's of `names` where they take turns, a third each, with sanitizers; elsewhere all.
+std::vector<std::string> Turns(const std::vector<std::string>& names);
+
+/// What instances of a test are named by: `names`, or "slot_0", .. where these take turns, as CTest
+/// keeps the names of tests from one run to the next.
+std::vector<std::string> TurnParameters(const std::vector<std::string>& names);
+
+/// The name behind one of TurnParameters(names) in this run, which is printed where it is a slot's.
+std::string NameInTurn(const std::string& parameter, const std::vector<std::string>& names);
 
 /// Cases of one test, asked for one after the other.
 class Sample {
  public:
-  explicit Sample(uint64_t divisor = SampleDivisor()) : divisor_(divisor) {}
+  /// `divisor`: as many parts, unless there are fewer cases.
+  explicit Sample(uint64_t cases, uint64_t divisor = SampleDivisor())
+      : Sample(std::vector<std::string>(cases), divisor) {}
+  /// A label for each case, "wait=polling ring=2": each part has as many different ones as it can, and
+  /// what is printed says after how many commits each wait and each ring has been there.
+  explicit Sample(const std::vector<std::string>& labels, uint64_t divisor = SampleDivisor());
   Sample(const Sample&) = delete;
   Sample& operator=(const Sample&) = delete;
-  ~Sample() {
-    if (divisor_ == 1) return;
-    std::cout << "sampled: " << taken_ << " of " << cases_
-              << " cases, PREPOST_GRID_SEED=" << GridSeed() << "\n";
-  }
+  /// All cases must have been asked for, unless the test has failed.
+  ~Sample();
 
   /// Whether the next case is one of this run's.
-  bool Takes() {
-    const bool takes = IsInSample(cases_++, divisor_);
-    taken_ += takes;
-    return takes;
-  }
+  bool Takes();
 
  private:
-  uint64_t divisor_;
-  uint64_t cases_ = 0;
-  uint64_t taken_ = 0;
+  std::vector<bool> is_taken_;
+  size_t asked_ = 0;
 };
 
-/// Whether the running test, one instance of a parameterised test, is one of this run's.
-inline bool SampleTakesThisTest() {
-  const testing::TestInfo& test = *testing::UnitTest::GetInstance()->current_test_info();
-  const std::string name = std::string(test.test_suite_name()) + "." + test.name();
-  uint64_t number = 0xcbf29ce484222325;  // FNV-1a: the same on every machine
-  for (const char letter : name) number = (number ^ static_cast<uint8_t>(letter)) * 0x100000001b3;
-  const uint64_t divisor = SampleDivisor();
-  const bool takes = IsInSample(number, divisor);
-  if (divisor != 1) {
-    std::cout << "sampled: " << takes << " of 1 cases, PREPOST_GRID_SEED=" << GridSeed() << "\n";
-  }
-  return takes;
-}
+/// Whether the running test, one instance of a parameterised test, is one of this run's. If not, the
+/// test is skipped: GTEST_SKIP() << kInAnotherPart.
+bool SampleTakesThisTest();
+inline constexpr char kInAnotherPart[] = "in another run's part";
 
 }  // namespace prepost::test
 

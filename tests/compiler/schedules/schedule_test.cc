@@ -399,7 +399,7 @@ TEST(CirculantTest, ListsHoldTheInvariantsAtRandom) {
 
 // For every n <= 1,100: the least rounds there are, causal, one port, each block once.
 TEST(CirculantTest, IsOptimalForEveryNumberOfNodes) {
-  test::Sample sample;
+  test::Sample sample(1100);
   for (uint32_t n = 1; n <= 1100; ++n) {
     if (!sample.Takes()) continue;
     uint32_t q = 0;

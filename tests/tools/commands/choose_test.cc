@@ -87,7 +87,7 @@ TEST(ChooseTest, ItsTimesAreThoseOfSimulate) {
   const std::vector<std::string> sixteen = {"--nodes", "16",        "--message-bytes",
                                             "16MiB",   "--profile", "ndr400"};
   constexpr uint32_t kBlocksMax = 2048;  // more take long to simulate
-  test::Sample sample;                   // of the larger ones
+  test::Sample sample(3);                // of the larger ones
   for (const Case& it :
        {Case{sixteen, "offload"}, Case{sixteen, "cpu"},
         Case{{"--nodes", "40", "--message-bytes", "64MiB", "--profile", "fractus"}, "offload"},

@@ -28,8 +28,9 @@ using testing::HasSubstr;
 const DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
 
 TEST(ValidateTest, AcceptsEverySmallPlan) {
-  test::Sample sample;
-  for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 5})) {
+  const std::vector<Spec> specs = test::AllSmallSpecs({.nodes_max = 7, .blocks_max = 5});
+  test::Sample sample(test::ScheduleLabels(specs));
+  for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     const VerifiedPlan plan = test::CompileOrDie(spec);
     for (const auto mode : {LoweringMode::kInline, LoweringMode::kManaged}) {
