@@ -86,7 +86,7 @@ TEST(TraceFileTest, EveryTimeComesBack) {
 // Nodes whose clocks differ are shifted by their own start, not by one common start.
 TEST(TraceFileTest, FilesOfSeveralNodesAreAlignedByTheirStarts) {
   const Plan plan = MakePlan(4, 3);
-  test::Random random(7);
+  test::Random random(test::TestSeed());
   RunTrace together = MakeTrace(plan);
   std::vector<RunTrace> parts;
   for (uint32_t node = 0; node < 4; ++node) {

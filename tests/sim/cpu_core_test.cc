@@ -36,7 +36,7 @@ TEST(CpuCoreTest, DelaysPutWorkOff) {
 
 // Against each picosecond by itself.
 TEST(CpuCoreTest, AgreesWithAWalk) {
-  const uint32_t seed = 5;
+  const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
@@ -187,7 +187,7 @@ TEST(CpuCoreTest, NeighboursTakeTurns) {
 // Turns, delays and preemptions in each other's way: against each picosecond by itself. Work goes on
 // until it is done, however many turns are in between; those are not walked through one by one.
 TEST(CpuCoreTest, TurnsAndDelaysAgreeWithAWalk) {
-  const uint32_t seed = 6;
+  const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
   test::Random random(seed);
   for (int i = 0; i < 300; ++i) {
