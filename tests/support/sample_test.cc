@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <initializer_list>
 #include <set>
 #include <string>
 #include <vector>
@@ -46,7 +47,7 @@ class SampleTest : public testing::Test {
 // Catches an instance with no case, and cases that no run takes, also of few and where schedules take
 // turns: then each must be taken with each third.
 TEST_F(SampleTest, EachRunTakesSomeAndAllTakeAll) {
-  for (const size_t cases : {1, 2, 6, 11, 12, 13, 400}) {
+  for (const size_t cases : std::initializer_list<size_t>{1, 2, 6, 11, 12, 13, 400}) {
     for (uint64_t turn = 0; turn < kTurns; ++turn) {
       const uint64_t stride = kIsSanitized ? kTurns : 1;
       std::set<size_t> all;
