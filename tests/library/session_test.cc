@@ -349,6 +349,8 @@ TEST(SessionTest, GroupsOfOneNumberDoNotMix) {
   const auto has_failed = [](const GroupLog& log) { return !log.failures.empty(); };
   const GroupOptions chain = {.algorithm = "chain"};
   const std::vector<uint32_t> members = Members(4);
+  // Outlive the members: a root is told that its memory is its own again after others have it.
+  const std::vector<std::byte> old_message = Bytes(1000, 1), new_message = Bytes(1000, 2);
   Loner old_root(0, 4), second(1, 4), third(2, 4), old_last(3, 4);
   Loner new_root(0, 4), new_last(3, 4);
   old_root.Knows({&second, &third, &old_last});
@@ -359,7 +361,6 @@ TEST(SessionTest, GroupsOfOneNumberDoNotMix) {
   for (Loner* const member : {&old_root, &second, &third, &old_last})
     member->Create(members, chain);
   ASSERT_TRUE(old_root.Wait(kSoon, has_opened));
-  const std::vector<std::byte> old_message = Bytes(1000, 1), new_message = Bytes(1000, 2);
   ASSERT_TRUE(old_root.session().Send(1, old_message.data(), old_message.size()).ok());
 
   new_root.Knows({&second, &third, &new_last});
