@@ -64,7 +64,8 @@ struct SessionOptions {
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
   /// Within this time every survivor of a failure hears of it; at least 100 ms. Exceptions, which
-  /// docs/library.md ("Failures") explains: members that are not there yet (connect_max); a cut
+  /// docs/library.md ("Failures") explains: members that are not there yet (connect_max); below 600
+  /// ms a cut connection, as the kernel sends anything again only after 200 ms; a cut
   /// connection whose receiver takes nothing (2.5 s more) or on which nothing is sent (a minute); a
   /// connection that stalls while a group over a device exchanges addresses (connect_max).
   std::chrono::milliseconds failure_max{2000};

@@ -177,7 +177,7 @@ class Session:
     bind: the address to listen at; "": this member's own or, if that is a name, all of this machine.
     waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or "interrupt" (sleeps). Without
         own_thread it is the caller that waits, and this and `idle_max` have no effect.
-    failure_max: every survivor of a failure hears of it within; at least 0.1.
+    failure_max: every survivor of a failure hears of it within, with the exceptions of docs/library.md ("Failures"); at least 0.1.
     connect_max: how long a group waits for members that are not there yet.
     local_copies: between members on one machine, blocks are copied from memory to memory where that is allowed.
     own_thread: a thread of the session moves messages. Otherwise that happens only in calls that wait and in poll(), which is

@@ -44,7 +44,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shape{"two_tree", 1'000, 400}, Shape{"scatter_allgather", 500, 500}));
 
 TEST_P(LargePlanTest, GoesThroughEverything) {
-  if (!test::SampleTakesThisTest()) return;
+  PREPOST_SKIP_IF_IN_ANOTHER_PART();
   if (test::kIsSanitized) GTEST_SKIP() << "about time, which sanitizers multiply";
   const Shape& shape = GetParam();
   for (const char* mode : {"window=1", "channel", "barrier"}) {

@@ -115,12 +115,12 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
 // Blocks far larger than what a socket holds or one visit copies: catches lost places in blocks
 // that move in pieces.
 TEST_P(CpuExecutorTest, LargeBlocksMoveInPieces) {
-  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
+  PREPOST_SKIP_IF_IN_ANOTHER_PART();
   ExpectDelivers(LargePlan(), {.transport = transport()});
 }
 
 TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
-  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
+  PREPOST_SKIP_IF_IN_ANOTHER_PART();
   ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
 }
 
@@ -194,7 +194,7 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
 
 // 20,000 credits and notes on a connection: catches rings and records that run over.
 TEST_P(RolledExecutorTest, DeliversManyBlocks) {
-  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
+  PREPOST_SKIP_IF_IN_ANOTHER_PART();
   ExpectRolledDelivers(
       test::WithRacks(
           {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},

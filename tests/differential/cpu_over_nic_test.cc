@@ -187,7 +187,7 @@ TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
 
 // Far more blocks than the rings hold, and than their 16-bit indices count: catches lost laps.
 TEST_P(CpuOverNicTest, IndicesWrap) {
-  if (!test::SampleTakesThisTest()) GTEST_SKIP() << test::kInAnotherPart;
+  PREPOST_SKIP_IF_IN_ANOTHER_PART();
   const VerifiedPlan plan = CompileOrDie({.nodes = 3,
                                           .message_bytes = 70'000,
                                           .block_bytes = 1,

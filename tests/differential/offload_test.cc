@@ -232,8 +232,8 @@ TEST(OffloadTest, SeveralMastersDeliver) {
       if (tiny) lower.profile = kTinyRings;
       const VerifiedPlan plan =
           CompileOrDie(MakeSpec("binomial_pipeline", 7, 40 * kBlockBytes, "window=1"));
-      for (uint64_t seed = 1; seed <= test::RandomCases(10) && !testing::Test::HasFailure();
-           ++seed) {
+      const uint64_t end = test::TestSeed() + test::RandomCases(10);
+      for (uint64_t seed = test::TestSeed(); seed < end && !testing::Test::HasFailure(); ++seed) {
         ExpectDelivers(plan,
                        {.lower = lower, .scheduler = SchedulerMode::kAdversarial, .seed = seed});
       }
@@ -330,7 +330,8 @@ TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
 TEST(OffloadTest, ManyOrdersOfOnePlan) {
   const VerifiedPlan plan =
       CompileOrDie(MakeSpec("binomial_pipeline", 8, 9 * kBlockBytes, "window=1"));
-  for (uint64_t seed = 1; seed <= test::RandomCases(100) && !testing::Test::HasFailure(); ++seed) {
+  const uint64_t end = test::TestSeed() + test::RandomCases(100);
+  for (uint64_t seed = test::TestSeed(); seed < end && !testing::Test::HasFailure(); ++seed) {
     ExpectDelivers(plan,
                    {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .first = {.epoch = 7}});
   }

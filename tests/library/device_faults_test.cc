@@ -127,8 +127,10 @@ class Scene {
     const auto begin = Clock::now();
     if (fault_ == Fault::kKill) sessions_->Kill(victim_);
     // Where it has dialled all others no address says which connections are its own.
-    if (fault_ == Fault::kCloseSocket && !ShutDownOne(test::LoopbackAddress(victim_), random_))
+    if (fault_ == Fault::kCloseSocket && !ShutDownOne(test::LoopbackAddress(victim_), random_)) {
+      std::cout << ToString() << ": not played, no connection has its address" << std::endl;
       return End();
+    }
     const std::vector<uint32_t> hear =
         fault_ == Fault::kKill ? survivors_ : test::Members(members_);
     // A connection that no NIC needs any more may be missed by nobody: then all messages go on.
@@ -140,7 +142,10 @@ class Scene {
     }));
     const bool goes_on = std::ranges::all_of(
         hear, [&](uint32_t member) { return sessions_->LogOf(member, 1).failures.empty(); });
-    if (goes_on) return End();
+    if (goes_on) {
+      std::cout << ToString() << ": the group goes on" << std::endl;
+      return End();
+    }
     lateness.ExpectInTime(ToString(), Clock::now() - begin, kFailureMax);
     const size_t before = sessions_->LogOf(survivors_.back(), 2).completed.size();
     EXPECT_TRUE(sessions_->Wait(

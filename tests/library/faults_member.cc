@@ -92,7 +92,8 @@ class Member {
     if (scene_.fault == Fault::kWrongPlan) options.connect_max = milliseconds(1000);
     if (scene_.is_forming) options.connect_max = kConnectMax;
     const bool cuts = scene_.fault == Fault::kCut && self_ == scene_.victim;
-    test::TcpDisturbance disturbance(scene_.seed + self_, cuts ? 10 * DelayToFault() : UINT64_MAX);
+    test::TcpDisturbance disturbance(scene_.seed + self_, cuts ? 10 * DelayToFault() : UINT64_MAX,
+                                     [this] { SayStruck(); });
     const bool is_disturbed = scene_.is_disturbed || cuts;
     auto session = HookedSession::Open(options, is_disturbed ? &disturbance : nullptr);
     if (!session.ok()) return Say("broken " + session.status().ToString());

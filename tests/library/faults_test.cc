@@ -133,20 +133,15 @@ std::vector<long long> NumbersAfter(const std::string& text, const std::string& 
   return numbers;
 }
 
-/// When it struck; where nobody knows, when the first member said so.
+/// When it struck: the victim's own word where only it knows.
 Clock::time_point BeginOfFault(const Scene& scene, const std::vector<Process>& processes,
                                Clock::time_point struck) {
-  const auto at = [](long long count) { return Clock::time_point(Clock::duration(count)); };
-  if (scene.fault == Fault::kCut) {
-    Clock::time_point first = Clock::time_point::max();
-    for (const Process& process : processes) {
-      const std::vector<long long> failed = NumbersAfter(process.text, "failed 1");
-      if (failed.size() > 1) first = std::min(first, at(failed[1]));
-    }
-    return first;
+  const std::vector<long long> own = NumbersAfter(processes[scene.victim].text, "struck");
+  if (own.empty()) {
+    EXPECT_NE(scene.fault, Fault::kCut) << "no connection was cut";
+    return struck;
   }
-  const std::vector<long long> said = NumbersAfter(processes[scene.victim].text, "struck");
-  return said.empty() ? struck : at(said.front());
+  return Clock::time_point(Clock::duration(own.front()));
 }
 
 /// What the root heard that all members have, all survivors had.

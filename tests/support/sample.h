@@ -70,11 +70,14 @@ class Sample {
   size_t asked_ = 0;
 };
 
-/// Whether the running test, one instance of a parameterised test, is one of this run's. If not, the
-/// test is skipped: GTEST_SKIP() << kInAnotherPart.
-bool SampleTakesThisTest();
-inline constexpr char kInAnotherPart[] = "in another run's part";
+/// Whether the running test, one instance of a parameterised test, is one of this run's: asked by
+/// PREPOST_SKIP_IF_IN_ANOTHER_PART(), so that no test passes without a case.
+[[nodiscard]] bool SampleTakesThisTest();
 
 }  // namespace prepost::test
+
+/// At the beginning of a parameterised test each of whose instances is one case.
+#define PREPOST_SKIP_IF_IN_ANOTHER_PART() \
+  if (!::prepost::test::SampleTakesThisTest()) GTEST_SKIP() << "in another run's part"
 
 #endif  // PREPOST_TESTS_SUPPORT_SAMPLE_H_

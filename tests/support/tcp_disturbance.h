@@ -9,9 +9,11 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 #include "runtime/transport/tcp_hook.h"
 #include "tests/support/random.h"
@@ -20,13 +22,18 @@ namespace prepost::test {
 
 class TcpDisturbance final : public TcpHook {
  public:
-  /// `moves_until_cut`: of all connections together; UINT64_MAX: none breaks.
-  explicit TcpDisturbance(uint64_t seed, uint64_t moves_until_cut = UINT64_MAX)
-      : random_(seed), moves_until_cut_(moves_until_cut) {}
+  /// `moves_until_cut`: of all connections together; UINT64_MAX: none breaks. `on_cut` is called
+  /// when one does, by the thread that moves.
+  explicit TcpDisturbance(uint64_t seed, uint64_t moves_until_cut = UINT64_MAX,
+                          std::function<void()> on_cut = {})
+      : random_(seed), moves_until_cut_(moves_until_cut), on_cut_(std::move(on_cut)) {}
 
   size_t Limit(const TcpWay& way, size_t bytes) override {
     const std::lock_guard lock(mutex_);
-    if (moves_until_cut_ != UINT64_MAX && moves_until_cut_-- == 0) return kCut;
+    if (moves_until_cut_ != UINT64_MAX && moves_until_cut_-- == 0) {
+      if (on_cut_) on_cut_();
+      return kCut;
+    }
     const Clock::time_point now = Clock::now();
     Clock::time_point& held_until = held_until_[{way.self, way.peer, way.lane, way.is_send}];
     if (now < held_until) return 0;
@@ -51,6 +58,7 @@ class TcpDisturbance final : public TcpHook {
   std::mutex mutex_;
   Random random_;
   uint64_t moves_until_cut_;
+  const std::function<void()> on_cut_;
   std::map<std::tuple<NodeId, NodeId, uint32_t, bool>, Clock::time_point> held_until_;
 };
 

@@ -148,7 +148,8 @@ Status Run(CompileFlags& flags) {
 
 void AddCompile(CLI::App& app, Action* action) {
   auto flags = std::make_shared<CompileFlags>();
-  CLI::App* command = app.add_subcommand("compile", "Compile a spec into a verified plan");
+  CLI::App* command = app.add_subcommand(
+      "compile", "Compile a spec into a plan, verified but for its proof for any size");
   command->footer(
       "Flags win over the spec file. The plan is verified after the schedule and after every pass "
       "(ready, send_window, "

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "tests/support/engine_fixture.h"
+#include "tests/support/random.h"
 
 namespace prepost::emulated::engine_test {
 namespace {
@@ -197,7 +198,7 @@ TEST_F(EngineTest, GarbageInRingsIsSurvived) {
   constexpr Opcode kOpcodes[] = {Opcode::kNop,       Opcode::kSend,       Opcode::kSendImm,
                                  Opcode::kRdmaWrite, Opcode::kWait,       Opcode::kRdmaWriteImm,
                                  Opcode::kRdmaRead,  Opcode::kSendEnable, Opcode::kRecvEnable};
-  std::mt19937_64 random(2026);
+  std::mt19937_64 random(test::TestSeed());
   for (int run = 0; run < 2000; ++run) {
     Make();
     const auto fill = [&](std::span<std::byte> ring) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "tests/support/engine_fixture.h"
+#include "tests/support/random.h"
 
 namespace prepost::emulated::send_queue_test {
 namespace {
@@ -161,7 +162,8 @@ TEST_F(EngineTest, R4EnableNeverGoesBack) {
 
 TEST_F(EngineTest, R10FenceHoldsUntilReadsAreComplete) {
   constexpr uint8_t kFences[] = {nic::kFenceReads, nic::kFenceStrongOrdering, nic::kFence};
-  for (uint64_t seed = 1; seed <= 21; ++seed) {
+  const uint64_t first = test::TestSeed();
+  for (uint64_t seed = first; seed < first + 21; ++seed) {
     Make({.sq_wqebbs = 16}, {.sq_wqebbs = 16, .rq_wqes = 16},
          {.scheduler = SchedulerMode::kAdversarial, .seed = seed, .mtu_bytes = 10, .log = true});
     Fill(*far_, 200);

@@ -224,6 +224,10 @@ def main():
         if outputs:
             later = sum(is_long_one and not is_long for is_long_one in outputs.values())
             print(f"{path.name}: compared what is printed with the blocks of lines {sorted(compared)}; {later} only in long runs")
+        reasons = {block.begin for block, it in entries if it is not None and it.reason}
+        left_out = {begin for begin, is_long_one in outputs.items() if is_long_one and not is_long} | reasons
+        failures += [f"{path.name}:{begin}: not compared, and no reason is given" for begin in sorted(set(outputs) - left_out - compared)
+                     if not has_card]
     print(*[f"not compared: {it}" for it in exempt], *failures, f"{count} documented commands, {len(failures)} failed", sep="\n")
     assert count > 10
     assert len(exempt) <= EXEMPT_MAX, exempt

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM at every moment from the first on: COMMAND SOURCE-FOLDER [SEED].
+"""Ctrl-C and SIGTERM at every moment from the first on: COMMAND SOURCE-FOLDER. The seed is PREPOST_TEST_SEED, or 1.
 
 Each command is interrupted at random moments, and, where strace is installed, right after system calls that make or remove
 something: while it loads its plan, makes folders and copies, starts and arms its nodes, transfers, sums and commits. Whenever it
@@ -22,7 +22,7 @@ import tempfile
 import time
 
 COMMAND, SOURCE = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).absolute()
-SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
+SEED = int(os.environ.get("PREPOST_TEST_SEED", 1))
 TINY = str(SOURCE / "examples" / "devices" / "tiny.json")
 FRACTUS = str(SOURCE / "examples" / "profiles" / "fractus.json")
 MOMENTS = 6  # of each command, by time
