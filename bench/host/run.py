@@ -62,7 +62,7 @@ def main():
     options = parser.parse_args()
     options.burst = 100 if options.small else 1
     sizes = ["1B", "64B", "1KiB", "4KiB"] if options.small else options.bytes.split(",")
-    others = [name for name in peers.names_of(options.peers) if name not in ("udpcast", "uftp") and peers.is_there(name)]
+    others = [name for name in peers.names_of(options.peers) if name not in ("udpcast", "uftp")]
     samples, processor = {}, {}
     medians = {}  # of each round
     receive = ["--receive"] if options.python else []

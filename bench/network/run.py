@@ -64,7 +64,7 @@ def main():
     options = parser.parse_args()
     settings = [(a, b) for a in options.algorithm.split(",") for b in options.block_bytes.split(",")]
     sizes = options.bytes.split(",")
-    others = [name for name in peers.names_of(options.peers) if peers.is_there(name)]
+    others = peers.names_of(options.peers)
     slow = dict(text.split("=") for text in options.slow)
     samples, processor = {}, {}
     payload = min(map(rate_of, [options.rate, *slow.values()])) * PAYLOAD

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else brings a message to all nodes: how bench/network and bench/host run it. A peer that is not installed is left out.
+"""What else brings a message to all nodes: how bench/network and bench/host run it.
 
     openmpi            MPI_Bcast as Open MPI decides
     openmpi:A:S        its algorithm A (pipeline, chain, binary, binomial, scatter_allgather_ring, ...) with segments of S
@@ -12,6 +12,7 @@ import pathlib
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -32,10 +33,13 @@ def size_of(text):
 
 
 def names_of(text):
-    """A list of peers, with commas; `openmpi*` is OPENMPI_SWEEP."""
+    """A list of peers, with commas; `openmpi*` is OPENMPI_SWEEP. Exits if one is not installed: a table without it looks complete."""
     names = []
     for name in filter(None, text.split(",")):
         names += OPENMPI_SWEEP if name == "openmpi*" else [name]
+    missing = sorted({name.split(":")[0] for name in names if not is_there(name)})
+    if missing:
+        sys.exit(f"{sys.argv[0]}: {', '.join(missing)}: not installed (scripts/deps --peers)")
     return names
 
 
