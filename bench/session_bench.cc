@@ -13,6 +13,7 @@
 #include <future>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,8 @@ using prepost::GroupCallbacks;
 using prepost::Session;
 using prepost::Status;
 using Clock = std::chrono::steady_clock;
+
+constexpr size_t kPage = 4096;
 
 /// Ends the program with the message.
 void Must(const Status& status) {
@@ -75,7 +78,10 @@ class Bench {
     auto opened = Session::Open(session);
     Must(opened.status());
     session_ = *std::move(opened);
-    memory_.resize(*std::ranges::max_element(options.bytes));
+    const uint64_t most = *std::ranges::max_element(options.bytes);
+    buffer_.resize(most + kPage);
+    const auto address = reinterpret_cast<uintptr_t>(buffer_.data());
+    memory_ = std::span(buffer_).subspan(kPage - address % kPage, most);
     for (size_t i = 0; i < memory_.size(); ++i)
       memory_[i] = static_cast<char>(i * 2654435761u >> 13);
     std::vector<uint32_t> all;
@@ -165,7 +171,8 @@ class Bench {
 
   const Options options_;
   std::unique_ptr<Session> session_;
-  std::vector<char> memory_;
+  std::vector<char> buffer_;
+  std::span<char> memory_;  ///< at a page, as what Python sends from and receives into
   std::promise<void> delivered_;
   std::promise<void> closed_;
   std::atomic<uint64_t> last_ = UINT64_MAX;

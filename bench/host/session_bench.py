@@ -10,6 +10,7 @@ pool, of which there is one for each message under way.
 """
 import argparse
 import json
+import mmap
 import pathlib
 import resource
 import statistics
@@ -72,7 +73,9 @@ def main():
     sizes = [size_of(size) for size in options.bytes.split(",")]
     members = options.members.split(",")
     is_root = options.self == 0
-    message = memoryview(bytes(range(256)) * (max(sizes) // 256 + 1)) if is_root else None
+    message = memoryview(mmap.mmap(-1, max(sizes))) if is_root else None  # at a page, as in C++
+    if is_root:
+        message[:] = (bytes(range(256)) * (max(sizes) // 256 + 1))[:max(sizes)]
     pool = None if is_root else prepost.MemoryPool(max(sizes), options.burst)
     with prepost.Session(self=options.self, members=members, secret="only for measurements", waiting=options.waiting,
                          local_copies=not options.no_local_copies) as session:
