@@ -22,6 +22,8 @@ QUOTES = {
     "just 40% of the throughput of the binomial pipeline": (EARLIER, "3.1"),
     "performed well": (EARLIER, "3.1"),
     "half the data would traverse the TOR": (EARLIER, "3.1"),
+    "highest in the unicast case and remains high but fairly stable for replication groups of up to 8 nodes": (EARLIER, "4.2"),
+    "a 100Gbps NIC can potentially send and receive 100Gbps concurrently": (PUSHING, "4.3"),
     "performance tails off at the largest sizes": (EARLIER, "4.2"),
     "even then achieves a high percentage of the possible unicast speed": (EARLIER, "4.2"),
     "almost no performance degradation at larger scales": (EARLIER, "4.2"),
