@@ -200,18 +200,19 @@ def claims(rows_):
     overhead = (float(whole["completion_us"]) - value("transfers", whole) - value("remote_transfers", whole)) / float(
         whole["completion_us"]
     )
-    yield c11.calibrated.between(f"all but transfers, with the stall: “around 1%” ({PUSHING}, 5.2.1)", 0.0075, 0.0125, overhead)
+    yield c11.calibrated.between(f"all but transfers, with the stall: “around 1%” ({PUSHING}, 5.2.1)", 0.009, 0.011, overhead)
     sums = max(abs(sum(float(row_[f"{key}_us"]) for key, _, _ in PARTS) - float(row_["completion_us"])) for row_ in rows_)
     yield c11.constructed.holds(
         f"all {len(rows_)} nodes: the parts add up to the total", "exactly", f"{sums:.6f} us off at most", sums < 1e-5
     )
     c24 = Statement(
         "C24", "memcpy goes at 30 Gb/s beside RDMA's 100: copying a first block of 1 MB", f"{PUSHING}, 2, 5.3 and Table 1"
-    ).calibrated
-    for name, expected in (("fractus", 280), ("stampede", 215)):
+    )
+    # 280 us is 1 MiB at the paper's 30 Gb/s, and stands in no paper; 215 us is Table 1's, to which the rate was fitted.
+    for says, name, expected in ((c24.constructed, "fractus", 280), (c24.calibrated, "stampede", 215)):
         rate = host_value(name, "copy_rate")
         copied_us = MiB * 8 / float(rate.removesuffix("Gbit/s")) / 1e3
-        yield c24.near(f"1 MiB at {rate}, copy_rate of profile {name}", expected, copied_us, 0.01, "us")
+        yield says.near(f"1 MiB at {rate}, copy_rate of profile {name}", expected, copied_us, 0.01, "us")
 
 
 def remarks(rows_):
@@ -307,7 +308,8 @@ def step_claims(rows_):
     beyond = {name: float(last[name]["wait_us"]) - wait[name] for name in STEPS}
     yield figure5.constructed.near("relayer: its longest wait beyond the median", STALL_US, beyond[RELAYER], 0.1, "us")
     yield figure5.constructed.near("sender: its longest wait beyond the median, at the moment that makes the transfer longest", STALL_US, beyond[SENDER], 0.1, "us")
-    yield figure5.same(
+    # With both windows at 1 and 4 nodes the relayer's partner of the next step is the root, whatever the hosts take.
+    yield figure5.constructed.same(
         "sender: the step of its longest wait, the relayer's being step " + last[RELAYER]["step"],
         int(last[RELAYER]["step"]) + 1,
         last[SENDER]["step"],

@@ -80,8 +80,9 @@ def chain_claims(rows):
 
     c14 = Statement(
         "C14",
-        "CORE-Direct makes the chain faster, with hybrid waiting and with interrupts (figure 12; no numbers in the text)",
-        f"{PUSHING}, figure 12",
+        "to offload a transfer is “further reducing latency”; figure 12 shows a chain, with hybrid waiting and with interrupts, of which the text has no"
+        " numbers",
+        f"{PUSHING}, abstract and figure 12",
     )
     # Hosts that take time are put in on one side alone; what arming takes no paper says.
     for says, side, counted in (

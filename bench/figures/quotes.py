@@ -42,6 +42,7 @@ QUOTES = {
     "while the sender transmits each block slightly faster (since it isn't receiving at the same time) and then must wait for the other nodes to"
     " catch up": (PUSHING, "figure 5"),
     "forced the sender to delay on the following step": (PUSHING, "5.2.1"),
+    "further reducing latency": (PUSHING, "abstract"),
     "around 1%": (PUSHING, "5.2.1"),
     "would mitigate": (PUSHING, "5.2.1"),
     "skew is 1": (PUSHING, "4.3"),
