@@ -19,6 +19,12 @@ QUOTES = {
     "is around 93 Gb/s of data replicated, which translates to about a petabyte per day": (PUSHING, "5.2.2"),
     "nearly the full bisection capacity of Fractus": (PUSHING, "5.2.2"),
     "no sign of interference between concurrent overlapping transfer": (DSN, "5.2.2"),
+    "our peak rates (seen in patterns with concurrent senders) was quite close to the limits": (PUSHING, "5.2.2"),
+    "the bisection bandwidth asymptotes to 16Gbps for this pattern of communication, and our graphs do so as well, at least for the larger groups": (
+        PUSHING,
+        "5.2.2",
+    ),
+    "bandwidth splits between them": (EARLIER, "3"),
     "lagged in groups with as few as 16 nodes": (EARLIER, "3.1"),
     "just 40% of the throughput of the binomial pipeline": (EARLIER, "3.1"),
     "Chain send is also the worst case for delivery skew": (EARLIER, "3.1"),
