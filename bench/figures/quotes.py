@@ -40,6 +40,12 @@ QUOTES = {
     "unable to pick any size that will get extremely high overall bandwidth": (EARLIER, "4.2"),
     "can be less than it would take to perform a unicast transfer over the slowest link": (EARLIER, "4.2"),
     "when that link is only slower by a few tenths of a Gb/s": (EARLIER, "4.2"),
+    "is more susceptible to this phenomenon because each node is responsible for the transfer to all of its neighbors in the hypercube": (
+        PUSHING,
+        "5.3",
+    ),
+    "more susceptible": (PUSHING, "5.3"),
+    "an analogous result probably applies": (EARLIER, "4.3"),
     "surprisingly robust to delay and scheduling phenomena": (EARLIER, "4.2"),
     "less than 1% CPU utilization and only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
     "only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
