@@ -2,7 +2,7 @@
 """Windows: what more credits and more sends at a time cost, and what they buy when one host stands still."""
 
 from . import data, style
-from .claims import CONSTRUCTION, OURS, PUSHING, Statement
+from .claims import CONSTRUCTION, OURS, OWN, Statement
 from .figure import Figure
 from .simulator import MiB, Plan, Run, no_costs
 from .schedules import BLOCK_PS, pipeline_rounds
@@ -124,7 +124,8 @@ def claims(rows_):
             f"{float(row['cpu_delayed_block_times']):g} block times",
             float(row["cpu_delayed_block_times"]) <= latest,
         )
-    slack = Statement("windows", "some nodes run slightly ahead of others, which eliminates stalls", f"{PUSHING}, appendix A")
+    # RDMC lets nodes run ahead by one credit at a time, which is a window of 1 here; larger ones are ours.
+    slack = Statement("windows", "with larger windows nodes run further ahead of others, which soaks up a delay", OURS, OWN)
     larger = [row for row in rows_ if is_larger(row)]
 
     def beside_strict(row):
