@@ -78,23 +78,29 @@ def block(figure, rows, claims, has_picture):
 
 
 def summary(claims_of):
-    """All statements with a number of our list, in its order, and how many checks of each kind agree; claims_of: (figure's name, its
-    claims)."""
-    rows = {}
+    """All statements, and how many checks of each kind agree: those with a number of our list, in its order, then the others, in the page's; in the end
+    all together. What is our own alone is left out. claims_of: (figure's name, its claims)."""
+    numbered, others = {}, {}
     for name, claims in claims_of:
         for claim in claims:
-            if re.fullmatch(r"C\d+", claim.id):
-                rows.setdefault(int(claim.id[1:]), []).append((name, claim))
+            rows, key = (numbered, int(claim.id[1:])) if re.fullmatch(r"C\d+", claim.id) else (others, (claim.id, claim.says))
+            rows.setdefault(key, []).append((name, claim))
     lines = []
-    for key in sorted(rows):
-        found = [claim for _, claim in rows[key]]
-        figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in rows[key]))
-        cells = []
-        for kind in (TEST, CALIBRATION, CONSTRUCTION):
-            its = [claim.agrees for claim in found if claim.kind == kind]
-            cells.append(f"{sum(its)} of {len(its)}" if its else "")
-        lines.append([f"C{key}", f"{found[0].says} ({found[0].where})", *cells, figures])
+    for its in [numbered[key] for key in sorted(numbered)] + list(others.values()):
+        found = [claim for _, claim in its]
+        if any(claim.kind != OWN for claim in found):
+            figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in its))
+            id_ = found[0].id[0].upper() + found[0].id[1:]
+            lines.append([id_, f"{found[0].says} ({found[0].where})", *agreeing(found), figures])
+    lines.append(["all", "", *agreeing(claim for _, claims in claims_of for claim in claims), ""])
     return "\n" + table(["", "the papers say", "tests", "calibrations", "constructions", "figure"], lines) + "\n"
+
+
+def agreeing(claims):
+    """How many tests, calibrations and constructions agree: "3 of 4"."""
+    claims = list(claims)
+    kinds = [[claim.agrees for claim in claims if claim.kind == kind] for kind in (TEST, CALIBRATION, CONSTRUCTION)]
+    return [f"{sum(its)} of {len(its)}" if its else "" for its in kinds]
 
 
 def replace(text, blocks):

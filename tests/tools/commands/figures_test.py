@@ -107,6 +107,15 @@ class Committed(unittest.TestCase):
         (self.out / "data" / "left-over.csv").write_text("a\n1\n")
         self.assertIn("left-over.csv belongs to no figure", "\n".join(self.check()))
 
+    def test_the_list_of_statements_has_all_checks(self):
+        text = (SOURCE / "docs" / "figures.md").read_text()
+        tests, agree = map(int, re.search(r"\*\*(\d+) checks on this page test a statement of the papers: (\d+) of them", text).groups())
+        *listed, total = re.search(r"\| the papers say \|.*\n\|[-|]*\n((?:\|.*\n)+)", text)[1].splitlines()
+        self.assertIn(f"| all |  | {agree} of {tests} |", total)
+        for column in (3, 4, 5):  # tests, calibrations and constructions
+            counted = [tuple(map(int, line.split("|")[column].split(" of "))) for line in listed if line.split("|")[column].strip()]
+            self.assertEqual(total.split("|")[column].strip(), " of ".join(str(sum(its)) for its in zip(*counted)))
+
     def test_quotes_have_their_source(self):
         text = (SOURCE / "docs" / "figures.md").read_text()
         self.assertEqual(quotes.problems(text), [])
