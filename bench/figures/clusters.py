@@ -304,9 +304,9 @@ TABLE_RATE = (
 
 
 FEW_BLOCKS = (
-    "Of 8 MiB there are 8 blocks of 1 MiB, as the papers' are (4.2), and the rounds in which the pipeline fills are many beside them: 8 nodes need 10"
-    " where a unicast needs 8, and 16 need 11 where 4 need 9. Beside a unicast the ports both ways of Fractus and Stampede come on top. The text's"
-    " groups have up to 8 nodes, and 16 are more."
+    "Which sizes the figures have the text does not say. Of 8 MiB there are 8 blocks of 1 MiB, as the papers' are (4.2), and the rounds in which the"
+    " pipeline fills are many beside them: 8 nodes need 10 where a unicast needs 8, and 16 need 11 where 4 need 9. Beside a unicast the ports both ways"
+    " of Fractus and Stampede come on top. The text's groups have up to 8 nodes, and 16 are more."
 )
 
 

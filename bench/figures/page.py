@@ -54,7 +54,7 @@ def counts(claims):
         f"**{tests} checks on this page test a statement of the papers: {agree[TEST]} of them agree, and {tests - agree[TEST]} do not.** A test's"
         " case and tolerance are those of the paper's text, from before the result, and a row that disagrees is worth more than one that was moved"
         f" until it agreed. In {len(kinds[CALIBRATION])} more a number of the model was fitted to the very statement (calibrations:"
-        f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} cannot fail by the model (constructions: {agree[CONSTRUCTION]} agree), and"
+        f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} are decided without the model's numbers (constructions: {agree[CONSTRUCTION]} agree), and"
         f" {len(kinds[OWN])} are aims and expectations of our own ({agree[OWN]} hold)."
     ) + "\n\n"
 
