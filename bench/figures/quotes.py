@@ -46,6 +46,7 @@ QUOTES = {
     ),
     "more susceptible": (PUSHING, "5.3"),
     "an analogous result probably applies": (EARLIER, "4.3"),
+    "is highly efficient and achieves the lowest possible latency and skew": (PUSHING, "4.3.1"),
     "surprisingly robust to delay and scheduling phenomena": (EARLIER, "4.2"),
     "less than 1% CPU utilization and only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
     "only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
