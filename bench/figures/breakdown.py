@@ -5,7 +5,7 @@ import dataclasses
 import re
 import statistics
 
-from . import data, style
+from . import data, style, words
 from .claims import EARLIER, PUSHING, Statement
 from .figure import MESSAGE_COSTS, Figure
 from .simulator import MiB, Plan, Profile, Run, host_entry, host_value
@@ -233,6 +233,7 @@ def remarks(rows_):
 
 # Figure 5.
 SENDER, RELAYER = "sender", "relayer"
+FILLING = 9  # steps in which the pipeline fills
 STEPS = {SENDER: (0, "send"), RELAYER: (FARTHEST, "recv")}
 
 
@@ -278,6 +279,76 @@ def draw_steps(rows_):
     return figure
 
 
+# C12: what the relayer's stall costs the sender, at every moment.
+def step_waits(simulator, at):
+    """Of the sender and the relayer: by how much each step begins later than in the median, us; the first ones, where the pipeline fills, left out."""
+    waits = {}
+    blocks = simulator.trace(dataclasses.replace(stalled(at), executor="cpu"))
+    for name, (node, cat) in STEPS.items():
+        its = sorted((it for it in blocks if (it["node"], it["cat"]) == (node, cat)), key=lambda it: it["started_ns"])
+        found = {after["round"]: (after["started_ns"] - before["completed_ns"]) / 1e3 for before, after in zip(its, its[1:])}
+        median = statistics.median(found.values())
+        waits[name] = {step: wait - median for step, wait in found.items() if step > FILLING}
+    return waits
+
+
+def stall_rows(simulator, quick):
+    moments = STALL_MOMENTS_US[:2] if quick else STALL_MOMENTS_US
+    quiet, *results = simulator.simulate([Run(PLAN, BOTH_WAYS, wait="polling", flags=FLAGS), *map(stalled, moments)])
+    rows_ = []
+    for at, result in zip(moments, results):
+        waits = step_waits(simulator, at)
+        step = max(waits[RELAYER], key=waits[RELAYER].get)
+        rows_.append(
+            {
+                "clock": "modelled",
+                "profile": "stampede",
+                "stall_at_us": at,
+                "relayer_step": step,
+                "relayer_later_us": f"{waits[RELAYER][step]:.3f}",
+                "sender_later_us": f"{waits[SENDER].get(step + 1, 0):.3f}",
+                "cpu_longer_us": data.signed_microseconds(result.cpu.completion - quiet.cpu.completion),
+                "offload_longer_us": data.signed_microseconds(result.offload.completion - quiet.offload.completion),
+            }
+        )
+    return rows_
+
+
+def costs(row):
+    """Whether the relayer's stall makes any of its steps later."""
+    return float(row["relayer_later_us"]) >= 1
+
+
+def stall_table(rows_):
+    columns = ("relayer_later_us", "sender_later_us", "cpu_longer_us")
+    cells = [
+        [row["stall_at_us"], row["relayer_step"] if costs(row) else "none", *(f"{float(row[key]):.1f}" for key in columns)] for row in rows_
+    ]
+    return ["the relayer stops at, us", "its longest wait is before step", "beyond its median, us", "the sender's next step, us", "all over later, us"], cells
+
+
+def stall_claims(rows_):
+    c12 = Statement(
+        "C12",
+        "a delay of roughly 100 us of the relayer “forced the sender to delay on the following step when it discovered that the target for its next block"
+        " wasn't ready yet”; offload “would mitigate” this",
+        f"{PUSHING}, 5.2.1",
+    )
+    later = [float(row["sender_later_us"]) for row in rows_]
+    within = [it for it in later if 90 <= it <= 110]
+    yield c12.holds(  # roughly: a tenth; the text names no moment, so all count
+        f"the relayer stops for {STALL_US} us at {len(rows_)} moments over a block's time: the sender's following step is later by",
+        "90 to 110 us each time",
+        f"{words.span(later, 1)} us; {len(within)} of {len(later)} within",
+        len(within) == len(later),
+        "A stall costs what is left of it when the host has something to do, which is once in a block's 239 us:"
+        f" {sum(not costs(row) for row in rows_)} of the {len(rows_)} stalls are over by then. What a step of the relayer does lose, the sender's following"
+        " one loses as well.",
+    )
+    preposted = max(abs(float(row["offload_longer_us"])) for row in rows_)
+    yield c12.constructed.near("the same, preposted: all over later by", 0, preposted, 0, "us")
+
+
 def step_claims(rows_):
     figure5 = Statement(
         "figure 5",
@@ -304,7 +375,7 @@ def step_claims(rows_):
         (transfer[SENDER] + wait[SENDER]) / (transfer[RELAYER] + wait[RELAYER]),
         0.01,
     )
-    last = {name: max((row for row in data.select(rows_, node=name) if int(row["step"]) > 9), key=lambda row: float(row["wait_us"])) for name in STEPS}
+    last = {name: max((row for row in data.select(rows_, node=name) if int(row["step"]) > FILLING), key=lambda row: float(row["wait_us"])) for name in STEPS}
     beyond = {name: float(last[name]["wait_us"]) - wait[name] for name in STEPS}
     yield figure5.constructed.near("relayer: its longest wait beyond the median", STALL_US, beyond[RELAYER], 0.1, "us")
     yield figure5.constructed.near("sender: its longest wait beyond the median, at the moment that makes the transfer longest", STALL_US, beyond[SENDER], 0.1, "us")
@@ -343,5 +414,16 @@ FIGURES = [
         draw_steps,
         None,
         step_claims,
+    ),
+    Figure(
+        "stall",
+        "stampede",
+        f"The same run with the stall at each of the {len(STALL_MOMENTS_US)} moments, which are {STALL_MOMENTS_US.step} us apart: by how much the step of the"
+        " relayer that waits longest, and the sender's step after it, begin later than in the median.",
+        stall_rows,
+        ("stall_at_us",),
+        None,
+        stall_table,
+        stall_claims,
     ),
 ]

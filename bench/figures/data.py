@@ -16,6 +16,10 @@ def microseconds(picoseconds):
     return f"{whole}.{part:06d}".rstrip("0").rstrip(".")
 
 
+def signed_microseconds(picoseconds):
+    return ("-" if picoseconds < 0 else "") + microseconds(abs(picoseconds))
+
+
 def ratio(value):
     return f"{value:.6g}"
 

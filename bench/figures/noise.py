@@ -55,15 +55,11 @@ def delay_rows(simulator, quick):
                     "algorithm": algorithm,
                     "nodes": nodes,
                     "at_us": at_us(costs, moment),
-                    "cpu_longer_us": signed(after.cpu.completion - before.cpu.completion),
-                    "offload_longer_us": signed(after.offload.completion - before.offload.completion),
+                    "cpu_longer_us": data.signed_microseconds(after.cpu.completion - before.cpu.completion),
+                    "offload_longer_us": data.signed_microseconds(after.offload.completion - before.offload.completion),
                 }
             )
     return rows
-
-
-def signed(picoseconds):
-    return ("-" if picoseconds < 0 else "") + data.microseconds(abs(picoseconds))
 
 
 def draw_delay(rows):

@@ -47,6 +47,7 @@ QUOTES = {
     "more susceptible": (PUSHING, "5.3"),
     "an analogous result probably applies": (EARLIER, "4.3"),
     "is highly efficient and achieves the lowest possible latency and skew": (PUSHING, "4.3.1"),
+    "unchanged for all message sizes below the network MTU": (EARLIER, "4.2"),
     "surprisingly robust to delay and scheduling phenomena": (EARLIER, "4.2"),
     "less than 1% CPU utilization and only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
     "only about 20% decrease in bandwidth for large messages": (EARLIER, "3.2"),
@@ -57,6 +58,7 @@ QUOTES = {
     "while the sender transmits each block slightly faster (since it isn't receiving at the same time) and then must wait for the other nodes to"
     " catch up": (PUSHING, "figure 5"),
     "forced the sender to delay on the following step": (PUSHING, "5.2.1"),
+    "forced the sender to delay on the following step when it discovered that the target for its next block wasn't ready yet": (PUSHING, "5.2.1"),
     "further reducing latency": (PUSHING, "abstract"),
     "around 1%": (PUSHING, "5.2.1"),
     "would mitigate": (PUSHING, "5.2.1"),
