@@ -96,6 +96,7 @@ def remarks(rows_):
 
     of_all = [1 - share for share in beside("cpu_no_message_costs_us", "cpu_us")]
     few, many = (beside("cpu_no_message_costs_us", "offload_counted_us", nodes) for nodes in (NODES[0], NODES[-1]))
+    longest = max(data.select(rows_, profile=CLUSTERS[0]), key=lambda row: float(row["cpu_4096_us"]) / float(row["cpu_us"]))
     bare = {
         nodes: float(row["cpu_4096_no_message_costs_us"]) / float(row["cpu_no_message_costs_us"])
         for nodes in (NODES[0], NODES[-1])
@@ -105,8 +106,9 @@ def remarks(rows_):
         "Steps are where a level is added to the tree. With RDMC's costs per message there are more of them, since each relay on a node's way"
         f" does its set-up. Those costs are {words.percent(of_all)} of RDMC's time here. Without them the CPU-driven side takes"
         f" {words.span(few, 2)} times as long with {NODES[0]} nodes as a preposted one that has to be armed first, and {words.span(many, 2)} times"
-        f" with {NODES[-1]}. That a message of {MTUS[-1]} bytes takes next to no longer than one of 1 byte rests on those costs, which are Stampede's:"
-        f" without them it takes {' and '.join(f'{it:.3f} times as long with {nodes} nodes' for nodes, it in bare.items())} on Fractus."
+        f" with {NODES[-1]}. That a message of {MTUS[-1]} bytes takes next to no longer than one of 1 byte on Fractus, at most"
+        f" {float(longest['cpu_4096_us']) / float(longest['cpu_us']):.3f} times as long (n = {longest['nodes']}), rests on those costs, which are Stampede's:"
+        f" without them it takes {' and '.join(f'{it:.3f} times as long with {nodes} nodes' for nodes, it in bare.items())}."
     )
 
 
