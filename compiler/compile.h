@@ -16,7 +16,7 @@
 namespace prepost {
 
 struct CompileOptions {
-  /// Passes to leave out, by name ("ready", "send_window", "reduce"). Leaving one out still gives a
+  /// Passes to leave out, by name ("ready", "send_window", "thin"). Leaving one out still gives a
   /// valid plan.
   std::vector<std::string> skip_passes;
   /// Dump the plan before or after these passes ("all" for every one) to `log`.

@@ -23,8 +23,8 @@ struct Pass {
 Pass ReadyPass(SpecReady ready);
 /// `send_window`: at most W block sends of a node are in flight. See send_window_pass.cc.
 Pass SendWindowPass(SpecSendWindow send_window);
-/// `reduce`: removes every `after` entry that follows from the others. See reduce_pass.cc.
-Pass ReducePass();
+/// `thin`: removes every `after` entry that follows from the others. See thin_pass.cc.
+Pass ThinPass();
 
 }  // namespace prepost
 

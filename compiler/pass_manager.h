@@ -30,11 +30,11 @@ class PassManager {
       : options_(options), where_of_(std::move(where_of)) {}
 
   void Add(Pass pass) { passes_.push_back(std::move(pass)); }
-  /// The compiler's passes in their order: ready, send_window, reduce.
+  /// The compiler's passes in their order: ready, send_window, thin.
   void AddAll(const SpecReady& ready, const SpecSendWindow& send_window) {
     Add(ReadyPass(ready));
     Add(SendWindowPass(send_window));
-    Add(ReducePass());
+    Add(ThinPass());
   }
 
   /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the

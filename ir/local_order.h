@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LocalOrder: what is certain to have completed at a node before one of its sends starts, judged
-// from that node's program alone. The verifier asks it whether a wanted order holds, the reduce
+// from that node's program alone. The verifier asks it whether a wanted order holds, the thin
 // pass which `after` entries say nothing new.
 //
 // The order at a node: everything in a send's `after` completes before it starts; sends of one

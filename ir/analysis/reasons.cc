@@ -3,7 +3,7 @@
 // An edge of the plan graph is a reason. What kind it is follows from its two events: of one
 // message, of one channel, or of one node, where `after` says only that there is a reason and the
 // ops say which: a block's send waits for the receive of the block (data), for a credit, or for a
-// send of its own (window), a credit for a receive (window). What the reduce pass took out of an
+// send of its own (window), a credit for a receive (window). What the thin pass took out of an
 // `after` list since it follows from the rest is added again, marked as implied.
 //
 // Example, chain of 3 nodes, 2 blocks, window=1, send window 1: 1>2:1, node 1 op 7, waits for block

@@ -38,7 +38,7 @@ class RolledPlay {
   /// By channel. O(degree + period).
   std::vector<ChannelOps> ChannelOpsOf(NodeId node) const;
   /// The ops of `node`, which Unroll() gives in the same order; `after` is that of Unroll() before
-  /// its last pass, reduce, without what is `look_ahead` ops back or more. That is a power of two.
+  /// its last pass, thin, without what is `look_ahead` ops back or more. That is a power of two.
   /// Memory O(look_ahead + degree + period), an op O(log degree).
   std::unique_ptr<OpStream> OpsOf(NodeId node, size_t look_ahead = kRolledLookAhead) const;
 

@@ -111,7 +111,7 @@ TEST(CompileTest, OpsStandInThePlansOrder) {
 // ready, as defined: which credits there are, what each waits for, and which sends wait for them.
 TEST(ReadyPassTest, CreditsAreAsDefined) {
   ForSmallSpecs([](const Spec& spec) {
-    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"reduce"}});
+    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"thin"}});
     const Ready ready = plan.header().ready;
     const MessageTable messages(plan);
     std::map<std::pair<NodeId, NodeId>, uint32_t> receives, grants;
@@ -175,7 +175,7 @@ TEST(ReadyPassTest, AutoIsWindowOneWhereANodeHearsFromSeveral) {
 
 TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {
   ForSmallSpecs([](const Spec& spec) {
-    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"reduce"}});
+    const VerifiedPlan plan = *Compile(spec, {.skip_passes = {"thin"}});
     const auto window = plan.header().send_window;
     for (const Program& program : plan.programs()) {
       std::vector<OpId> sends;
@@ -193,27 +193,27 @@ TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {
   });
 }
 
-// reduce keeps the order exactly and leaves nothing that could go.
-TEST(ReducePassTest, KeepsTheOrderAndNothingRedundant) {
+// thin keeps the order exactly and leaves nothing that could go.
+TEST(ThinPassTest, KeepsTheOrderAndNothingRedundant) {
   ForSmallSpecs([](const Spec& spec) {
     if (spec.nodes > 6) return;
-    const VerifiedPlan full = *Compile(spec, {.skip_passes = {"reduce"}});
-    const VerifiedPlan reduced = *Compile(spec);
-    ASSERT_EQ(full.ops().size(), reduced.ops().size());
+    const VerifiedPlan full = *Compile(spec, {.skip_passes = {"thin"}});
+    const VerifiedPlan thinned = *Compile(spec);
+    ASSERT_EQ(full.ops().size(), thinned.ops().size());
     for (size_t p = 0; p < full.programs().size(); ++p) {
       const auto order = test::LocalClosure(full, full.programs()[p]);
-      ASSERT_EQ(order, test::LocalClosure(reduced, reduced.programs()[p])) << test::Label(spec);
+      ASSERT_EQ(order, test::LocalClosure(thinned, thinned.programs()[p])) << test::Label(spec);
       // Without any one entry the order is another one.
-      const Program& program = reduced.programs()[p];
+      const Program& program = thinned.programs()[p];
       for (uint32_t i = 0; i < program.op_count; ++i) {
-        for (size_t gone = 0; gone < reduced.ops(program)[i].after_count; ++gone) {
-          PlanBuilder builder(reduced.header());
+        for (size_t gone = 0; gone < thinned.ops(program)[i].after_count; ++gone) {
+          PlanBuilder builder(thinned.header());
           builder.BeginProgram(program.node);
           for (uint32_t o = 0; o < program.op_count; ++o) {
-            const auto given = reduced.after(reduced.ops(program)[o]);
+            const auto given = thinned.after(thinned.ops(program)[o]);
             std::vector<OpId> after(given.begin(), given.end());
             if (o == i) after.erase(after.begin() + static_cast<std::ptrdiff_t>(gone));
-            builder.AddOp(reduced.ops(program)[o], after);
+            builder.AddOp(thinned.ops(program)[o], after);
           }
           const Plan without = std::move(builder).Build();
           ASSERT_NE(order, test::LocalClosure(without, without.programs()[0]))
@@ -228,26 +228,25 @@ TEST(PassManagerTest, PrintsTimesAndSkips) {
   std::ostringstream log;
   const Spec spec = SpecOf("chain", 3, 2, "window=1");
   const Result<VerifiedPlan> plan = Compile(spec, {.skip_passes = {"send_window"},
-                                                   .print_before = {"reduce"},
+                                                   .print_before = {"thin"},
                                                    .print_after = {"ready"},
                                                    .time_passes = true,
                                                    .log = &log});
   ASSERT_TRUE(plan.ok());
   EXPECT_EQ(plan->header().send_window, std::nullopt);
   EXPECT_THAT(log.str(), HasSubstr("; after ready\nplan multicast chain"));
-  EXPECT_THAT(log.str(), HasSubstr("; before reduce\n"));
+  EXPECT_THAT(log.str(), HasSubstr("; before thin\n"));
   EXPECT_THAT(log.str(), HasSubstr(" ms  verify after schedule\n"));
-  EXPECT_THAT(log.str(), HasSubstr(" ms  reduce\n"));
+  EXPECT_THAT(log.str(), HasSubstr(" ms  thin\n"));
   EXPECT_THAT(log.str(), ::testing::Not(HasSubstr("send_window\n")));
 }
 
 TEST(PassManagerTest, UnknownPassIsAnError) {
   const Result<VerifiedPlan> plan =
-      Compile(SpecOf("chain", 3, 2, "auto"), {.skip_passes = {"redcue"}});
+      Compile(SpecOf("chain", 3, 2, "auto"), {.skip_passes = {"thni"}});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.status().code(), StatusCode::kUsage);
-  EXPECT_THAT(plan.status().message(),
-              HasSubstr("no pass is called 'redcue', did you mean 'reduce'?"));
+  EXPECT_THAT(plan.status().message(), HasSubstr("no pass is called 'thni', did you mean 'thin'?"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(CheckerTest, RandomPlansAreGoodWithAndWithoutReduction) {
     const Spec spec = RandomSpec(random, {.nodes_max = 40, .blocks_max = 20});
     SCOPED_TRACE(testing::Message() << Label(spec) << ", PREPOST_TEST_SEED=" << seed);
     ExpectGood(CompileOrDie(spec), random);
-    ExpectGood(CompileOrDie(spec, {"reduce"}), random);
+    ExpectGood(CompileOrDie(spec, {"thin"}), random);
     if (HasFailure()) return;
   }
 }

@@ -153,7 +153,7 @@ void AddCompile(CLI::App& app, Action* action) {
   command->footer(
       "Flags win over the spec file. The plan is verified after the schedule and after every pass "
       "(ready, send_window, "
-      "reduce).\n--message-bytes any makes a plan for every size, whose form alone is checked: "
+      "thin).\n--message-bytes any makes a plan for every size, whose form alone is checked: "
       "prepost "
       "verify proves it.\nWith --rounds the file is the schedule, and says how many nodes and "
       "blocks there "
@@ -163,7 +163,7 @@ void AddCompile(CLI::App& app, Action* action) {
       "  prepost compile --nodes 8 --message image.raw -o plan.json\n"
       "  prepost compile --nodes 13 --message-bytes 10MiB --algorithm chain --ready channel "
       "--dump\n"
-      "  prepost compile examples/specs/pipeline-8.json --print-after reduce -o plan.json\n"
+      "  prepost compile examples/specs/pipeline-8.json --print-after thin -o plan.json\n"
       "  prepost compile --topology examples/topologies/4x8.json --algorithm rack_circulant "
       "--message image.raw -o plan.json\n"
       "  prepost compile --topology examples/topologies/slow-node.json --root 3 --message-bytes "

@@ -80,7 +80,7 @@ void AddDiff(CLI::App& app, Action* action) {
       "are numbered makes no difference. Exit code 0 when the plans are the same, 1 when not.\n\n"
       "Examples:\n"
       "  prepost diff plan.json plan.json\n"
-      "  prepost compile --nodes 8 --message image.raw --block-bytes 400kB --skip-pass reduce | "
+      "  prepost compile --nodes 8 --message image.raw --block-bytes 400kB --skip-pass thin | "
       "prepost diff plan.json - --json");
   command->add_option("A", flags->a, "Plan file, - for stdin")->required();
   command->add_option("B", flags->b, "Plan file, - for stdin")->required();

@@ -39,7 +39,7 @@ TEST(PlanDiffTest, APlanIsTheSameAsItself) {
 TEST(PlanDiffTest, ReductionMakesNoDifference) {
   for (const Spec& spec : test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 3})) {
     const VerifiedPlan reduced = test::CompileOrDie(spec);
-    const PlanDiff diff = DiffPlans(reduced, test::CompileOrDie(spec, {"reduce"}));
+    const PlanDiff diff = DiffPlans(reduced, test::CompileOrDie(spec, {"thin"}));
     EXPECT_TRUE(diff.same()) << test::Label(spec) << ": " << diff.verdict;
   }
 }

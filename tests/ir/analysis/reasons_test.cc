@@ -31,7 +31,7 @@ Plan WindowChain() {
                        .algorithm = "chain",
                        .ready = *ParseReady("window=1"),
                        .send_window = *ParseSendWindow("1")},
-                      {"reduce"});
+                      {"thin"});
 }
 
 // Every kind of wait that `after` can mean; catches one taken for another.

@@ -64,7 +64,7 @@ Plan Again(const Spec& spec, const std::string& text) {
   }
   EXPECT_EQ(Verify(read->plan).ToString(), "") << test::Label(spec);
   Plan plan = read->plan;
-  for (const Pass& pass : {ReadyPass(spec.ready), SendWindowPass(spec.send_window), ReducePass()})
+  for (const Pass& pass : {ReadyPass(spec.ready), SendWindowPass(spec.send_window), ThinPass()})
     plan = *pass.run(plan);
   EXPECT_EQ(Verify(plan).ToString(), "") << test::Label(spec);
   return plan;

@@ -80,8 +80,8 @@ TEST_F(BadInputTest, Flags) {
                  "--block-bytes", "1MiB"},
                 1, "transfers, the limit is");
   ExpectCompile({"--node", "4"}, 2, "--node");
-  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "redcue"}, 2,
-                "no pass is called 'redcue', did you mean 'reduce'?");
+  ExpectCompile({"--nodes", "4", "--message-bytes", "1", "--skip-pass", "thni"}, 2,
+                "no pass is called 'thni', did you mean 'thin'?");
 }
 
 // Catches numbers that wrap (-1 was a seed), times that are no number and so in every range, and

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// reduce: the transitive reduction of every `after` list.
+// thin: the transitive reduction of every `after` list.
 //
 // An entry goes when it follows from the other entries and from the channel's own order
 // (local_order.h). The order that remains is the same, entry for entry fewer counters for the CPU
@@ -24,7 +24,7 @@ namespace {
 
 /// Whether no entry of the program can follow from others, seen without a walk: no send waits for
 /// two ops, or for an op from before its channel's previous send.
-bool IsPlainlyReduced(const Plan& plan, const Program& program) {
+bool IsPlainlyThin(const Plan& plan, const Program& program) {
   llvm::DenseMap<uint32_t, uint32_t> last_send;  // channel -> op
   const std::span<const Op> ops = plan.ops(program);
   for (uint32_t i = 0; i < ops.size(); ++i) {
@@ -38,14 +38,14 @@ bool IsPlainlyReduced(const Plan& plan, const Program& program) {
   return true;
 }
 
-Result<Plan> Reduce(const Plan& plan) {
+Result<Plan> Thin(const Plan& plan) {
   PlanBuilder builder(plan.header());
   builder.Reserve(plan.ops().size(), plan.after_count());
   for (const Channel& channel : plan.channels()) builder.AddChannel(channel);
   llvm::SmallVector<OpId, 8> kept;
   for (const Program& program : plan.programs()) {
     builder.BeginProgram(program.node);
-    if (IsPlainlyReduced(plan, program)) {
+    if (IsPlainlyThin(plan, program)) {
       for (const Op& op : plan.ops(program)) builder.AddOp(op, plan.after(op));
       continue;
     }
@@ -65,6 +65,6 @@ Result<Plan> Reduce(const Plan& plan) {
 
 }  // namespace
 
-Pass ReducePass() { return {.name = "reduce", .run = Reduce}; }
+Pass ThinPass() { return {.name = "thin", .run = Thin}; }
 
 }  // namespace prepost
