@@ -365,19 +365,19 @@ class NativeGroup {
       Status polled;
       {
         const ReleasedInterpreter released;
-        const auto look = [&] {
+        const auto check = [&] {
           is_done = done();
           is_over = state_->failure.has_value() || state_->is_closed;
           return is_done || is_over;
         };
         std::unique_lock lock(state_->mutex);
         if (core_->has_thread) {
-          state_->WaitUntil(lock, deadline.NextStop(), look);
-        } else if (!look()) {
+          state_->WaitUntil(lock, deadline.NextStop(), check);
+        } else if (!check()) {
           lock.unlock();
           polled = core_->Poll(deadline.NextSlice());
           lock.lock();
-          look();
+          check();
         }
       }
       state_->FreeViews();  // what was sent may be resized, or closed, at once

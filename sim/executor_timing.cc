@@ -43,7 +43,7 @@ constexpr uint64_t kStepsAtOnce = 1;
 
 enum Step : uint8_t { kPoll, kCompletion, kCredit, kPostSend, kPostReceive, kStart, kSteps };
 constexpr std::array<const char*, kSteps> kStepNames = {
-    "looks that find nothing", "completions of blocks", "completions of credits",
+    "polls that find nothing", "completions of blocks", "completions of credits",
     "posts of sends",          "posts of receives",     "starts"};
 
 /// The mean of the middle half: interrupts do not move it, and it is finer than the clock's ticks.
@@ -103,7 +103,7 @@ class TimedEndpoint final : public Endpoint {
                 Stopwatch& watch)
       : endpoint_(endpoint),
         ops_(ops),
-        counts_looks_(transport == TimedTransport::kNics),
+        counts_polls_(transport == TimedTransport::kNics),
         watch_(watch) {}
 
   void PostRecv(const RecvRequest& request) override {
@@ -115,7 +115,7 @@ class TimedEndpoint final : public Endpoint {
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override {
     Result<PollOutcome> outcome = PollOutcome();
     // Bytes are there at once: one by one, or most would come together.
-    if (!counts_looks_) completed = completed.first(1);
+    if (!counts_polls_) completed = completed.first(1);
     TimePoll([&] { outcome = endpoint_.Poll(completed, timeout); });
     blocks_ = credits_ = 0;
     if (!outcome.ok()) return outcome;
@@ -142,13 +142,13 @@ class TimedEndpoint final : public Endpoint {
  private:
   template <typename Call>
   void TimePoll(Call&& call) {
-    if (counts_looks_) return call();
+    if (counts_polls_) return call();
     watch_.Own(call);
   }
 
   Endpoint& endpoint_;
   std::span<const Op> ops_;
-  const bool counts_looks_;
+  const bool counts_polls_;
   Stopwatch& watch_;
   size_t blocks_ = 0;
   size_t credits_ = 0;

@@ -185,10 +185,10 @@ class HostThreads {
     started_.fetch_add(1, std::memory_order_release);
     WaitPacer pacer(options_.wait);
     while (!host.done()) {
-      const bool is_last_look = stop_.load(std::memory_order_acquire);
-      record.status = host.Poll(is_last_look ? milliseconds(0) : pacer.Timeout(host.progress()));
+      const bool is_last_poll = stop_.load(std::memory_order_acquire);
+      record.status = host.Poll(is_last_poll ? milliseconds(0) : pacer.Timeout(host.progress()));
       if (!record.status.ok()) StopAll();
-      if (!record.status.ok() || is_last_look) break;
+      if (!record.status.ok() || is_last_poll) break;
     }
     record.end_ns = MonotonicNs();
     record.cpu_ns = ThreadCpuNs() - cpu_before_ns;

@@ -197,10 +197,10 @@ class Device {
 /// calls: at every 64th poll.
 class ErrorPacer {
  public:
-  bool IsDue() { return ++looks_ % 64 == 0; }
+  bool IsDue() { return ++polls_ % 64 == 0; }
 
  private:
-  uint32_t looks_ = 0;
+  uint32_t polls_ = 0;
 };
 
 struct EventWait {

@@ -15,8 +15,8 @@ READY = {"barrier": "no credits", "window=1": "a credit per transfer"}
 
 def reason(ready, executor, nodes):
     """Why more than the aim is taken."""
-    looks = " and as many looks of hosts" if executor == "cpu" else ""
-    credits = f"a credit is a message of its own, with a WQE and two CQEs{looks}" if ready != "barrier" else ""
+    polls = " and as many polls of hosts" if executor == "cpu" else ""
+    credits = f"a credit is a message of its own, with a WQE and two CQEs{polls}" if ready != "barrier" else ""
     cache = "a node's peers take turns, and what is known of a queue pair has left the cache until its next" if nodes >= 64 else ""
     return "; ".join(filter(None, (credits, cache)))
 

@@ -173,7 +173,7 @@ class FaultyRun {
   /// something wrong makes of it; none: nobody does.
   std::optional<Failure> RunPolled() {
     for (ArmedNode& node : group_->nodes()) node.Start();
-    for (int looks = 0; looks < 1000; ++looks) {
+    for (int polls = 0; polls < 1000; ++polls) {
       fabric_.RunUntilIdle();
       for (ArmedNode& node : group_->nodes()) {
         if (!node.Poll(std::chrono::milliseconds(0), -1).ok()) return node.failure();
@@ -185,7 +185,7 @@ class FaultyRun {
   /// What a host learns that polls and never sleeps.
   Status PollAtTheFault() {
     Result<bool> done = false;
-    for (int looks = 0; done.ok() && looks < 1000; ++looks) {
+    for (int polls = 0; done.ok() && polls < 1000; ++polls) {
       done = group_->nodes()[fault_.node.index()].Poll(std::chrono::milliseconds(0), -1);
     }
     return done.status();

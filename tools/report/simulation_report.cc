@@ -30,6 +30,10 @@ using sim::ToSeconds;
 using Json = nlohmann::ordered_json;
 using Links = std::vector<sim::UsedLink>;
 
+/// What --json is. 1.0: hosts' polls are `polls`; before there was a version they were `looks`.
+constexpr const char* kSimulationFormat = "prepost.simulation";
+constexpr const char* kSimulationVersion = "1.0";
+
 constexpr size_t kLinksMax = 5;         ///< shown in text
 constexpr size_t kGroupsShownMax = 20;  ///< shown in text unless all are asked for
 constexpr std::array kPercents = {1, 10, 25, 50, 75, 90, 99};
@@ -341,7 +345,7 @@ void PrintNodes(const sim::Simulation& it, const std::vector<Executor>& executor
               executor.is_offload
                   ? std::vector<std::string>{"posts before", "posts", "doorbells", "rings again",
                                              "arming"}
-                  : std::vector<std::string>{"posts before", "looks", "completions", "posts",
+                  : std::vector<std::string>{"posts before", "polls", "completions", "posts",
                                              "doorbells", "wake-ups", "busy"});
     each([&](const std::string& label, size_t g, NodeId node) {
       const HostFigures host = executor.HostOf(it, g, node);
@@ -416,7 +420,7 @@ Json TimesJson(const sim::Simulation& it, const Executor& executor, bool has_lis
 
 void AddHost(const HostFigures& host, Json* json) {
   Json& it = *json;
-  if (host.polls) it["looks"] = *host.polls;
+  if (host.polls) it["polls"] = *host.polls;
   it["posts_before"] = host.posts_before;
   it["posts"] = host.posts;
   it["doorbells"] = host.doorbells;
@@ -536,7 +540,9 @@ void Print(const sim::Simulation& it, bool is_long, std::ostream& out) {
 }
 
 Json ToJson(const sim::Simulation& it, bool has_lists) {
-  Json json = {{"modelled", true},
+  Json json = {{"format", kSimulationFormat},
+               {"version", kSimulationVersion},
+               {"modelled", true},
                {"generator", kGenerator},
                {"command", it.command},
                {"profile", {{"name", it.profile.name}, {"file", it.profile_path}}},

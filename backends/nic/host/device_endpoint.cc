@@ -237,12 +237,12 @@ Status DeviceEndpoint::RequestEvents() {
 Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
                                          std::chrono::milliseconds timeout) {
   PollOutcome outcome;
-  const auto look = [&]() -> Status {
+  const auto visit = [&]() -> Status {
     const Result<size_t> taken = Take(completed);
     if (taken.ok()) outcome.completed = *taken;
     return taken.status();
   };
-  PREPOST_RETURN_IF_ERROR(look());
+  PREPOST_RETURN_IF_ERROR(visit());
   if (timeout.count() == 0 && errors_.IsDue()) {
     PREPOST_RETURN_IF_ERROR(CheckDevice());
     outcome.woken = IsReadable(config_.wake_fd);
@@ -251,7 +251,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   PREPOST_CHECK(config_.may_sleep);
   if (!event_requested_) {
     PREPOST_RETURN_IF_ERROR(RequestEvents());
-    PREPOST_RETURN_IF_ERROR(look());
+    PREPOST_RETURN_IF_ERROR(visit());
     if (outcome.completed != 0) return outcome;
   }
   const Result<EventWait> wait = WaitForEvent(device_, config_.wake_fd, timeout);
@@ -259,7 +259,7 @@ Result<PollOutcome> DeviceEndpoint::Poll(std::span<OpId> completed,
   if (on_wakeup_) on_wakeup_();
   if (wait->event) event_requested_ = false;
   outcome.woken = wait->woken;
-  PREPOST_RETURN_IF_ERROR(look());
+  PREPOST_RETURN_IF_ERROR(visit());
   PREPOST_RETURN_IF_ERROR(CheckDevice());
   return outcome;
 }

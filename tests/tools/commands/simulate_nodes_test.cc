@@ -61,7 +61,7 @@ TEST_F(SimulateNodesTest, PostsBeforeAreThoseOfCompare) {
   const std::string text = Simulate({"--per-node"});
   EXPECT_THAT(text, ContainsRegex("posts before +" + found["offload"]["posts_before"].dump() +
                                   " +" + std::to_string(before) + "\n"));
-  EXPECT_THAT(text, ContainsRegex("hosts, CPU-driven +posts before +looks"));
+  EXPECT_THAT(text, ContainsRegex("hosts, CPU-driven +posts before +polls"));
 }
 
 /// The lines from `head` on to the next empty one, with blanks folded.

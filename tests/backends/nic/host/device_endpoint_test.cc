@@ -209,7 +209,7 @@ class FailingNicTest : public DeviceEndpointTest {
     fabric_.RunUntilIdle();
     std::vector<OpId> ops(4);
     Result<PollOutcome> outcome = PollOutcome{};
-    for (int looks = 0; outcome.ok() && looks < 1000; ++looks) outcome = receiver_->Poll(ops, wait);
+    for (int polls = 0; outcome.ok() && polls < 1000; ++polls) outcome = receiver_->Poll(ops, wait);
     return outcome.status().message();
   }
 };

@@ -127,14 +127,14 @@ TEST_F(DevicePlayerTest, ProgressIsWhatTheNicsDo) {
   Make("window=1", kAllPreposted);
   Start({0, 1, 2});
   uint64_t before = AskAll();
-  uint32_t looks = 0;
+  uint32_t polls = 0;
   while (fabric_.RunSome(16)) {
     const uint64_t now = AskAll();
-    EXPECT_GT(now, before) << "after look " << looks;
+    EXPECT_GT(now, before) << "after poll " << polls;
     before = now;
-    ++looks;
+    ++polls;
   }
-  EXPECT_GT(looks, 10u);
+  EXPECT_GT(polls, 10u);
   for (const auto& player : players_) {
     ASSERT_TRUE(player->Poll(kLook).ok());
     EXPECT_TRUE(player->done());
