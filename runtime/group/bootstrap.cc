@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who connects to whom is fixed: for data the larger node to the smaller one, for control every
-// node to the root. Control comes first: until the root has let a node in, the node connects to
-// nobody else and answers nobody, and a refusal by the root is final. After that, whatever goes
+// node to the leader. Control comes first: until the leader has let a node in, the node connects to
+// nobody else and answers nobody, and a refusal by the leader is final. After that, whatever goes
 // wrong with a peer may be the peer's fault (a node with another secret at its address), so it is
-// noted, tried again until the deadline, and left to the root's word on the peer.
+// noted, tried again until the deadline, and left to the leader's word on the peer.
 //
-// Node 2 of 4, root 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
+// Node 2 of 4, leader 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
 //
 // A call (outgoing) goes through the addresses of its host and the ports of its range, waits
 // kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and
@@ -14,7 +14,7 @@
 // the deadline. Of what tries have ended with, the most telling is kept for the report: a refusal
 // at one port says more than nobody at the next.
 //
-// A node that ends after the root has let it in ends the group (coordinator.h).
+// A node that ends after the leader has let it in ends the group (coordinator.h).
 #include "runtime/group/bootstrap.h"
 
 #include <fmt/format.h>
@@ -98,7 +98,7 @@ Membership Membership::Of(Playable plan, Carrier carrier) {
   const GroupTerms terms = {
       .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.message.bytes};
   return {.nodes = header.nodes,
-          .root = header.root,
+          .leader = header.root,
           .connections = TcpConnections(plan),
           .terms = terms,
           .data_terms = terms,
@@ -109,7 +109,7 @@ Bootstrap::Bootstrap(Membership group, BootstrapOptions options)
     : group_(std::move(group)),
       options_(std::move(options)),
       due_(Clock::now() + options_.connect_max),
-      to_root_only_(!is_root()) {
+      to_leader_only_(!is_leader()) {
   PREPOST_CHECK(options_.peers.size() == group_.nodes);
   ListLinks();
 }
@@ -137,9 +137,9 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptio
 void Bootstrap::ListLinks() {
   const NodeId self = options_.node;
   for (uint32_t node = 0; node < group_.nodes; ++node) {
-    if (NodeId(node) == group_.root || (self != group_.root && NodeId(node) != self)) continue;
+    if (NodeId(node) == group_.leader || (self != group_.leader && NodeId(node) != self)) continue;
     links_.emplace_back().name = {
-        .from = NodeId(node), .to = group_.root, .purpose = LinkPurpose::kControl};
+        .from = NodeId(node), .to = group_.leader, .purpose = LinkPurpose::kControl};
   }
   for (const TcpConnection& connection : group_.connections) {
     if (connection.low != self && connection.high != self) continue;
@@ -148,7 +148,7 @@ void Bootstrap::ListLinks() {
   }
   for (const NodeId node : options_.known) {
     if (node == self) continue;
-    if (is_root()) {
+    if (is_leader()) {
       Link& probe = links_.emplace_back();
       probe.name = {.from = self, .to = node, .purpose = LinkPurpose::kControl};
       probe.is_probe = true;
@@ -157,8 +157,8 @@ void Bootstrap::ListLinks() {
   }
 }
 
-Result<FileDescriptor> Bootstrap::ConnectToRoot() {
-  PREPOST_CHECK(to_root_only_);
+Result<FileDescriptor> Bootstrap::ConnectToLeader() {
+  PREPOST_CHECK(to_leader_only_);
   lobby_->set_open(false);
   PREPOST_RETURN_IF_ERROR(Serve(/*wake_fd=*/-1, {}));
   lobby_->set_open(true);
@@ -174,14 +174,14 @@ Result<std::vector<TcpSocket>> Bootstrap::ConnectPeers(int wake_fd, const Checkp
 }
 
 FileDescriptor Bootstrap::TakeControl() {
-  PREPOST_CHECK(to_root_only_ && connected());
-  to_root_only_ = false;
+  PREPOST_CHECK(to_leader_only_ && connected());
+  to_leader_only_ = false;
   links_.front().given = true;
   return std::move(links_.front().fd);
 }
 
 std::vector<TcpSocket> Bootstrap::TakeSockets() {
-  PREPOST_CHECK(!to_root_only_ && connected());
+  PREPOST_CHECK(!to_leader_only_ && connected());
   std::vector<TcpSocket> sockets;
   for (Link& link : links_) {
     if (link.name.purpose != LinkPurpose::kData) continue;
@@ -209,7 +209,7 @@ const GroupTerms* Bootstrap::TermsOf(const LinkName& name) const {
 }
 
 bool Bootstrap::connected() const {
-  if (to_root_only_) return IsServed(links_.front());
+  if (to_leader_only_) return IsServed(links_.front());
   return std::ranges::all_of(links_, [this](const Link& link) { return IsServed(link); });
 }
 
@@ -230,7 +230,8 @@ Status Bootstrap::Step() {
   std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
   if (!refused_.ok()) return refused_;
   if (connected()) return {};
-  const Clock::time_point due = to_root_only_ || is_root() ? due_ : due_ + options_.root_first;
+  const Clock::time_point due =
+      to_leader_only_ || is_leader() ? due_ : due_ + options_.leader_first;
   if (Clock::now() >= due) return NotThere();
   StartCalls();
   return {};
@@ -266,7 +267,7 @@ void Bootstrap::NoteRefused(const LinkName& name, const std::string& address,
 }
 
 std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) {
-  if (to_root_only_) return std::nullopt;
+  if (to_leader_only_) return std::nullopt;
   if (name.to != options_.node) return Refusal::kWrongNode;
   const GroupTerms* const own = TermsOf(name);
   if (own == nullptr) return std::nullopt;
@@ -295,7 +296,7 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
 
 void Bootstrap::StartCalls() {
   for (Link& link : links_) {
-    const bool is_wanted = to_root_only_ ? &link == &links_.front() : true;
+    const bool is_wanted = to_leader_only_ ? &link == &links_.front() : true;
     if (!is_wanted || link.name.from != options_.node || IsServed(link)) continue;
     if (TermsOf(link.name) == nullptr) continue;
     if (link.calling || Clock::now() < link.next_try) continue;
@@ -382,7 +383,7 @@ bool Bootstrap::ServeCall(Call& call) {
     if (call.hello.state() != HelloState::kTalking) break;
     if (!is_sent) return EndCall(call, "the connection broke");
     if (call.hello.has_proved()) {
-      call.due = due_ + options_.root_first;
+      call.due = due_ + options_.leader_first;
       call.link.lost_at.reset();
       call.link.is_lost = false;
       call.link.is_expected = false;
@@ -405,14 +406,14 @@ bool Bootstrap::ServeCall(Call& call) {
   return false;
 }
 
-/// The root's word is final if it is surely the root's: it stands alone at its address, or has
-/// proved the secret and that it is the root.
+/// The leader's word is final if it is surely the leader's: it stands alone at its address, or has
+/// proved the secret and that it is the leader.
 bool Bootstrap::TakeRefusal(Call& call) {
   if (call.link.is_probe && call.hello.has_proved()) call.link.given = true;  // it will call
   const Refusal refusal = call.hello.refusal();
   const std::string why = call.hello.Why();
-  const bool is_proved_root = call.hello.is_proved() && refusal != Refusal::kWrongNode;
-  if (to_root_only_ && (is_proved_root || call.tries_per_sweep == 1)) {
+  const bool is_proved_leader = call.hello.is_proved() && refusal != Refusal::kWrongNode;
+  if (to_leader_only_ && (is_proved_leader || call.tries_per_sweep == 1)) {
     refused_ = Rejected(fmt::format("{} at {} refuses {}: {}", Name(call.link.name.to),
                                     call.address, Name(options_.node), why));
   }
@@ -437,7 +438,7 @@ void Bootstrap::TellWaiting() {
 std::string Bootstrap::Missing() const {
   std::map<uint32_t, Sighting> missing;
   for (const Link& link : links_) {
-    if (IsServed(link) || (to_root_only_ && &link != &links_.front())) continue;
+    if (IsServed(link) || (to_leader_only_ && &link != &links_.front())) continue;
     const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
     missing[peer.value].Note(link.seen);
   }
@@ -467,17 +468,18 @@ Status Bootstrap::NotThere() const {
   const std::chrono::duration<double> waited = options_.connect_max;
   std::string text =
       fmt::format("not connected with all nodes after {:g} s: {}", waited.count(), Missing());
-  // The root is there and has the same header, so what it does not expect comes of the programs.
-  const NodeId root = group_.root;
-  const bool lacks_root =
-      !to_root_only_ && options_.node != root && std::ranges::any_of(links_, [&](const Link& link) {
-        return !IsServed(link) && (link.name.from == root || link.name.to == root);
+  // The leader is there and has the same header, so what it does not expect comes of the programs.
+  const NodeId leader = group_.leader;
+  const bool lacks_leader =
+      !to_leader_only_ && options_.node != leader &&
+      std::ranges::any_of(links_, [&](const Link& link) {
+        return !IsServed(link) && (link.name.from == leader || link.name.to == leader);
       });
-  if (lacks_root && group_.is_rolled) {
+  if (lacks_leader && group_.is_rolled) {
     text += fmt::format(
         "; node {} is in the group: are all files of the rolled plan made with the same order of "
         "nodes (--order, --topology of prepost compile)?",
-        root.value);
+        leader.value);
   }
   return Rejected(std::move(text));
 }

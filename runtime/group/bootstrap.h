@@ -30,11 +30,11 @@ namespace prepost {
 /// What a group's nodes have in common, and the connections that they want among each other.
 struct Membership {
   uint32_t nodes = 1;
-  NodeId root;
+  NodeId leader;
   std::vector<TcpConnection> connections;
   GroupTerms terms;
   /// Those of connections for data: of the groups of one name that a session has had, only this
-  /// one. None: the root has not said them yet; until then there are no such connections.
+  /// one. None: the leader has not said them yet; until then there are no such connections.
   std::optional<GroupTerms> data_terms;
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
 
@@ -57,57 +57,57 @@ struct BootstrapOptions {
   /// Called about once a second, from the second second on, with the nodes that are missing and
   /// why: "node 3 (no answer); ...". May be empty.
   std::function<void(const std::string& missing)> waiting = {};
-  /// Nodes other than the root wait so much longer, for the root to say who is missing.
-  std::chrono::milliseconds root_first{2000};
-  /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the root
+  /// Nodes other than the leader wait so much longer, for the leader to say who is missing.
+  std::chrono::milliseconds leader_first{2000};
+  /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the leader
   /// calls the ones that are to call it.
   std::vector<NodeId> known = {};
   /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
 };
 
-/// Used by one thread: Open(), ConnectToRoot() unless it is the root, ConnectPeers(). Or, where the
-/// thread has other things to do as well and a lobby of its own: the constructor, then AddPolls(),
-/// poll(), Step() until connected(), once for the root and once for the peers.
+/// Used by one thread: Open(), ConnectToLeader() unless it is the leader, ConnectPeers(). Or, where
+/// the thread has other things to do as well and a lobby of its own: the constructor, then
+/// AddPolls(), poll(), Step() until connected(), once for the leader and once for the peers.
 class Bootstrap final : public Lobby::Owner {
  public:
-  /// Called at the root with the control connection of another node.
+  /// Called at the leader with the control connection of another node.
   using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
 
   /// Has a lobby. `plan` is verified and must outlive it. Errors: those of Lobby::Open().
   static Result<std::unique_ptr<Bootstrap>> Open(Playable plan, BootstrapOptions options);
-  /// Its guests come through a lobby that asks it (Lobby::Owner). It seeks the root first, if it is
-  /// another node.
+  /// Its guests come through a lobby that asks it (Lobby::Owner). It seeks the leader first, if it
+  /// is another node.
   Bootstrap(Membership group, BootstrapOptions options);
   ~Bootstrap() override;
 
   uint16_t port() const { return lobby_->port(); }
   const GroupTerms& terms() const { return group_.terms; }
 
-  /// The control connection to the root, whose word on whether this node belongs to the group is
-  /// final. Errors: kRejected: the root refuses this node, or has not come in time; kInterrupted.
-  Result<FileDescriptor> ConnectToRoot();
-  /// The data connections with all peers and, at the root, control connections with all nodes; then
-  /// nothing listens any more. Calls `checkpoint` about ten times a second, and when `wake_fd` (-1:
-  /// none) is readable. Errors: kRejected: not all have come in time; kInterrupted; kEnvironment;
-  /// those of `checkpoint`.
+  /// The control connection to the leader, whose word on whether this node belongs to the group is
+  /// final. Errors: kRejected: the leader refuses this node, or has not come in time; kInterrupted.
+  Result<FileDescriptor> ConnectToLeader();
+  /// The data connections with all peers and, at the leader, control connections with all nodes;
+  /// then nothing listens any more. Calls `checkpoint` about ten times a second, and when `wake_fd`
+  /// (-1: none) is readable. Errors: kRejected: not all have come in time; kInterrupted;
+  /// kEnvironment; those of `checkpoint`.
   Result<std::vector<TcpSocket>> ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
                                               const Arrival& arrival);
 
   void AddPolls(std::vector<pollfd>* polls) const;
   /// Goes on with calls, and begins those that are due, some 100 ms after the last at the latest.
-  /// Errors: kRejected, as ConnectToRoot() and ConnectPeers().
+  /// Errors: kRejected, as ConnectToLeader() and ConnectPeers().
   Status Step();
-  /// With the root, until TakeControl(); then with all.
+  /// With the leader, until TakeControl(); then with all.
   bool connected() const;
-  /// When connected() with the root, which is another node: the control connection.
+  /// When connected() with the leader, which is another node: the control connection.
   FileDescriptor TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
   /// Peers that this node has reached, that were there (they have proved the secret), and whose
   /// connection has ended since, before they were in the group: as they do not listen any more, or
   /// did not come back within `max`; and known ones that have not answered for as long.
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
-  /// Who is to have what arrives at the root.
+  /// Who is to have what arrives at the leader.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
   /// When connected() with all.
   std::vector<TcpSocket> TakeSockets();
@@ -132,7 +132,7 @@ class Bootstrap final : public Lobby::Owner {
   Status Serve(int wake_fd, const Checkpoint& checkpoint);
   Status WaitForEvents(int wake_fd) const;
   std::string Name(NodeId node) const;
-  bool is_root() const { return options_.node == group_.root; }
+  bool is_leader() const { return options_.node == group_.leader; }
   bool IsServed(const Link& link) const;
   const GroupTerms* TermsOf(const LinkName& name) const;
   Status NotThere() const;
@@ -152,9 +152,9 @@ class Bootstrap final : public Lobby::Owner {
   std::vector<Link> links_;
   HostLookups lookups_;
   std::vector<std::unique_ptr<Call>> calls_;
-  bool to_root_only_ = false;
+  bool to_leader_only_ = false;
   Arrival arrival_;
-  Status refused_;  ///< by the root, for good
+  Status refused_;  ///< by the leader, for good
 };
 
 }  // namespace prepost

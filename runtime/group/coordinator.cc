@@ -53,8 +53,8 @@ milliseconds LeftUntil(std::chrono::steady_clock::time_point due) {
 
 }  // namespace
 
-Coordinator::Coordinator(uint32_t nodes, NodeId root, Options options)
-    : root_(root),
+Coordinator::Coordinator(uint32_t nodes, NodeId leader, Options options)
+    : leader_(leader),
       options_(std::move(options)),
       tick_(std::clamp(options_.no_progress_max / 4, milliseconds(1), kTickMax)),
       nonce_(options_.prover ? RandomNonce() : NonceBytes{}),

@@ -2,8 +2,8 @@
 //
 // Coordinator: leads the members of a group through the steps of a run (control_message.h), watches
 // that they move, and finds the cause when one of them fails. It sees members as control
-// connections only: the launcher of one machine and the root of a group on several machines use it
-// alike.
+// connections only: the launcher of one machine and the leader of a group on several machines use
+// it alike.
 #ifndef PREPOST_RUNTIME_GROUP_COORDINATOR_H_
 #define PREPOST_RUNTIME_GROUP_COORDINATOR_H_
 
@@ -47,7 +47,7 @@ class Coordinator {
     /// process, which no one else can write to.
     std::optional<SumProver> prover = {};
   };
-  Coordinator(uint32_t nodes, NodeId root, Options options);
+  Coordinator(uint32_t nodes, NodeId leader, Options options);
 
   /// From now on `node` is led over `control`. Each node once; by any thread.
   void Join(NodeId node, ControlSocket control, DeathWatch death = {});
@@ -69,7 +69,7 @@ class Coordinator {
   /// What members have reported, and the time to the last completion.
   RunReport report() const;
   /// The sum of every copy. After Lead().
-  MessageSum sum() const { return members_[root_.index()].sum; }
+  MessageSum sum() const { return members_[leader_.index()].sum; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -113,7 +113,7 @@ class Coordinator {
   void Broadcast(const ControlMessage& message);
   void Dismiss(const ControlMessage& message);
 
-  const NodeId root_;
+  const NodeId leader_;
   const Options options_;
   const std::chrono::milliseconds tick_;  ///< between questions to members
   const NonceBytes nonce_;                ///< the leader's, for proofs

@@ -24,9 +24,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// The root asks every second at the latest; the rest is for a machine that is slow to begin.
+/// The leader asks every second at the latest; the rest is for a machine that is slow to begin.
 constexpr milliseconds kFirstWordMax{10000};
-/// For the root to say what the cause of a failure is, beyond the time it gives causes to show up.
+/// For the leader to say what the cause of a failure is, beyond the time it gives causes to show
+/// up.
 constexpr milliseconds kCauseMax{2000};
 
 class NodeRun {
@@ -43,8 +44,8 @@ class NodeRun {
   Result<LocalRun> Run();
 
  private:
-  bool is_root() const { return node_ == plan_.header().root; }
-  Result<LocalRun> RunRoot();
+  bool is_leader() const { return node_ == plan_.header().root; }
+  Result<LocalRun> RunLeader();
   Result<LocalRun> RunOther();
   Status Lead();
   MemberTask TaskWith(ControlSocket control);
@@ -60,7 +61,7 @@ class NodeRun {
   const NodeId node_;
   NodeBuffer buffer_;
   std::unique_ptr<Bootstrap> bootstrap_;
-  std::optional<Coordinator> coordinator_;  ///< at the root
+  std::optional<Coordinator> coordinator_;  ///< at the leader
   bool is_committed_ = false;
 };
 
@@ -68,12 +69,12 @@ Result<LocalRun> NodeRun::Run() {
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan_, options_.bootstrap);
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
-  Result<LocalRun> run = is_root() ? RunRoot() : RunOther();
+  Result<LocalRun> run = is_leader() ? RunLeader() : RunOther();
   if (!run.ok() && is_committed_ && outputs_ != nullptr) outputs_->Withdraw();
   return run;
 }
 
-Result<LocalRun> NodeRun::RunRoot() {
+Result<LocalRun> NodeRun::RunLeader() {
   auto control = ControlSocket::MakePair();
   if (!control.ok()) return control.status();
   coordinator_.emplace(plan_.header().nodes, node_,
@@ -118,11 +119,11 @@ Status NodeRun::Lead() {
 }
 
 Result<LocalRun> NodeRun::RunOther() {
-  // First of all, because once the root has let this node in, its failure is everyone's.
+  // First of all, because once the leader has let this node in, its failure is everyone's.
   Result<NodeBuffer> buffer = NodeBuffer::Open(node_, plan_.header().message.bytes, outputs_);
   if (!buffer.ok()) return buffer.status();
   buffer_ = std::move(*buffer);
-  Result<FileDescriptor> control = bootstrap_->ConnectToRoot();
+  Result<FileDescriptor> control = bootstrap_->ConnectToLeader();
   if (!control.ok()) return control.status();
   Member member(TaskWith(ControlSocket(std::move(*control))));
   const Status status = member.Run();
@@ -145,12 +146,12 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .wait = options_.wait,
           .trace = options_.trace,
           .control = std::move(control),
-          .leader = is_root() ? "the leading thread"
-                              : fmt::format("node {}, the root,", plan_.header().root.value),
-          .interrupt_fd = is_root() ? -1 : options_.bootstrap.interrupt_fd,
+          .leader = is_leader() ? "the leading thread"
+                                : fmt::format("node {}, the root,", plan_.header().root.value),
+          .interrupt_fd = is_leader() ? -1 : options_.bootstrap.interrupt_fd,
           .first_word_max =
-              is_root() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
-          .silence_max = is_root() ? milliseconds(0) : options_.no_progress_max};
+              is_leader() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
+          .silence_max = is_leader() ? milliseconds(0) : options_.no_progress_max};
 }
 
 Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context) {

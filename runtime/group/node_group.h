@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunNode: one node of a group whose nodes run on several machines, as this process. At the root it
-// also leads the group.
+// RunNode: one node of a group whose nodes run on several machines, as this process. At the leader
+// it also leads the group.
 #ifndef PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
 #define PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
 
@@ -29,8 +29,8 @@ struct NodeRunOptions {
   WaitPolicy wait = {};
   RunTrace* trace =
       nullptr;  ///< filled with what this node does; also when the run fails. Not owned
-  /// The root: how long nothing may move anywhere in the group. Others: how long the root may say
-  /// nothing.
+  /// The leader: how long nothing may move anywhere in the group. Others: how long the leader may
+  /// say nothing.
   std::chrono::milliseconds no_progress_max{30000};
   /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
   /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these

@@ -315,7 +315,7 @@ void Engine::Obey(Command command) {
                     .members = group.options.members,
                     .addresses = group.options.addresses,
                     .self = group.options.self,
-                    .root = group.options.root,
+                    .leader = group.options.root,
                     .connections = group.plans->connections(),
                     .terms = group.terms,
                     .created = group.created});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the root says last is still under way when the group is gone here: such connections
+// What the leader says last is still under way when the group is gone here: such connections
 // (Parting) are shut down one way and kept until the other end has closed them, as closing them
 // with anything unread would take back the words.
 #include "runtime/session/keeper.h"
@@ -34,7 +34,7 @@ constexpr double kMessagesPerSecond = 50'000;
 constexpr milliseconds kCrowdedTick{1};
 /// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
 constexpr uint32_t kRepeatsPerSecondMax = 1000;
-/// Messages that a root may announce before those before them are complete: more than a mover
+/// Messages that a leader may announce before those before them are complete: more than a mover
 /// takes.
 constexpr uint64_t kAnnouncedMax = 16;
 constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
@@ -43,7 +43,7 @@ constexpr milliseconds kIdleTick{1000};
 constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
 constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
 
-/// By gate: what a member says when it has come there, and what the root says when all have.
+/// By gate: what a member says when it has come there, and what the leader says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
     ControlMessage::Kind::kArrived, ControlMessage::Kind::kPrepared, ControlMessage::Kind::kReady,
     ControlMessage::Kind::kDelivered};
@@ -293,15 +293,15 @@ void Keeper::Obey(Command command) {
       return Broadcast(group, message);
     case Command::Kind::kClose:
       message.kind = Kind::kDone;
-      if (group.is_root()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
+      if (group.is_leader()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
       break;
     case Command::Kind::kStall:
-      if (group.is_root()) return NoteStall(group, group.kept.self, *command.lost_peer);
+      if (group.is_leader()) return NoteStall(group, group.kept.self, *command.lost_peer);
       message.kind = Kind::kStalled;
       message.progress = command.lost_peer->index() + 1;
       break;
     case Command::Kind::kFail: {
-      // The root may have said already what this is a consequence of.
+      // The leader may have said already what this is a consequence of.
       for (Peer& peer : group.peers) {
         Hear(group, peer);
         if (group.is_over) return;
@@ -311,13 +311,13 @@ void Keeper::Obey(Command command) {
                                .where = command.lost_peer,
                                .by = group.kept.self});
       Failure failure = {.cause = std::move(command.status), .where = group.kept.self};
-      if (group.is_root() || group.peers.front().control) return End(group, failure);
+      if (group.is_leader() || group.peers.front().control) return End(group, failure);
       ReportFailure(group, failure);
       group.last_word = std::move(failure);
       return;
     }
   }
-  if (group.is_root()) return HearMember(group, group.own(), message);
+  if (group.is_leader()) return HearMember(group, group.own(), message);
   // What is done comes after all else that this node says, and only once.
   BroadcastLatest(group, message);
 }
@@ -349,7 +349,7 @@ void Keeper::Serve(Group& group) {
   }
   if (!group.is_over) CheckSilence(group);
   if (!group.is_over && group.bootstrap != nullptr) CheckLosses(group);
-  if (!group.is_over && group.is_root()) AskAll(group);
+  if (!group.is_over && group.is_leader()) AskAll(group);
   if (!group.is_over && !group.finding && !group.suspicions.empty() &&
       Clock::now() >= group.suspicion_due) {
     End(group, CauseOf(group.suspicions));
@@ -367,10 +367,10 @@ void Keeper::Hear(Group& group, Peer& peer) {
     peer.heard = now;
     if (RepeatsTooOften(peer, *message, now))
       return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
-    if (group.is_root()) {
+    if (group.is_leader()) {
       HearMember(group, peer, *message);
     } else {
-      HearRoot(group, *message);
+      HearLeader(group, *message);
     }
   }
 }
@@ -390,7 +390,7 @@ bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::t
   return ++peer.repeats > kRepeatsPerSecondMax;
 }
 
-/// At the root; also of this node itself.
+/// At the leader; also of this node itself.
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
   switch (message.kind) {
     case Kind::kProgress:
@@ -446,14 +446,14 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
   Finish(group);
 }
 
-void Keeper::HearRoot(Group& group, const ControlMessage& message) {
+void Keeper::HearLeader(Group& group, const ControlMessage& message) {
   switch (message.kind) {
     case Kind::kQuery:
       if (group.bootstrap != nullptr && group.generation != message.progress) {
         group.generation = message.progress;
         group.bootstrap->set_data_terms(
             {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
-        lobby_->Reconsider();  // peers may have come before the root's word
+        lobby_->Reconsider();  // peers may have come before the leader's word
       }
       return BroadcastLatest(
           group, {.kind = Kind::kProgress, .progress = static_cast<uint64_t>(Attention().count())});
@@ -479,13 +479,13 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
           {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});
     case Kind::kNext:
       if (++group.announced > group.passed[static_cast<size_t>(Gate::kMoved)] + kAnnouncedMax)
-        return End(group, Nonsense(group, group.kept.root, "messages announced without end"));
+        return End(group, Nonsense(group, group.kept.leader, "messages announced without end"));
       return Report({.kind = KeeperEvent::Kind::kNext,
                      .group = group.kept.serial,
                      .number = message.progress});
     case Kind::kLast:
       if (std::exchange(group.has_last, true))
-        return End(group, Nonsense(group, group.kept.root, "\"last\" out of turn"));
+        return End(group, Nonsense(group, group.kept.leader, "\"last\" out of turn"));
       return Report({.kind = KeeperEvent::Kind::kLast,
                      .group = group.kept.serial,
                      .number = message.progress});
@@ -497,7 +497,7 @@ void Keeper::HearRoot(Group& group, const ControlMessage& message) {
         return Pass(group, *gate, message.progress);
       }
       return End(group,
-                 Nonsense(group, group.kept.root, fmt::format("\"{}\"", Name(message.kind))));
+                 Nonsense(group, group.kept.leader, fmt::format("\"{}\"", Name(message.kind))));
   }
 }
 

@@ -6,7 +6,7 @@
 // and notices. It moves no messages: the engine does (engine.h), and the two talk through two
 // queues.
 //
-// A group's root leads it over a control connection with every other member (control_message.h).
+// A group's leader leads it over a control connection with every other member (control_message.h).
 #ifndef PREPOST_RUNTIME_SESSION_KEEPER_H_
 #define PREPOST_RUNTIME_SESSION_KEEPER_H_
 
@@ -46,7 +46,7 @@ struct KeptGroup {
   std::vector<uint32_t> members;       ///< of the session, by node of the group
   std::vector<PeerAddress> addresses;  ///< theirs
   NodeId self;
-  NodeId root;
+  NodeId leader;
   std::vector<TcpConnection> connections;
   PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
   std::chrono::steady_clock::time_point created;  ///< by the caller
@@ -78,11 +78,11 @@ inline constexpr size_t kGates = 4;
 struct KeeperEvent {
   enum class Kind : uint8_t {
     kConnected,  ///< `sockets`: with this node's peers
-    kDelivered,  ///< at the root: all have message `number`
+    kDelivered,  ///< at the leader: all have message `number`
     kPassed,     ///< all have come to `number` of `gate`
-    kPlace,      ///< not at the root: `text`, which Place() was given there
-    kNext,       ///< not at the root: one more message, of `number` bytes
-    kLast,       ///< not at the root: it destroys the group after `number` messages
+    kPlace,      ///< not at the leader: `text`, which Place() was given there
+    kNext,       ///< not at the leader: one more message, of `number` bytes
+    kLast,       ///< not at the leader: it destroys the group after `number` messages
     kClosed,     ///< all members have all messages; the keeper forgets the group
     kFailed      ///< `status`; the keeper forgets the group
   };
@@ -126,12 +126,12 @@ class Keeper final : private Lobby::Owner {
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
   void Arrive(GroupSerial group, Gate gate, uint64_t number);
-  /// At the root: what members must know to find its NICs (printable, at most kControlTextBytes).
+  /// At the leader: what members must know to find its NICs (printable, at most kControlTextBytes).
   void Place(GroupSerial group, std::string text);
-  /// At the root: the next message has so many bytes.
+  /// At the leader: the next message has so many bytes.
   void Announce(GroupSerial group, uint64_t bytes);
-  /// At the root: `number` messages are all, and this node is done with them. Elsewhere: this node
-  /// is, which kLast has named.
+  /// At the leader: `number` messages are all, and this node is done with them. Elsewhere: this
+  /// node is, which kLast has named.
   void Close(GroupSerial group, uint64_t number);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
   void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
@@ -173,11 +173,11 @@ class Keeper final : private Lobby::Owner {
     PeerAddress address;
     Clock::time_point at;
   };
-  /// A group that failed at its root while it formed: members that come in late, and the root does
-  /// not create the next one meanwhile, hear of it.
+  /// A group that failed at its leader while it formed: members that come in late, and the leader
+  /// does not create the next one meanwhile, hear of it.
   struct Unformed {
     PlanHash terms;
-    NodeId root;
+    NodeId leader;
     std::set<NodeId> told;  ///< by this or otherwise
     ControlMessage last_word;
     Clock::time_point from, until;
@@ -216,7 +216,7 @@ class Keeper final : private Lobby::Owner {
   void Hear(Group& group, Peer& peer);
   static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
-  void HearRoot(Group& group, const ControlMessage& message);
+  void HearLeader(Group& group, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);
   void Finish(Group& group);
   void CheckSilence(Group& group);

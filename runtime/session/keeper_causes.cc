@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Finding the cause. Of member 2 that dies in a group of 0 (the root), 1, 2 and 3, where 1 and 3
-// are its peers, three signs come in any order: the root's control connection with 2 ends; 1 and 3
-// lose their data connections and report just that. The first is a cause, the others are
+// Finding the cause. Of member 2 that dies in a group of 0 (the leader), 1, 2 and 3, where 1 and 3
+// are its peers, three signs come in any order: the leader's control connection with 2 ends; 1 and
+// 3 lose their data connections and report just that. The first is a cause, the others are
 // consequences. So a lost connection is only suspected: it becomes the cause if nothing better
 // shows up within grace_. A member that is stopped or cut off closes nothing; it is lost when it
 // has not answered for silence_max_. Both together are less than failure_max.
 //
 //     0    last answer of 2
-//     0.6  silence_max_: the root takes 2 for lost, and reports it to 1 and 3, where it is the end
+//     0.6  silence_max_: the leader takes 2 for lost, and reports it to 1 and 3, where it ends
 //     0.8  and the grace_ that a lost connection waits for such a cause       (of failure_max)
 //
-// Members that die together are reported together where the root finds them within a quarter of
+// Members that die together are reported together where the leader finds them within a quarter of
 // grace_. One that it does not find is known to the survivors' next group, which it is missed in
 // after silence_max_ and not only after the time that members have to come.
 //
-// A root that is lost is each member's own finding. A member that suspects something waits for the
-// root's word until both times are over, and then goes by its own.
+// A leader that is lost is each member's own finding. A member that suspects something waits for
+// the leader's word until both times are over, and then goes by its own.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,11 +31,11 @@ namespace prepost {
 void Keeper::CheckSilence(Group& group) {
   for (Peer& peer : group.peers) {
     if (!peer.control) continue;
-    const char* const root = group.is_root() ? "" : ", the root,";
+    const char* const leader = group.is_leader() ? "" : ", the root,";
     if (!peer.control->nonsense().empty()) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }
-    const std::string who = Who(group, peer.node) + root;
+    const std::string who = Who(group, peer.node) + leader;
     if (peer.control->closed()) {
       return Lose(
           group,
@@ -51,9 +51,9 @@ void Keeper::CheckSilence(Group& group) {
 }
 
 /// Called until the group is over. Members that die together, as those of one machine do, are not
-/// found at one moment: the root waits a little, so that the survivors hear of all of them.
+/// found at one moment: the leader waits a little, so that the survivors hear of all of them.
 void Keeper::Lose(Group& group, Failure failure) {
-  if (!group.is_root()) return End(group, std::move(failure));
+  if (!group.is_leader()) return End(group, std::move(failure));
   if (!group.finding) {
     group.finding = std::move(failure);
     group.finding_due = Clock::now() + grace_ / 4;
@@ -118,8 +118,8 @@ std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
   return known;
 }
 
-/// At the root. Whether it is true is judged by the next answer of `where`, which may be busy with
-/// a callback.
+/// At the leader. Whether it is true is judged by the next answer of `where`, which may be busy
+/// with a callback.
 void Keeper::NoteStall(Group& group, NodeId by, NodeId where) {
   std::erase_if(group.stalls, [by](const Stall& it) { return it.by == by; });
   group.stalls.push_back({.by = by, .where = where});
@@ -147,15 +147,15 @@ void Keeper::Suspect(Group& group, Failure failure) {
   const bool is_first = group.suspicions.empty();
   const bool has_said =
       std::ranges::any_of(group.suspicions, [&](const Failure& it) { return it.by == failure.by; });
-  if (has_said || (!is_first && !group.is_root())) return;
-  if (!group.is_root()) {
+  if (has_said || (!is_first && !group.is_leader())) return;
+  if (!group.is_leader()) {
     ControlMessage message = FailureMessage(Kind::kFailed, failure);
     message.lost_peer = true;
     Broadcast(group, message);
   }
   group.suspicions.push_back(std::move(failure));
   if (!is_first) return;
-  group.suspicion_due = Clock::now() + (group.is_root() ? grace_ : silence_max_ + grace_);
+  group.suspicion_due = Clock::now() + (group.is_leader() ? grace_ : silence_max_ + grace_);
 }
 
 /// A member that loses a connection closes its others, so that several members lose theirs, and may
@@ -172,9 +172,9 @@ const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
   return *cause;
 }
 
-/// `failure` is this node's own finding, which the root passes on.
+/// `failure` is this node's own finding, which the leader passes on.
 void Keeper::End(Group& group, const Failure& failure) {
-  if (group.is_root() && !failure.also_gone.empty()) {
+  if (group.is_leader() && !failure.also_gone.empty()) {
     ControlMessage gone = {.kind = Kind::kGone};
     for (const NodeId node : failure.also_gone) {
       const std::string next = fmt::format("{} ", node.value);
@@ -182,7 +182,7 @@ void Keeper::End(Group& group, const Failure& failure) {
     }
     Broadcast(group, gone);
   }
-  Broadcast(group, FailureMessage(group.is_root() ? Kind::kAbort : Kind::kFailed, failure));
+  Broadcast(group, FailureMessage(group.is_leader() ? Kind::kAbort : Kind::kFailed, failure));
   ReportFailure(group, failure);
   NoteUnformed(group, failure);
   Part(group);

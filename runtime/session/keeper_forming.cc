@@ -2,8 +2,8 @@
 //
 // How a group forms: connections of members come in through the lobby and are for the group of
 // their terms; the bootstrap finds the members; then peers introduce themselves to each other. A
-// group that fails before all have heard of it leaves word: at the root for those that come in
-// late, elsewhere for the root itself.
+// group that fails before all have heard of it leaves word: at the leader for those that come in
+// late, elsewhere for the leader itself.
 #include <fmt/format.h>
 #include <sodium.h>
 
@@ -65,17 +65,17 @@ void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor
 Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& terms) {
   if (name.purpose != LinkPurpose::kControl) return nullptr;
   for (Unformed& group : unformed_) {
-    const bool is_it = SameGroup(group.terms, terms) && group.root == name.to;
+    const bool is_it = SameGroup(group.terms, terms) && group.leader == name.to;
     if (is_it && Clock::now() >= group.from && !group.told.contains(name.from)) return &group;
   }
   return nullptr;
 }
 
 void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
-  if (!group.is_root() || group.bootstrap == nullptr) return;
+  if (!group.is_leader() || group.bootstrap == nullptr) return;
   const Clock::time_point now = Clock::now();
   Unformed unformed = {.terms = group.kept.terms,
-                       .root = group.kept.root,
+                       .leader = group.kept.leader,
                        .told = {group.kept.self},
                        .last_word = FailureMessage(Kind::kAbort, failure),
                        .from = now + silence_max_,
@@ -112,23 +112,23 @@ void Keeper::AddGroup(KeptGroup kept) {
                               .bind = {},
                               .ports = {},
                               .connect_max = options_.connect_max,
-                              .root_first = silence_max_,
+                              .leader_first = silence_max_,
                               .known = KnownNodes(group.kept)};
   for (const uint32_t member : group.kept.members)
     options.names.push_back(fmt::format("member {}", member));
   Membership membership = {.nodes = nodes,
-                           .root = group.kept.root,
+                           .leader = group.kept.leader,
                            .connections = group.kept.connections,
                            .terms = {.plan = group.kept.terms},
                            .data_terms = {}};
-  if (group.is_root()) {
+  if (group.is_leader()) {
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
     membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
   }
   group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
-  for (uint32_t node = 0; node < (group.is_root() ? nodes : 1); ++node)
+  for (uint32_t node = 0; node < (group.is_leader() ? nodes : 1); ++node)
     group.peers.push_back(
-        {.node = group.is_root() ? NodeId(node) : group.kept.root, .control = {}});
+        {.node = group.is_leader() ? NodeId(node) : group.kept.leader, .control = {}});
   group.bootstrap->set_arrival([this, &group](NodeId node, FileDescriptor control) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
@@ -144,7 +144,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   lobby_->Reconsider();
 }
 
-/// To the root, once it is there.
+/// To the leader, once it is there.
 void Keeper::SayLastWord(Group& group) {
   Bootstrap& bootstrap = *group.bootstrap;
   if (!bootstrap.Step().ok()) return Part(group);
@@ -162,7 +162,7 @@ void Keeper::Connect(Group& group) {
                        .where = bootstrap.OnlyMissing()});
   }
   if (!bootstrap.connected()) return;
-  if (!group.is_root() && !group.peers.front().control) {
+  if (!group.is_leader() && !group.peers.front().control) {
     group.peers.front().control.emplace(bootstrap.TakeControl());
     group.peers.front().heard = Clock::now();
     Hear(group, group.peers.front());
@@ -177,7 +177,7 @@ void Keeper::Connect(Group& group) {
   }
   group.watches.resize(group.sockets.size());
   const ControlMessage joined = {.kind = Kind::kJoined};
-  if (group.is_root()) {
+  if (group.is_leader()) {
     HearMember(group, group.own(), joined);
   } else {
     Broadcast(group, joined);

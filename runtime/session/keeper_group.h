@@ -16,7 +16,7 @@
 
 namespace prepost {
 
-/// The other end of a control connection: at the root any node, elsewhere the root.
+/// The other end of a control connection: at the leader any node, elsewhere the leader.
 struct Keeper::Peer {
   NodeId node;
   std::optional<ControlSocket> control;
@@ -37,9 +37,9 @@ struct Keeper::Group {
   KeptGroup kept;
   FileRoom files;
   std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
-  uint64_t generation = 0;               ///< the root's word
-  uint64_t announced = 0;                ///< not at the root: messages, for a mover
-  bool has_last = false;                 ///< not at the root: it has said how many there are
+  uint64_t generation = 0;               ///< the leader's word
+  uint64_t announced = 0;                ///< not at the leader: messages, for a mover
+  bool has_last = false;                 ///< not at the leader: it has said how many there are
   // Connected, until the peers know each other.
   std::vector<TcpSocket> sockets;
   std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
@@ -47,7 +47,7 @@ struct Keeper::Group {
   /// All members have all their connections: those that do not say who they are by then never will.
   std::optional<Clock::time_point> introductions_due;
   bool is_introduced = false;
-  std::vector<Peer> peers;  ///< at the root by node, itself included
+  std::vector<Peer> peers;  ///< at the leader by node, itself included
   Clock::time_point next_question;
   uint64_t delivered = 0;
   std::array<uint64_t, kGates> passed = {};   ///< by gate
@@ -55,15 +55,15 @@ struct Keeper::Group {
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
-  std::vector<Stall> stalls;       ///< at the root: not judged yet, one by each member
-  std::optional<Failure> finding;  ///< at the root: a member is gone, and others may go with it
+  std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member
+  std::optional<Failure> finding;  ///< at the leader: a member is gone, and others may go with it
   Clock::time_point finding_due;
-  std::vector<NodeId> also_gone;  ///< not at the root: by its word, which goes before the cause
-  /// It is over here, and the root, to which there is no connection yet, is still to hear why.
+  std::vector<NodeId> also_gone;  ///< not at the leader: by its word, which goes before the cause
+  /// It is over here, and the leader, to which there is no connection yet, is still to hear why.
   std::optional<Failure> last_word;
   bool is_over = false;
 
-  bool is_root() const { return kept.self == kept.root; }
+  bool is_leader() const { return kept.self == kept.leader; }
   Peer& own() { return peers[kept.self.index()]; }
 };
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MessageMover: what moves the messages of a group instead of a CPU executor over its connections, on a
-// thread of its own. The engine has one per group that has one at all, and leads it with the keeper:
-// of every message all members have the memory before any arms, are armed before any starts, and are
-// done with it before it counts as complete anywhere, since only all NICs' completions together say
-// that no copy is stale. A message may be armed while the one before it is moving.
+// MessageMover: what moves the messages of a group instead of a CPU executor over its connections,
+// on a thread of its own. The engine has one per group that has one at all, and leads it with the
+// keeper: of every message all members have the memory before any arms, are armed before any
+// starts, and are done with it before it counts as complete anywhere, since only all NICs'
+// completions together say that no copy is stale. A message may be armed while the one before it is
+// moving.
 #ifndef PREPOST_RUNTIME_SESSION_MESSAGE_MOVER_H_
 #define PREPOST_RUNTIME_SESSION_MESSAGE_MOVER_H_
 
@@ -23,13 +24,13 @@
 
 namespace prepost {
 
-/// Functions are one thread's and do not wait, except Stop(). Messages are numbered from 0; at most two
-/// are under way, from Begin() to Complete().
+/// Functions are one thread's and do not wait, except Stop(). Messages are numbered from 0; at most
+/// two are under way, from Begin() to Complete().
 class MessageMover {
  public:
   struct Event {
     enum class Kind : uint8_t {
-      kPlace,   ///< at the root: `text`, which Join() gets elsewhere
+      kPlace,   ///< at the leader: `text`, which Join() gets elsewhere
       kOpened,  ///< messages can be armed
       kArmed,   ///< message `number`
       kMoved,   ///< this node's part of it is done, without an error
@@ -43,11 +44,11 @@ class MessageMover {
   };
 
   virtual ~MessageMover() = default;
-  /// `sockets`: with this node's peers. `pool`: where messages are received into, and stay until the
-  /// mover has stopped; may be empty. Events are reported by the mover's thread.
+  /// `sockets`: with this node's peers. `pool`: where messages are received into, and stay until
+  /// the mover has stopped; may be empty. Events are reported by the mover's thread.
   virtual void Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
                     std::function<void(Event)> report) = 0;
-  /// Not at the root, after Open().
+  /// Not at the leader, after Open().
   virtual void Join(std::string place) = 0;
   /// The next message, of `bytes` bytes, in `memory`.
   virtual void Begin(NodeMemory memory, uint64_t bytes) = 0;

@@ -49,7 +49,7 @@ Outcome Connect(const VerifiedPlan& plan, BootstrapOptions options) {
   outcome.status = bootstrap.status();
   if (!bootstrap.ok()) return outcome;
   if (node != plan.header().root) {
-    Result<FileDescriptor> control = (*bootstrap)->ConnectToRoot();
+    Result<FileDescriptor> control = (*bootstrap)->ConnectToLeader();
     outcome.status = control.status();
     if (!control.ok()) return outcome;
     outcome.controls[node.value] = std::move(*control);
