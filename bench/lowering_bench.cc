@@ -85,7 +85,7 @@ void ConnectExample(const std::vector<nic::NodeProgram>& shapes, nic::QueueObjec
 /// Nothing starts, so that one buffer can be every node's.
 void MeasureArming(const VerifiedPlan& plan, const nic::LowerOptions& options, Stopwatch* watch) {
   const nic::QueueProgram program = *nic::Lower(plan, options);
-  std::vector<std::byte> memory(plan.header().message.bytes);
+  std::vector<std::byte> memory(plan.header().payload.bytes);
   const std::vector<std::span<std::byte>> buffers(plan.header().nodes, memory);
   const std::array messages = {local::MessageBuffers{memory, buffers}};
   emulated::Fabric fabric(plan.header().nodes, {});
@@ -157,7 +157,7 @@ Json RunCase(const Spec& spec, const nic::LowerOptions& options, int repeat) {
   }
   Json result = {{"algorithm", spec.algorithm},
                  {"nodes", spec.nodes},
-                 {"blocks", plan.header().message.blocks},
+                 {"blocks", plan.header().payload.blocks},
                  {"mode", Name(options.mode)},
                  {"ops", plan.ops().size()},
                  {"wqes", wqes},

@@ -43,7 +43,7 @@ class RenamedNode final : public NodeSchedule {
 
 Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, PlanHeader header) {
   const Extent extent{.nodes = header.nodes,
-                      .blocks = header.message.blocks,
+                      .blocks = header.payload.blocks,
                       .racks = order.rack_begin,
                       .fanout = algorithm.fanout};
   std::vector<uint32_t> vertex_of(extent.nodes);
@@ -64,7 +64,7 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                     .algorithm = spec.algorithm,
                     .nodes = spec.nodes,
                     .root = spec.root,
-                    .message = *MakeMessage(*spec.message_bytes, spec.block_bytes)};
+                    .payload = *MakePayload(*spec.message_bytes, spec.block_bytes)};
   PassManager passes(options);
   passes.AddAll(spec.ready, spec.send_window);
   const auto internal = [](const Status& status) {

@@ -84,7 +84,7 @@ std::string WhereInRolled(const RolledPlan& rolled, const Plan& flat, const Diag
   const std::string where = fmt::format("/programs/{}", own - rolled.programs.begin());
   if (found.op == Place::kWhole) return where;
   const Op& op = flat.ops(program)[found.op];
-  const RolledRounds rounds(*own, flat.header().message.blocks);
+  const RolledRounds rounds(*own, flat.header().payload.blocks);
   return where + rounds.PlaceOf(op.round, op.is_send() != op.is_credit());
 }
 
@@ -145,7 +145,7 @@ Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes, const Compil
   PREPOST_RETURN_IF_ERROR(CheckRolled(plan));
   const Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
-  const uint32_t blocks = header->message.blocks;
+  const uint32_t blocks = header->payload.blocks;
   if (const Status status = CheckTransfers(plan.nodes, blocks); !status.ok())
     return Rejected(status.message(), "/message" + status.where());
   PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));

@@ -63,9 +63,9 @@ Status CheckSpec(const Spec& spec) {
                                 spec.nodes - 1),
                     "/root");
   }
-  const Result<Message> message = MakeMessage(spec.message_bytes.value_or(0), spec.block_bytes);
-  if (!message.ok()) {
-    const Status status = message.status();
+  const Result<Payload> payload = MakePayload(spec.message_bytes.value_or(0), spec.block_bytes);
+  if (!payload.ok()) {
+    const Status status = payload.status();
     return Rejected(status.message(),
                     status.where() == "/bytes" ? "/message_bytes" : status.where());
   }
@@ -73,7 +73,7 @@ Status CheckSpec(const Spec& spec) {
   const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
   if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
   PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *algorithm->schedule));
-  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, message->blocks));
+  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload->blocks));
   if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");
   return {};
 }

@@ -42,7 +42,7 @@ std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
 
 }  // namespace
 
-uint64_t Message::BlockSize(uint32_t b) const {
+uint64_t Payload::BlockSize(uint32_t b) const {
   PREPOST_CHECK(b < blocks);
   const uint64_t begin = BlockOffset(b);
   return begin >= bytes ? 0 : std::min(block_bytes, bytes - begin);
@@ -122,7 +122,7 @@ std::string ToString(const Ready& ready) {
   return Name(ready.mode);
 }
 
-Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes) {
+Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes) {
   constexpr const char* kAtBlocks = "/block_bytes";
   if (bytes > kMessageBytesMax) {
     return Rejected(
@@ -142,7 +142,7 @@ Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes) {
                     block_bytes, blocks, kBlocksMax),
         kAtBlocks);
   }
-  return Message{
+  return Payload{
       .bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};
 }
 
@@ -152,8 +152,8 @@ std::string Dump(const Plan& plan) {
   auto to = std::back_inserter(out);
   fmt::format_to(to, "plan {} {}: {}, root {}, {} in {} of {}, ready {}, send window {}, {}, {}\n",
                  header.collective, header.algorithm, Count(header.nodes, "node"),
-                 header.root.value, Count(header.message.bytes, "byte"),
-                 Count(header.message.blocks, "block"), header.message.block_bytes,
+                 header.root.value, Count(header.payload.bytes, "byte"),
+                 Count(header.payload.blocks, "block"), header.payload.block_bytes,
                  ToString(header.ready),
                  header.send_window ? fmt::to_string(*header.send_window) : "none",
                  Count(header.rounds, "round"), Count(header.ports, "port"));

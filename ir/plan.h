@@ -73,14 +73,14 @@ struct Program {
   uint32_t op_count = 0;
 };
 
-/// The object that is multicast. Block b covers bytes [b * block_bytes, min((b + 1) * block_bytes,
-/// bytes)).
-struct Message {
+/// What a collective moves, cut into blocks: "message" in files. Block b covers bytes [b *
+/// block_bytes, min((b + 1) * block_bytes, bytes)).
+struct Payload {
   uint64_t bytes = 0;
   uint64_t block_bytes = 1;
   uint32_t blocks = 1;  ///< max(1, ceil(bytes / block_bytes)); the verifier checks it
 
-  friend bool operator==(const Message&, const Message&) = default;
+  friend bool operator==(const Payload&, const Payload&) = default;
 
   /// Bytes of block b, 0 for the one block of an empty message. Needs b < blocks.
   uint64_t BlockSize(uint32_t b) const;
@@ -112,7 +112,7 @@ struct PlanHeader {
   std::string algorithm;
   uint32_t nodes = 1;
   NodeId root;
-  Message message;
+  Payload payload;
   Ready ready;
   std::optional<uint32_t> send_window;  ///< none: unlimited
   uint32_t rounds = 0;
@@ -183,7 +183,7 @@ const char* Name(ReadyMode mode);
 std::string ToString(const Ready& ready);
 
 /// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax. Errors: at /bytes, /block_bytes.
-Result<Message> MakeMessage(uint64_t bytes, uint64_t block_bytes);
+Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes);
 
 /// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as
 /// "credit 5>2 grants 1". Works on wrong plans too.

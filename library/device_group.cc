@@ -370,7 +370,7 @@ Result<PlayerDevice*> DeviceGroup::DeviceFor(const Flight& flight) {
 Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
                                                                const PlayerDevice& device) {
   const auto found = std::ranges::find_if(
-      lowered_, [&](const auto& it) { return it->plan->header().message.bytes == bytes; });
+      lowered_, [&](const auto& it) { return it->plan->header().payload.bytes == bytes; });
   if (found != lowered_.end()) {
     std::rotate(lowered_.begin(), found, found + 1);
     return lowered_.front();

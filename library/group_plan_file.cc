@@ -38,11 +38,11 @@ class RolledFile final : public GroupPlans {
   Status CheckSize(uint64_t bytes) const override {
     const auto header = plan_.HeaderFor(bytes);
     Status status = header.status();
-    if (status.ok() && is_flat_) status = CheckTransfers(header->nodes, header->message.blocks);
+    if (status.ok() && is_flat_) status = CheckTransfers(header->nodes, header->payload.blocks);
     return status.ok() ? status : UsageError(fmt::format("{}: {}", path_, status.message()));
   }
   Result<Playable> For(uint64_t bytes, uint16_t /*variant*/) override {
-    if (play_ && play_->outline().header().message.bytes == bytes) return Playable(*play_);
+    if (play_ && play_->outline().header().payload.bytes == bytes) return Playable(*play_);
     Result<RolledPlay> play = RolledPlay::Make(plan_, bytes);
     if (!play.ok()) return Rejected(play.status().ToString(), path_);
     play_.emplace(*std::move(play));
@@ -72,7 +72,7 @@ class FlatFile final : public GroupPlans {
   const std::vector<TcpConnection>& connections() const override { return connections_; }
   PlanHash Hash() const override { return HashPlan(*plan_); }
   Status CheckSize(uint64_t bytes) const override {
-    const uint64_t planned = plan_->header().message.bytes;
+    const uint64_t planned = plan_->header().payload.bytes;
     if (bytes == planned) return {};
     return UsageError(fmt::format(
         "{} is a plan for messages of {}, and this one has {}; a rolled plan carries any size",

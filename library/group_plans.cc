@@ -51,7 +51,7 @@ class SchedulePlans {
   virtual PlanHash Hash() const = 0;
   /// Whether there can be a plan. Errors (kRejected).
   virtual Status CheckSize(uint64_t bytes, uint64_t block_bytes) const {
-    return MakeMessage(bytes, block_bytes).status();
+    return MakePayload(bytes, block_bytes).status();
   }
   virtual Result<Playable> For(uint64_t bytes, uint64_t block_bytes) = 0;
   virtual Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t /*bytes*/,
@@ -92,7 +92,7 @@ class RolledPlans final : public SchedulePlans {
   Result<Playable> For(uint64_t bytes, uint64_t block_bytes) override {
     const Result<const RolledPlan*> plan = PlanFor(block_bytes);
     if (!plan.ok()) return plan.status();
-    if (play_ && &play_->plan() == *plan && play_->outline().header().message.bytes == bytes)
+    if (play_ && &play_->plan() == *plan && play_->outline().header().payload.bytes == bytes)
       return Playable(*play_);
     Result<RolledPlay> play = RolledPlay::Make(**plan, bytes);
     if (!play.ok()) return play.status();
@@ -139,9 +139,9 @@ class FlatPlans final : public SchedulePlans {
   PlanHash Hash() const override { return hash_; }
 
   Status CheckSize(uint64_t bytes, uint64_t block_bytes) const override {
-    const Result<Message> message = MakeMessage(bytes, block_bytes);
-    if (!message.ok()) return message.status();
-    return CheckTransfers(group_.nodes, message->blocks);
+    const Result<Payload> payload = MakePayload(bytes, block_bytes);
+    if (!payload.ok()) return payload.status();
+    return CheckTransfers(group_.nodes, payload->blocks);
   }
 
   Result<Playable> For(uint64_t bytes, uint64_t block_bytes) override {
@@ -152,15 +152,15 @@ class FlatPlans final : public SchedulePlans {
 
   Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes,
                                                       uint64_t block_bytes) override {
-    const Result<Message> message = MakeMessage(bytes, block_bytes);
-    if (!message.ok()) return message.status();
+    const Result<Payload> payload = MakePayload(bytes, block_bytes);
+    if (!payload.ok()) return payload.status();
     const auto found = std::ranges::find_if(
-        plans_, [&](const auto& plan) { return plan->header().message.blocks == message->blocks; });
+        plans_, [&](const auto& plan) { return plan->header().payload.blocks == payload->blocks; });
     if (found != plans_.end()) {
       std::rotate(plans_.begin(), found, found + 1);
       std::shared_ptr<const VerifiedPlan>& plan = plans_.front();
-      if (plan->header().message != *message)
-        plan = std::make_shared<const VerifiedPlan>(plan->WithMessage(*message));
+      if (plan->header().payload != *payload)
+        plan = std::make_shared<const VerifiedPlan>(plan->WithPayload(*payload));
       return plan;
     }
     Result<VerifiedPlan> plan = Make(bytes, block_bytes);
@@ -187,8 +187,8 @@ class FlatPlans final : public SchedulePlans {
   PlanHash hash_ = {};
 };
 
-/// Of one schedule, or of those that auto chooses among. A variant is the place of the schedule, times
-/// 256, and the binary logarithm of the block size, or 0 where that is fixed.
+/// Of one schedule, or of those that auto chooses among. A variant is the place of the schedule,
+/// times 256, and the binary logarithm of the block size, or 0 where that is fixed.
 class CompiledPlans final : public GroupPlans {
  public:
   static Result<std::unique_ptr<CompiledPlans>> Make(const GroupPlanSpec& spec) {

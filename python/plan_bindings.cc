@@ -305,11 +305,11 @@ void AddPlans(py::module_& module) {
       .def_property_readonly("rounds",
                              [](const NativePlan& it) { return it.any().header().rounds; })
       .def_property_readonly("message_bytes",
-                             [](const NativePlan& it) { return it.any().header().message.bytes; })
+                             [](const NativePlan& it) { return it.any().header().payload.bytes; })
       .def_property_readonly(
-          "block_bytes", [](const NativePlan& it) { return it.any().header().message.block_bytes; })
+          "block_bytes", [](const NativePlan& it) { return it.any().header().payload.block_bytes; })
       .def_property_readonly("blocks",
-                             [](const NativePlan& it) { return it.any().header().message.blocks; })
+                             [](const NativePlan& it) { return it.any().header().payload.blocks; })
       .def_property_readonly("ops", [](const NativePlan& it) { return it.any().ops().size(); });
   py::class_<RolledPlan>(module, "RolledPlan")
       .def("text", &TextOfRolled, Release())

@@ -46,7 +46,7 @@ CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObser
       ready_(memory),
       has_credits_(plan.header().ready.has_credits()),
       is_observed_(static_cast<bool>(observer)),
-      message_(plan.header().message),
+      payload_(plan.header().payload),
       links_(&memory),
       node_(node),
       observer_(std::move(observer)),
@@ -194,7 +194,7 @@ void CpuExecutor::Complete(OpId id) {
   slot.state = State::kCompleted;
   ++completions_;
   if (!slot.is_send() && !slot.is_credit()) {
-    bytes_received_ += message_.BlockSize(slot.block);
+    bytes_received_ += payload_.BlockSize(slot.block);
   }
   Observe(op, OpEvent::Kind::kComplete);
   if (!std::exchange(slot.has_successor, false)) return;
@@ -249,7 +249,7 @@ void CpuExecutor::StartSend(uint64_t op) {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
     request.memory =
-        memory_.source.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
+        memory_.source.subspan(payload_.BlockOffset(slot.block), payload_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   ++posts_;
@@ -265,7 +265,7 @@ void CpuExecutor::PostRecv(uint64_t op) {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
     request.memory =
-        memory_.target.subspan(message_.BlockOffset(slot.block), message_.BlockSize(slot.block));
+        memory_.target.subspan(payload_.BlockOffset(slot.block), payload_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   ++posts_;

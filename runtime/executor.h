@@ -64,7 +64,7 @@ class alignas(64) CpuExecutor {
     bool is_send() const { return kind == OpKind::kSend; }
     bool is_credit() const { return block == kNoBlock; }
   };
-  const Message& message() const { return message_; }
+  const Payload& payload() const { return payload_; }
   PostedOp posted(OpId op) const {
     const Slot& slot = slots_[NumberOf(op)];
     return {.channel = slot.channel, .block = slot.block, .kind = slot.kind};
@@ -179,7 +179,7 @@ class alignas(64) CpuExecutor {
   bool woken_ = false;
 
   // Blocks and posts need these.
-  const Message message_;
+  const Payload payload_;
   NodeMemory memory_;
   uint64_t bytes_received_ = 0;
 

@@ -162,8 +162,8 @@ void TraceWriter::WriteHeader() {
   out_.Put(
       "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
       "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}",
-      QuoteJson(header.algorithm), header.nodes, header.root.value, header.message.bytes,
-      header.message.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
+      QuoteJson(header.algorithm), header.nodes, header.root.value, header.payload.bytes,
+      header.payload.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
   for (size_t i = 0; i < info_.hosts.size(); ++i) {
     const TraceHost& host = info_.hosts[i];
     out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}",
@@ -358,8 +358,8 @@ void TraceReader::AddPlanForm() {
           })
       .Scalar("nodes", ExpectNumber(header.nodes))
       .Scalar("root", ExpectNumber(header.root.value))
-      .Scalar("message_bytes", ExpectNumber(header.message.bytes))
-      .Scalar("block_bytes", ExpectNumber(header.message.block_bytes))
+      .Scalar("message_bytes", ExpectNumber(header.payload.bytes))
+      .Scalar("block_bytes", ExpectNumber(header.payload.block_bytes))
       .Scalar("channels", ExpectNumber(plan_.channels().size()))
       .Scalar("ops", ExpectNumber(plan_.ops().size()))
       .Scalar("rounds", ExpectNumber(header.rounds));

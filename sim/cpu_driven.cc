@@ -43,8 +43,8 @@ constexpr size_t kStuckOpsMax = 3;      // of each
 
 /// What rings of hosts need to hold for a run like that with rings which hold everything, at most
 /// `most`. With a window of W at most W receives of a node are granted and open, so nobody has more
-/// than W blocks or credits for one peer on the way, nor more than W that have come and are not seen.
-/// Small rings are used again before they have left the cache.
+/// than W blocks or credits for one peer on the way, nor more than W that have come and are not
+/// seen. Small rings are used again before they have left the cache.
 uint32_t RingWqesOf(const Ready& ready, uint32_t most) {
   if (ready.mode != ReadyMode::kWindow || ready.window > most / 4) return most;
   return std::bit_ceil(4 * ready.window);
@@ -168,10 +168,10 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status ArmGroup(const Group& group) {
     const PlanHeader& header = group.plan->header();
-    Result<Mapping> addresses = Mapping::Reserved(header.message.bytes);
+    Result<Mapping> addresses = Mapping::Reserved(header.payload.bytes);
     if (!addresses.ok()) return addresses.status();
     addresses_.push_back(*std::move(addresses));
-    cluster_.fabric.HoldTags(header.message.block_bytes);
+    cluster_.fabric.HoldTags(header.payload.block_bytes);
     const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
     const size_t first = threads_.size();
     const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,

@@ -57,9 +57,9 @@ double MiddleMean(std::vector<double> samples) {
 /// All times so far, in ns, and what is inside of the interval that is open now.
 class Stopwatch {
  public:
-  /// Times `call`; what is timed inside of it is not counted, nor what reading the clock takes, which
-  /// is measured right before: a machine is not as fast at all times. One time alone may be less than
-  /// 0; the mean is right.
+  /// Times `call`; what is timed inside of it is not counted, nor what reading the clock takes,
+  /// which is measured right before: a machine is not as fast at all times. One time alone may be
+  /// less than 0; the mean is right.
   template <typename Call>
   double Own(Call&& call) {
     const double inside_before = std::exchange(inside_, 0);
@@ -159,7 +159,7 @@ class TimedMemory {
  public:
   Status Make(const PlanHeader& header) {
     for (uint32_t i = 0; i <= header.nodes; ++i) {
-      Result<Mapping> memory = Mapping::Anonymous(header.message.bytes);
+      Result<Mapping> memory = Mapping::Anonymous(header.payload.bytes);
       if (!memory.ok()) return memory.status();
       mappings_.push_back(*std::move(memory));
       buffers_.push_back(mappings_.back().bytes());

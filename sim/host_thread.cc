@@ -58,8 +58,8 @@ Result<bool> HostThread::PollOnce(CpuExecutor& executor) {
   return found_ != 0;
 }
 
-/// RDMC learns a message's size with its first block, which it so receives into a buffer of its own.
-/// It forwards the block out of there, and copies it into place when all else is done
+/// RDMC learns a message's size with its first block, which it so receives into a buffer of its
+/// own. It forwards the block out of there, and copies it into place when all else is done
 /// (polling_group::complete_message).
 void HostThread::CopyFirstBlock() {
   const Picoseconds copy =
@@ -76,19 +76,20 @@ void HostThread::Spend(Picoseconds cost) {
 }
 
 // Over TCP the thread copies a segment at a time, and others are on the wire meanwhile. With C the
-// time to copy a block, W what it takes on the wire, and c and w the same of a segment, the last bytes
-// leave no sooner than c + W and C + w after a send begins, and are copied no sooner than c after they
-// have come, and C after the first ones have:
+// time to copy a block, W what it takes on the wire, and c and w the same of a segment, the last
+// bytes leave no sooner than c + W and C + w after a send begins, and are copied no sooner than c
+// after they have come, and C after the first ones have:
 //
 //     sender    |c |c |c |c |                           C < W: the wire decides, and a block takes
 //     wire         |  w  |  w  |  w  |  w  |            c + W + c
 //     receiver           |c |  |c |  |c |  |c |
 //
-// What of C is not done when the block goes, or comes, has the core when there is nothing else to do
-// (CopyOverlap); what a core has no time for is left, and then holds the thread up.
+// What of C is not done when the block goes, or comes, has the core when there is nothing else to
+// do (CopyOverlap); what a core has no time for is left, and then holds the thread up.
 //
-// Of a block that comes the thread hears for each segment but the last, before it hears of the block:
-// each of these takes `segment_calls` besides. What has not been copied by then takes one call.
+// Of a block that comes the thread hears for each segment but the last, before it hears of the
+// block: each of these takes `segment_calls` besides. What has not been copied by then takes one
+// call.
 
 /// What a receive, which has come, takes of the thread for copying.
 Picoseconds HostThread::SpendOnReceive(const Channel& channel, uint64_t bytes) {
@@ -129,7 +130,7 @@ Picoseconds HostThread::CostOf(const CpuExecutor::PostedOp& op) {
   if (op.is_credit()) return costs_.credit + (op.is_send() ? 0 : costs_.system_call);
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
-  const uint64_t bytes = executor_->message().BlockSize(op.block);
+  const uint64_t bytes = executor_->payload().BlockSize(op.block);
   copy_ = SpendOnReceive(channels_[op.channel.index()], bytes);
   cost = After(cost + costs_.system_call, copy_);
   if (!std::exchange(is_set_up_, true)) {

@@ -57,7 +57,7 @@ double LinkTraffic::RateOf(size_t link) const {
 }
 
 double LinkTraffic::BytesOf(const TimedMessage& message) const {
-  const Message& it = trail_.plan(message.group).header().message;
+  const Payload& it = trail_.plan(message.group).header().payload;
   const uint64_t bytes = message.block == kNoBlock ? 0 : it.BlockSize(message.block);
   return static_cast<double>(bytes + trail_.costs().message_overhead_bytes);
 }

@@ -110,11 +110,11 @@ Status PrepostedRun::InGroup(uint32_t index, Status status) const {
 
 Status PrepostedRun::MakeGroup(const nic::QueueProgram& program, RunningGroup* it) {
   const Plan& plan = *it->group->plan;
-  const Message& message = plan.header().message;
-  Result<Mapping> addresses = Mapping::Reserved(message.bytes);
+  const Payload& payload = plan.header().payload;
+  Result<Mapping> addresses = Mapping::Reserved(payload.bytes);
   if (!addresses.ok()) return addresses.status();
   it->addresses = *std::move(addresses);
-  cluster_.fabric.HoldTags(message.block_bytes);
+  cluster_.fabric.HoldTags(payload.block_bytes);
   it->buffers.assign(plan.header().nodes, it->addresses.bytes());
   it->transfers[0] = {it->addresses.bytes(), it->buffers};
   Result<local::ArmedGroup> armed = local::ArmedGroup::Make(

@@ -47,7 +47,7 @@ Network NetworkOfGroup(const Network& network, const Group& group) {
 /// What a group needs by itself.
 double BoundOf(const Network& network, const Group& group) {
   const PlanHeader& header = group.plan->header();
-  return BoundNetwork(NetworkOfGroup(network, group), header.root, header.message.bytes).seconds;
+  return BoundNetwork(NetworkOfGroup(network, group), header.root, header.payload.bytes).seconds;
 }
 
 /// Adds what the next node took.
@@ -119,7 +119,7 @@ double BoundOf(const Simulation& it) {
   double least = 0, ports = 0, all = 0, out_rate = 0, both_rate = 0;
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
-    const auto bytes = static_cast<double>(header.message.bytes);
+    const auto bytes = static_cast<double>(header.payload.bytes);
     if (header.nodes > 1) out[group.HostOf(header.root).index()] += bytes;
     for (uint32_t i = 0; i < header.nodes; ++i) {
       if (i != header.root.value) in[group.HostOf(NodeId(i)).index()] += bytes;

@@ -101,13 +101,13 @@ class RunColumns {
   /// By node and block: the receive, kNone at the root.
   static std::vector<uint32_t> ArrivalsOf(const PlanTables& tables) {
     const PlanHeader& header = tables.plan().header();
-    std::vector<uint32_t> arrivals(size_t{header.nodes} * header.message.blocks,
+    std::vector<uint32_t> arrivals(size_t{header.nodes} * header.payload.blocks,
                                    MessageTable::kNone);
     for (uint32_t op = 0; op < tables.plan().ops().size(); ++op) {
       const Op& it = tables.plan().ops()[op];
       if (it.is_send() || it.is_credit()) continue;
       const NodeId node = tables.plan().channels()[it.channel.index()].to;
-      arrivals[node.index() * header.message.blocks + it.block] = op;
+      arrivals[node.index() * header.payload.blocks + it.block] = op;
     }
     return arrivals;
   }
@@ -137,7 +137,7 @@ class RunColumns {
     for (const OpId before : plan_.after(op))
       latest = std::max(latest, OrStart(times_[begin + before.value].completed));
     if (op.is_credit()) return latest;
-    const uint32_t arrival = arrival_[node.index() * plan_.header().message.blocks + op.block];
+    const uint32_t arrival = arrival_[node.index() * plan_.header().payload.blocks + op.block];
     if (arrival == MessageTable::kNone) return latest;
     return std::max(latest, OrStart(times_[arrival].completed));
   }

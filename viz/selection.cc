@@ -67,9 +67,9 @@ Result<Selection> CheckSelection(const Plan& plan, Selection selection) {
     return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}",
                                 selection.nodes.back().value, header.nodes - 1));
   }
-  if (!selection.blocks.empty() && selection.blocks.back() >= header.message.blocks) {
+  if (!selection.blocks.empty() && selection.blocks.back() >= header.payload.blocks) {
     return Rejected(fmt::format("no block {}: the plan has blocks 0 to {}", selection.blocks.back(),
-                                header.message.blocks - 1));
+                                header.payload.blocks - 1));
   }
   if (selection.rounds && selection.rounds->last >= header.rounds) {
     const std::string has =
@@ -86,12 +86,12 @@ std::string Shortened(const std::string& name) {
 
 std::string Headline(const PlanHeader& header) {
   return fmt::format("{}: {}, {}, {}", Shortened(header.algorithm), Count(header.nodes, "node"),
-                     Count(header.message.blocks, "block"), Count(header.rounds, "round"));
+                     Count(header.payload.blocks, "block"), Count(header.rounds, "round"));
 }
 
 std::string Subline(const PlanHeader& header) {
   return fmt::format("message of {} in blocks of {}, root {}, ready {}, send window {}",
-                     Bytes(header.message.bytes), Bytes(header.message.block_bytes),
+                     Bytes(header.payload.bytes), Bytes(header.payload.block_bytes),
                      header.root.value, ToString(header.ready),
                      header.send_window ? fmt::to_string(*header.send_window) : "none");
 }

@@ -82,7 +82,7 @@ Picture ReadPicture(const Plan& plan, const Selection& selection, const Network*
       .bands = {},
       .rounds = {},
       .columns = 0,
-      .blocks = selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size()};
+      .blocks = selection.blocks.empty() ? plan.header().payload.blocks : selection.blocks.size()};
   for (const Program& program : plan.programs()) {
     if (!selection.HasNode(program.node)) continue;
     picture.rows.push_back(ReadTimeline(plan, program, selection, picture.blocks));
@@ -143,7 +143,7 @@ CellStyle ChooseStyle(const Picture& picture) {
   const PlanHeader& header = picture.plan.header();
   if (picture.rows.size() <= kWordsNodesMax && picture.columns <= kWordsRoundsMax) {
     const std::string widest =
-        fmt::format("b{} from {}", header.message.blocks - 1, header.nodes - 1);
+        fmt::format("b{} from {}", header.payload.blocks - 1, header.nodes - 1);
     return {.words = true,
             .width = static_cast<int>(std::ceil(TextWidth(widest, 12))) + 12,
             .height = 46,
@@ -151,7 +151,7 @@ CellStyle ChooseStyle(const Picture& picture) {
             .out_height = 16,
             .bar_height = 3};
   }
-  const std::string widest = fmt::to_string(std::max(header.message.blocks, header.rounds) - 1);
+  const std::string widest = fmt::to_string(std::max(header.payload.blocks, header.rounds) - 1);
   return {.words = false,
           .width = std::max(26, static_cast<int>(std::ceil(TextWidth(widest, 11))) + 8),
           .height = picture.racks.known() ? 31 : 26,
@@ -200,7 +200,7 @@ void DrawSent(Svg& svg, const CellStyle& style, const Move& move, const Box& box
 
 void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Timeline& row,
               uint32_t round, const Box& cell) {
-  const uint32_t blocks = picture.plan.header().message.blocks;
+  const uint32_t blocks = picture.plan.header().payload.blocks;
   const auto received = InRound(row.received, round);
   const auto sent = InRound(row.sent, round);
   const uint64_t held = HeldAfter(row, picture.blocks, round);

@@ -145,8 +145,8 @@ void MeasureLateness(TracePicture& picture) {
   std::ranges::sort(picture.lateness);
 }
 
-/// The whole transfer or, when rounds are selected, from their first start to their last end, in the
-/// run and in the ideal one.
+/// The whole transfer or, when rounds are selected, from their first start to their last end, in
+/// the run and in the ideal one.
 void ChooseAxis(TracePicture& picture) {
   const std::optional<Rounds>& rounds = picture.selection.rounds;
   int64_t last = rounds ? IdealEnd(picture, rounds->last) : picture.total;
@@ -168,7 +168,7 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
   TracePicture picture{
       .plan = plan, .selection = selection, .racks = Racks(network), .modelled = trace.modelled};
   picture.blocks =
-      selection.blocks.empty() ? plan.header().message.blocks : selection.blocks.size();
+      selection.blocks.empty() ? plan.header().payload.blocks : selection.blocks.size();
   picture.total = std::max<int64_t>(1, RunDuration(plan, trace));
   const std::vector<bool> without_trace = NodesWithoutTrace(plan, trace);
   for (const Program& program : plan.programs()) {
@@ -336,7 +336,7 @@ std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const T
 void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const TimedRow& row,
               bool sent, const Box& area) {
   const std::vector<TimedMove>& moves = sent ? row.sent : row.received;
-  const uint32_t blocks = picture.plan.header().message.blocks;
+  const uint32_t blocks = picture.plan.header().payload.blocks;
   const auto [lanes, count] = LanesOf(moves, axis.last());
   for (size_t i = 0; i < moves.size(); ++i) {
     const TimedMove& move = moves[i];

@@ -287,7 +287,7 @@ void Tree::DrawLines(Svg& svg, uint32_t node) const {
 }
 
 void Tree::DrawDot(Svg& svg, const Box& dot, bool hollow) const {
-  svg.Rect("dot", dot, BlockColor(block_, plan_.header().message.blocks));
+  svg.Rect("dot", dot, BlockColor(block_, plan_.header().payload.blocks));
   if (hollow) svg.Rect("hollow", {dot.x + 2, dot.y + 2, dot.width - 4, dot.height - 4});
 }
 

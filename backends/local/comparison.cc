@@ -283,7 +283,7 @@ class Comparer {
     PREPOST_RETURN_IF_ERROR(CheckMemory());
     constexpr size_t kOwnFiles = 64;
     PREPOST_RETURN_IF_ERROR(RaiseFileLimit(2 * size_t{plan_.header().nodes} + kOwnFiles));
-    const uint64_t bytes = plan_.header().message.bytes;
+    const uint64_t bytes = plan_.header().payload.bytes;
     Result<Mapping> message = Mapping::Anonymous(bytes);
     if (!message.ok()) return message.status();
     message_ = *std::move(message);
@@ -323,13 +323,13 @@ class Comparer {
   Status CheckMemory() const {
     uint64_t needed = 0;
     const uint64_t available = AvailableMemoryBytes();
-    const bool is_too_large = __builtin_mul_overflow(plan_.header().message.bytes,
+    const bool is_too_large = __builtin_mul_overflow(plan_.header().payload.bytes,
                                                      uint64_t{plan_.header().nodes}, &needed);
     if (!is_too_large && needed <= available) return {};
     return EnvironmentError(
         fmt::format("a message of {} bytes at {} nodes of one machine does not fit its memory, {} "
                     "bytes are available",
-                    plan_.header().message.bytes, plan_.header().nodes, available));
+                    plan_.header().payload.bytes, plan_.header().nodes, available));
   }
 
   /// Calls `step` with an offset and a size for all of `bytes`, piece by piece, so that an

@@ -38,9 +38,9 @@ constexpr size_t kOwnFiles = 32;
 Status CheckTransfer(const Plan& plan, const MessageBuffers& transfer) {
   const PlanHeader& header = plan.header();
   const auto [message, node_buffers] = transfer;
-  if (message.size() != header.message.bytes) {
+  if (message.size() != header.payload.bytes) {
     return Rejected(fmt::format("the message has {} bytes, the plan is for {}", message.size(),
-                                header.message.bytes));
+                                header.payload.bytes));
   }
   if (node_buffers.size() != header.nodes) {
     return Rejected(fmt::format("{} node buffers were given, the plan has {} nodes",
@@ -204,7 +204,7 @@ class OffloadRun {
     for (NodeReport& node : report_.nodes) {
       const bool root = node.node == plan_.header().root;
       node.retries = fabric_.engine().rnr_retries(node.node);
-      node.bytes_received = root ? 0 : plan_.header().message.bytes;
+      node.bytes_received = root ? 0 : plan_.header().payload.bytes;
       std::ranges::copy(group_->nodes()[node.node.index()].queue_rearms(),
                         std::back_inserter(report_.queue_rearms));
     }

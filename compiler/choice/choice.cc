@@ -75,7 +75,7 @@ uint32_t BlocksMax(uint32_t nodes) {
 class BlockSearch {
  public:
   struct Found {
-    Message message;
+    Payload payload;
     ScheduleCost cost;
   };
 
@@ -84,12 +84,12 @@ class BlockSearch {
 
   /// The best by rough costs: the k* of rounds that are linear in k, or, for those that are not,
   /// some other number of blocks.
-  Message Guess() const {
-    if (!spec_.choose_block_bytes) return MessageOf(spec_.block_bytes);
+  Payload Guess() const {
+    if (!spec_.choose_block_bytes) return PayloadOf(spec_.block_bytes);
     const double n = spec_.nodes;
-    Message best = InBlocks(ClosedForm());
+    Payload best = InBlocks(ClosedForm());
     for (const double blocks : {1.0, n, 8 * n, 64 * n}) {
-      const Message other = InBlocks(blocks);
+      const Payload other = InBlocks(blocks);
       if (model_.RoughSeconds(algorithm_, other) < model_.RoughSeconds(algorithm_, best))
         best = other;
     }
@@ -97,7 +97,7 @@ class BlockSearch {
   }
 
   /// By exact costs, from `guess` on; not to the end if that is far above `others_seconds`.
-  Found Run(const Message& guess, double others_seconds) {
+  Found Run(const Payload& guess, double others_seconds) {
     Try(guess);
     if (spec_.choose_block_bytes) {
       TryBlocks(1);
@@ -110,7 +110,7 @@ class BlockSearch {
 
   /// Whether `found` has as many blocks as allowed, or, as sizes are rounded, a few less; and they
   /// could be smaller.
-  bool IsBounded(const Message& found) const {
+  bool IsBounded(const Payload& found) const {
     if (!spec_.choose_block_bytes || spec_.nodes == 1 || found.block_bytes == RoundUpBlock(1))
       return false;
     return found.block_bytes == InBlocks(blocks_max_).block_bytes ||
@@ -119,8 +119,8 @@ class BlockSearch {
 
  private:
   double Bytes() const { return static_cast<double>(*spec_.message_bytes); }
-  Message MessageOf(uint64_t block_bytes) const {
-    return *MakeMessage(*spec_.message_bytes, block_bytes);
+  Payload PayloadOf(uint64_t block_bytes) const {
+    return *MakePayload(*spec_.message_bytes, block_bytes);
   }
   /// k*, of the slope that rounds have at the most blocks.
   double ClosedForm() const {
@@ -135,35 +135,35 @@ class BlockSearch {
     return BestBlockCount(Bytes(), model_.fastest_rate(), constant, slope, model_.lowest_latency());
   }
   /// In about so many blocks, as near as the limit and RoundUpBlock() allow.
-  Message InBlocks(double blocks) const {
+  Payload InBlocks(double blocks) const {
     const double most = blocks_max_;
     const auto count = static_cast<uint32_t>(blocks >= 1 ? std::min(blocks, most) : 1);  // or NaN
     const uint64_t bytes = std::max<uint64_t>(*spec_.message_bytes, 1);
     const uint64_t exact = (bytes - 1) / count + 1;
-    return MessageOf(RoundUpBlock(exact));
+    return PayloadOf(RoundUpBlock(exact));
   }
 
   const ScheduleCost& TryBlocks(double blocks) {
-    const Message message = InBlocks(blocks);
-    return Try(message);
+    const Payload payload = InBlocks(blocks);
+    return Try(payload);
   }
-  const ScheduleCost& Try(const Message& message) {
-    const auto [place, is_new] = tried_.try_emplace(message.block_bytes);
+  const ScheduleCost& Try(const Payload& payload) {
+    const auto [place, is_new] = tried_.try_emplace(payload.block_bytes);
     if (!is_new) return place->second;
-    place->second = model_.CostOf(algorithm_, message);
+    place->second = model_.CostOf(algorithm_, payload);
     if (!best_ || place->second.seconds < best_->cost.seconds * (1 - kRoundingSlack))
-      best_ = {message, place->second};
+      best_ = {payload, place->second};
     return place->second;
   }
 
   /// At the k* of the slopes that the costs have at `blocks` and the double of it.
   void TryFitted(uint32_t blocks) {
-    const Message one = InBlocks(blocks), two = InBlocks(2.0 * blocks);
+    const Payload one = InBlocks(blocks), two = InBlocks(2.0 * blocks);
     const ScheduleCost at_one = TryBlocks(blocks), at_two = TryBlocks(2.0 * blocks);
     const double more = double{1} * two.blocks - one.blocks;
     if (more <= 0) return;
-    const auto widths = [](const ScheduleCost& cost, const Message& message) {
-      return (cost.seconds - cost.latency()) / static_cast<double>(message.block_bytes);
+    const auto widths = [](const ScheduleCost& cost, const Payload& payload) {
+      return (cost.seconds - cost.latency()) / static_cast<double>(payload.block_bytes);
     };
     const double slope = (widths(at_two, two) - widths(at_one, one)) / more;
     const double constant = widths(at_one, one) - slope * one.blocks;
@@ -173,20 +173,20 @@ class BlockSearch {
 
   void Climb() {
     const double n = spec_.nodes;
-    const double multiple = best_->message.blocks / n;
+    const double multiple = best_->payload.blocks / n;
     for (const double whole : {std::floor(multiple), std::ceil(multiple)})
       if (whole >= 1) TryBlocks(whole * n);
     for (const double factor : {2.0, 1.3, 1.1, 1.04}) {
       for (bool moved = true; moved;) {
-        const uint32_t from = best_->message.blocks;
+        const uint32_t from = best_->payload.blocks;
         TryBlocks(std::max(from * factor, from + 1.0));
         TryBlocks(std::min(from / factor, from - 1.0));
-        moved = best_->message.blocks != from;
+        moved = best_->payload.blocks != from;
       }
     }
     const auto bits = static_cast<uint32_t>(std::bit_width(spec_.nodes));
     // With many blocks a few rounds of another kind are nothing.
-    if (spec_.topology && best_->message.blocks <= 16 * bits) TryPhases(bits);
+    if (spec_.topology && best_->payload.blocks <= 16 * bits) TryPhases(bits);
   }
 
   /// Pipelines over hypercubes and circulants have as many kinds of rounds as a node number has
@@ -194,7 +194,7 @@ class BlockSearch {
   /// differently.
   void TryPhases(uint32_t bits) {
     for (uint32_t blocks = 2; blocks <= 2 * bits; ++blocks) TryBlocks(blocks);
-    const double best = best_->message.blocks;
+    const double best = best_->payload.blocks;
     for (uint32_t i = 1; i <= bits; ++i) {
       TryBlocks(best - i);
       TryBlocks(best + i);
@@ -262,25 +262,25 @@ class Contest {
   }
   void Enter(const std::string& name) {
     const Algorithm algorithm = *FindAlgorithm(name);
-    const Message message = BlockSearch(model_, spec_, algorithm).Guess();
+    const Payload payload = BlockSearch(model_, spec_, algorithm).Guess();
     const ScheduleCost rough = {
-        .rounds = algorithm.schedule->Rounds(model_.ExtentOf(algorithm, message.blocks)),
-        .seconds = model_.RoughSeconds(algorithm, message)};
+        .rounds = algorithm.schedule->Rounds(model_.ExtentOf(algorithm, payload.blocks)),
+        .seconds = model_.RoughSeconds(algorithm, payload)};
     entries_.push_back({.algorithm = name,
-                        .block_bytes = message.block_bytes,
-                        .blocks = message.blocks,
+                        .block_bytes = payload.block_bytes,
+                        .blocks = payload.blocks,
                         .cost = rough,
                         .is_rough = true});
   }
   void Count(Candidate& entry, double others_seconds) {
-    const Message guess = *MakeMessage(*spec_.message_bytes, entry.block_bytes);
+    const Payload guess = *MakePayload(*spec_.message_bytes, entry.block_bytes);
     BlockSearch search(model_, spec_, *FindAlgorithm(entry.algorithm));
     const BlockSearch::Found found = search.Run(guess, others_seconds);
-    entry.block_bytes = found.message.block_bytes;
-    entry.blocks = found.message.blocks;
+    entry.block_bytes = found.payload.block_bytes;
+    entry.blocks = found.payload.blocks;
     entry.cost = found.cost;
     entry.is_rough = false;
-    entry.is_bounded = search.IsBounded(found.message);
+    entry.is_bounded = search.IsBounded(found.payload);
   }
 
   const Spec& spec_;
@@ -352,13 +352,13 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec,
   };
   for (const StreamCandidate& stream : streams) {
     const StreamChoice best = find({stream});
-    const Message message = *MakeMessage(*spec.message_bytes, best.block_bytes);
+    const Payload payload = *MakePayload(*spec.message_bytes, best.block_bytes);
     Candidate& it = candidates.emplace_back();
     it.algorithm = stream.algorithm;
     it.block_bytes = best.block_bytes;
-    it.blocks = message.blocks;
+    it.blocks = payload.blocks;
     it.cost.rounds = stream.schedule->Rounds(
-        {.nodes = spec.nodes, .blocks = message.blocks, .fanout = stream.fanout});
+        {.nodes = spec.nodes, .blocks = payload.blocks, .fanout = stream.fanout});
     it.cost.seconds = it.cost.shares[static_cast<size_t>(CostShare::kNodes)] = best.seconds;
     it.ready = spec.ready;
     if (it.ready.automatic) it.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};

@@ -12,12 +12,12 @@
 // of a schedule is found without one.
 //
 // Rolled schedules. A slot of a segment sends in rounds first, first + P, .., last: a stream
-// (ir/rolled/rolled_streams.h), of which there are O(n log n), however many the blocks are. Rounds are
-// taken by their residue mod P. In those of one residue the same streams send from one beginning or
-// end of a stream to the next, so all rounds in between cost the same: that much times their
-// number. Worked example, a chain of 4 nodes and 100 blocks, P = 1: streams 0>1 in rounds 0..98 and
-// 99 (the last block's is a stream of its own), 1>2 in 1..99 and 100, 2>3 in 2..100 and 101: six
-// streams, costs change at rounds 0, 1, 2, 99, 100, 101 and 102, where nothing is left.
+// (ir/rolled/rolled_streams.h), of which there are O(n log n), however many the blocks are. Rounds
+// are taken by their residue mod P. In those of one residue the same streams send from one
+// beginning or end of a stream to the next, so all rounds in between cost the same: that much times
+// their number. Worked example, a chain of 4 nodes and 100 blocks, P = 1: streams 0>1 in rounds
+// 0..98 and 99 (the last block's is a stream of its own), 1>2 in 1..99 and 100, 2>3 in 2..100 and
+// 101: six streams, costs change at rounds 0, 1, 2, 99, 100, 101 and 102, where nothing is left.
 //
 // What a round costs. One port: a node sends one block at most, so a transfer's own time is bytes /
 // min(rate out, rate in), and the nodes' part is that of the slowest transfer, found by counting
@@ -64,9 +64,9 @@ struct BlockSizes {
   double last = 0;
 };
 
-BlockSizes SizesOf(const Message& message) {
-  return {.full = static_cast<double>(message.BlockSize(0)),
-          .last = static_cast<double>(message.BlockSize(message.blocks - 1))};
+BlockSizes SizesOf(const Payload& payload) {
+  return {.full = static_cast<double>(payload.BlockSize(0)),
+          .last = static_cast<double>(payload.BlockSize(payload.blocks - 1))};
 }
 
 /// Whether its segments go around a ring: its costs repeat with as many blocks as there are nodes.
@@ -278,9 +278,9 @@ Extent CostModel::ExtentOf(const Algorithm& algorithm, uint32_t blocks) const {
       .nodes = nodes(), .blocks = blocks, .racks = order_.rack_begin, .fanout = algorithm.fanout};
 }
 
-double CostModel::RoughSeconds(const Algorithm& algorithm, const Message& message) const {
-  const double rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks));
-  const double block = static_cast<double>(message.bytes) / message.blocks;
+double CostModel::RoughSeconds(const Algorithm& algorithm, const Payload& payload) const {
+  const double rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, payload.blocks));
+  const double block = static_cast<double>(payload.bytes) / payload.blocks;
   return rounds * (lowest_latency() + block / fastest_rate());
 }
 
@@ -300,18 +300,18 @@ uint32_t CostModel::EstimatedBlocksMin(const Algorithm& algorithm) const {
   return 2 * std::min(EstimateStep(algorithm), std::ranges::min(kSteps));
 }
 
-ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Message& message) {
+ScheduleCost CostModel::CostOf(const Algorithm& algorithm, const Payload& payload) {
   if (nodes() == 1) return {};
   const RolledSchedule* const rolled = algorithm.schedule->rolled();
-  if (rolled != nullptr && rolled->HasShortPeriods()) return SweepStreams(algorithm, message);
-  const uint64_t rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks));
-  const bool is_long = message.blocks > EstimatedBlocksMin(algorithm) || nodes() > kPlayedNodesMax;
-  if (rounds * nodes() > steps_max_ && is_long) return EstimateCost(algorithm, message);
-  return PlayRounds(algorithm, message);
+  if (rolled != nullptr && rolled->HasShortPeriods()) return SweepStreams(algorithm, payload);
+  const uint64_t rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, payload.blocks));
+  const bool is_long = payload.blocks > EstimatedBlocksMin(algorithm) || nodes() > kPlayedNodesMax;
+  if (rounds * nodes() > steps_max_ && is_long) return EstimateCost(algorithm, payload);
+  return PlayRounds(algorithm, payload);
 }
 
-ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Message& message) {
-  const RolledExtent extent(ExtentOf(algorithm, message.blocks));
+ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Payload& payload) {
+  const RolledExtent extent(ExtentOf(algorithm, payload.blocks));
   const RolledSchedule& schedule = *algorithm.schedule->rolled();
   struct Sent {
     uint32_t from;
@@ -320,7 +320,7 @@ ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Message& 
   std::vector<Sent> sent;
   uint32_t period = 1;
   for (uint32_t vertex = 0; vertex < nodes(); ++vertex) {
-    for (SendStream& stream : SendStreams(schedule.SegmentsOf(extent, vertex), message.blocks)) {
+    for (SendStream& stream : SendStreams(schedule.SegmentsOf(extent, vertex), payload.blocks)) {
       period = std::lcm(period, stream.period);
       sent.push_back({vertex, std::move(stream)});
     }
@@ -340,8 +340,8 @@ ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Message& 
   }
   std::ranges::sort(stretches, {},
                     [](const Stretch& it) { return uint64_t{it.residue} << 32 | it.index; });
-  ScheduleCost cost{.rounds = schedule.Rounds(ExtentOf(algorithm, message.blocks))};
-  const BlockSizes sizes = SizesOf(message);
+  ScheduleCost cost{.rounds = schedule.Rounds(ExtentOf(algorithm, payload.blocks))};
+  const BlockSizes sizes = SizesOf(payload);
   for (size_t i = 0; i < stretches.size(); ++i) {
     const Stretch& it = stretches[i];
     round_->Add(it.from, it.to, it.is_last_block, it.change);
@@ -353,8 +353,8 @@ ScheduleCost CostModel::SweepStreams(const Algorithm& algorithm, const Message& 
   return cost;
 }
 
-ScheduleCost CostModel::PlayRounds(const Algorithm& algorithm, const Message& message) {
-  const Extent extent = ExtentOf(algorithm, message.blocks);
+ScheduleCost CostModel::PlayRounds(const Algorithm& algorithm, const Payload& payload) {
+  const Extent extent = ExtentOf(algorithm, payload.blocks);
   struct Player {
     uint32_t vertex;
     RoundRange active;
@@ -367,11 +367,11 @@ ScheduleCost CostModel::PlayRounds(const Algorithm& algorithm, const Message& me
     players.push_back({vertex, active, std::move(part)});
   }
   ScheduleCost cost{.rounds = algorithm.schedule->Rounds(extent)};
-  const BlockSizes sizes = SizesOf(message);
+  const BlockSizes sizes = SizesOf(payload);
   std::vector<std::pair<uint32_t, Transfer>> transfers;
   const auto add_all = [&](int32_t change) {
     for (const auto& [from, transfer] : transfers)
-      round_->Add(from, transfer.peer, transfer.block + 1 == message.blocks, change);
+      round_->Add(from, transfer.peer, transfer.block + 1 == payload.blocks, change);
   };
   for (uint32_t round = 0; round < cost.rounds; ++round) {
     transfers.clear();
@@ -400,7 +400,7 @@ const CostModel::Estimate& CostModel::EstimateOf(const Algorithm& algorithm, uin
   most = std::max(most / unit, 2u) * unit;
   const uint32_t step = most / 2 / unit * unit;
   const auto cost_of = [&](uint32_t count) {  // of blocks of 1 byte
-    return PlayRounds(algorithm, *MakeMessage(count, 1));
+    return PlayRounds(algorithm, *MakePayload(count, 1));
   };
   Estimate& estimate = place->second;
   estimate.blocks = most;
@@ -411,16 +411,16 @@ const CostModel::Estimate& CostModel::EstimateOf(const Algorithm& algorithm, uin
   return estimate;
 }
 
-ScheduleCost CostModel::EstimateCost(const Algorithm& algorithm, const Message& message) {
-  const Estimate& estimate = EstimateOf(algorithm, message.blocks);
-  ScheduleCost cost{.rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, message.blocks)),
+ScheduleCost CostModel::EstimateCost(const Algorithm& algorithm, const Payload& payload) {
+  const Estimate& estimate = EstimateOf(algorithm, payload.blocks);
+  ScheduleCost cost{.rounds = algorithm.schedule->Rounds(ExtentOf(algorithm, payload.blocks)),
                     .is_exact = false};
   // The segments of a ring are all as long as the longest.
   const uint32_t unit = EstimateStep(algorithm);
   const uint32_t blocks =
-      IsRing(algorithm) ? (message.blocks - 1) / unit * unit + unit : message.blocks;
+      IsRing(algorithm) ? (payload.blocks - 1) / unit * unit + unit : payload.blocks;
   const double more = static_cast<double>(blocks) - estimate.blocks;
-  const double block_bytes = SizesOf(message).full;
+  const double block_bytes = SizesOf(payload).full;
   for (size_t i = 0; i < kCostShares; ++i) {
     const double shares = estimate.at.shares[i] + more * estimate.more.shares[i];
     cost.shares[i] = shares * (static_cast<CostShare>(i) == CostShare::kLatency ? 1 : block_bytes);

@@ -76,22 +76,22 @@ class CostModel {
 
   /// The time of the rounds if all were of full blocks and the fastest ports: O(1) of most.
   /// Rounds that carry nothing are counted, too.
-  double RoughSeconds(const Algorithm& algorithm, const Message& message) const;
+  double RoughSeconds(const Algorithm& algorithm, const Payload& payload) const;
   /// Whether CostOf() would take too long: of scatter_allgather in large groups, nodes^2.
   bool IsTooLarge(const Algorithm& algorithm) const;
   /// The cost that MeasureLoad() finds for the compiled plan, to rounding, if `is_exact`. Needs
   /// CheckTransfers(). Cost: rolled schedules O(n log^2 n), whatever the blocks; others
   /// O(n rounds) up to some rounds per node. Needs !IsTooLarge().
-  ScheduleCost CostOf(const Algorithm& algorithm, const Message& message);
+  ScheduleCost CostOf(const Algorithm& algorithm, const Payload& payload);
 
  private:
   class RoundCost;
   struct Estimate;  // a schedule's cost of full blocks, linear in their number
   struct Stretch;
 
-  ScheduleCost SweepStreams(const Algorithm& algorithm, const Message& message);
-  ScheduleCost PlayRounds(const Algorithm& algorithm, const Message& message);
-  ScheduleCost EstimateCost(const Algorithm& algorithm, const Message& message);
+  ScheduleCost SweepStreams(const Algorithm& algorithm, const Payload& payload);
+  ScheduleCost PlayRounds(const Algorithm& algorithm, const Payload& payload);
+  ScheduleCost EstimateCost(const Algorithm& algorithm, const Payload& payload);
   uint32_t EstimateStep(const Algorithm& algorithm) const;
   uint32_t EstimatedBlocksMin(const Algorithm& algorithm) const;
   const Estimate& EstimateOf(const Algorithm& algorithm, uint32_t blocks);

@@ -5,8 +5,8 @@
 // times more blocks, too. From the better size the search doubles and halves the number of blocks
 // while that helps; the winner's is then tried in steps of the square root of two.
 //
-// Example, 32 nodes, 4 MiB, 400 Gb/s: by rounds the circulant wants 13 blocks. In these it takes 140
-// us with window=1, and 224 without credits; but without them 127 in 52 blocks, and 108 in 104.
+// Example, 32 nodes, 4 MiB, 400 Gb/s: by rounds the circulant wants 13 blocks. In these it takes
+// 140 us with window=1, and 224 without credits; but without them 127 in 52 blocks, and 108 in 104.
 //
 // A plan of more blocks than are timed is timed in as many as are, and in half of them: with
 // blocks of one size a schedule goes on as it began, so that further blocks take as much each. When
@@ -41,8 +41,8 @@ constexpr size_t kTimedMaxOfLarge = 4;
 constexpr uint32_t kLargeNodes = 128;
 /// Of those in large groups so many, with their settings, are tried in blocks of other sizes.
 constexpr size_t kSearchedMaxOfLarge = 2;
-/// The second setting of a schedule is tried if it takes with the first at most so many times as long
-/// as the best so far.
+/// The second setting of a schedule is tried if it takes with the first at most so many times as
+/// long as the best so far.
 constexpr double kEnterSlack = 3;
 /// At its first block size at most so many times as long as the best: other sizes change less.
 constexpr double kSearchSlack = 1.4;
@@ -51,8 +51,8 @@ constexpr double kSearchSlack = 1.4;
 constexpr double kSettingSlack = 1.1;
 /// What nodes that need not keep step are begun with: so many times more blocks.
 constexpr double kFreeBlocks = 4;
-/// Of the two settings of one schedule the one that the search finds worse is reported on if it takes
-/// at most so many times as long by short plans.
+/// Of the two settings of one schedule the one that the search finds worse is reported on if it
+/// takes at most so many times as long by short plans.
 constexpr double kRetimedSlack = 1.05;
 /// Transfers of a plan while the search goes on.
 constexpr uint64_t kSearchTransfersMax = uint64_t{1} << 12;
@@ -161,11 +161,11 @@ class Search {
     spec.block_bytes = block_bytes;
     spec.ready = it->setting.ready;
     spec.send_window = it->setting.send_window;
-    const Result<Message> message = MakeMessage(*spec.message_bytes, block_bytes);
-    if (!message.ok()) return;
+    const Result<Payload> payload = MakePayload(*spec.message_bytes, block_bytes);
+    if (!payload.ok()) return;
     Candidate found = it->best;
     found.block_bytes = block_bytes;
-    found.blocks = message->blocks;
+    found.blocks = payload->blocks;
     const Algorithm algorithm = *FindAlgorithm(spec.algorithm);
     found.cost.rounds = algorithm.schedule->Rounds({.nodes = spec.nodes,
                                                     .blocks = found.blocks,

@@ -8,8 +8,8 @@
 // holds also for a file with slips: a node that is forgotten and so receives nothing is not taken
 // for a second root, and a block that is sent to the root does not hide it.
 //
-// Example, 3 nodes, 2 blocks: "0>1:0", "0>1:1 1>2:0", "1>2:1" is the chain. Node 1's send of block 0
-// in round 1 waits for its receive of round 0.
+// Example, 3 nodes, 2 blocks: "0>1:0", "0>1:1 1>2:0", "1>2:1" is the chain. Node 1's send of block
+// 0 in round 1 waits for its receive of round 0.
 #include "compiler/rounds/rounds_reader.h"
 
 #include <fmt/format.h>
@@ -70,8 +70,8 @@ Result<RoundsExtent> FindExtent(const RoundsFile& file, const RoundsOptions& opt
   if (extent.blocks == 0) {  // one node alone, to which no block goes
     extent.blocks = 1;
     if (options.message_bytes && options.block_bytes) {
-      const Result<Message> message = MakeMessage(*options.message_bytes, *options.block_bytes);
-      if (message.ok()) extent.blocks = message->blocks;
+      const Result<Payload> payload = MakePayload(*options.message_bytes, *options.block_bytes);
+      if (payload.ok()) extent.blocks = payload->blocks;
     }
   }
   const std::optional<uint32_t> root = options.root ? options.root : file.root;
@@ -96,11 +96,11 @@ uint64_t BlockBytesFor(uint64_t bytes, uint32_t blocks) {
 }
 
 /// The message of `blocks` blocks that `options` ask for.
-Result<Message> MessageOf(const RoundsOptions& options, uint32_t blocks) {
+Result<Payload> PayloadOf(const RoundsOptions& options, uint32_t blocks) {
   uint64_t block_bytes = options.block_bytes.value_or(Spec().block_bytes);
   if (!options.message_bytes) {
     if (block_bytes <= kMessageBytesMax / blocks)
-      return MakeMessage(block_bytes * blocks, block_bytes);
+      return MakePayload(block_bytes * blocks, block_bytes);
     return Rejected(fmt::format("{} of {} bytes are more than a message may have, {} bytes",
                                 Count(blocks, "block"), block_bytes, kMessageBytesMax),
                     "/block_bytes");
@@ -108,17 +108,17 @@ Result<Message> MessageOf(const RoundsOptions& options, uint32_t blocks) {
   const uint64_t bytes = *options.message_bytes;
   const uint64_t fitting = BlockBytesFor(bytes, blocks);
   if (!options.block_bytes) block_bytes = fitting;
-  Result<Message> message = MakeMessage(bytes, block_bytes);
-  if (!message.ok()) {
-    const Status status = message.status();
+  Result<Payload> payload = MakePayload(bytes, block_bytes);
+  if (!payload.ok()) {
+    const Status status = payload.status();
     return Rejected(status.message(),
                     status.where() == "/bytes" ? "/message_bytes" : status.where());
   }
-  if (message->blocks == blocks) return message;
+  if (payload->blocks == blocks) return payload;
   const std::string found =
       fmt::format("{} in blocks of {} are {}, but the rounds have {}", Count(bytes, "byte"),
-                  Count(block_bytes, "byte"), Count(message->blocks, "block"), blocks);
-  const Result<Message> other = MakeMessage(bytes, fitting);
+                  Count(block_bytes, "byte"), Count(payload->blocks, "block"), blocks);
+  const Result<Payload> other = MakePayload(bytes, fitting);
   const bool has_other = other.ok() && other->blocks == blocks;
   return Rejected(
       found + (has_other ? fmt::format("; blocks of {} make so many", Count(fitting, "byte")) : ""),
@@ -145,8 +145,8 @@ Result<RoundsPlan> PlanOf(const Result<RoundsFile>& file, const RoundsOptions& o
   if (!extent.ok()) return extent.status();
   const Result<CheckedRounds> checked = CheckRounds(*file, *extent);
   if (!checked.ok()) return checked.status();
-  const Result<Message> message = MessageOf(options, extent->blocks);
-  if (!message.ok()) return message.status();
+  const Result<Payload> payload = PayloadOf(options, extent->blocks);
+  if (!payload.ok()) return payload.status();
   const auto source_of = [&](uint32_t transfer) -> std::span<const uint32_t> {
     const uint32_t& source = checked->source[transfer];
     return {&source, source == CheckedRounds::kNone ? size_t{0} : size_t{1}};
@@ -155,7 +155,7 @@ Result<RoundsPlan> PlanOf(const Result<RoundsFile>& file, const RoundsOptions& o
                                            .algorithm = kRoundsAlgorithm,
                                            .nodes = extent->nodes,
                                            .root = extent->root,
-                                           .message = *message,
+                                           .payload = *payload,
                                            .ports = checked->ports},
                                           file->transfers, source_of)
                                 .plan};

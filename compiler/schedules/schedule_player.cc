@@ -24,7 +24,7 @@ class SchedulePlayer {
   SchedulePlayer(PlanHeader header, const NodeSource& source)
       : source_(source),
         nodes_(header.nodes),
-        blocks_(header.message.blocks),
+        blocks_(header.payload.blocks),
         root_(header.root),
         builder_(std::move(header)) {
     builder_.header().ready = {};

@@ -26,7 +26,7 @@ class LoadMeter {
       load_.loads[Index(kind)].resize(count);
       round_[Index(kind)].resize(count);
     }
-    load_.crossings.assign(header_.message.blocks, 0);
+    load_.crossings.assign(header_.payload.blocks, 0);
   }
 
   NetworkLoad Run() {
@@ -81,7 +81,7 @@ class LoadMeter {
     const Channel& channel = tables_.ChannelOf(message);
     const uint32_t from_rack = network_.nodes[channel.from.index()].rack;
     const uint32_t to_rack = network_.nodes[channel.to.index()].rack;
-    const uint64_t bytes = header_.message.BlockSize(send.block);
+    const uint64_t bytes = header_.payload.BlockSize(send.block);
     Add({ResourceKind::kNodeOut, channel.from.value}, bytes);
     Add({ResourceKind::kNodeIn, channel.to.value}, bytes);
     if (const std::optional<uint32_t> pair = network_.PairOf(channel.from, channel.to)) {

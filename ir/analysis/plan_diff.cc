@@ -116,9 +116,9 @@ class Differ {
     field("algorithm", [](const PlanHeader& h) { return h.algorithm; });
     field("nodes", [](const PlanHeader& h) { return h.nodes; });
     field("root", [](const PlanHeader& h) { return h.root.value; });
-    field("message bytes", [](const PlanHeader& h) { return h.message.bytes; });
-    field("block bytes", [](const PlanHeader& h) { return h.message.block_bytes; });
-    field("blocks", [](const PlanHeader& h) { return h.message.blocks; });
+    field("message bytes", [](const PlanHeader& h) { return h.payload.bytes; });
+    field("block bytes", [](const PlanHeader& h) { return h.payload.block_bytes; });
+    field("blocks", [](const PlanHeader& h) { return h.payload.blocks; });
     field("ready", [](const PlanHeader& h) { return ToString(h.ready); });
     field("send window", [](const PlanHeader& h) {
       return h.send_window ? fmt::to_string(*h.send_window) : std::string("none");
@@ -232,14 +232,14 @@ class Differ {
   std::string Verdict() const {
     const PlanHeader& a = a_.plan.header();
     const PlanHeader& b = b_.plan.header();
-    if (a.nodes != b.nodes || a.message != b.message) {
+    if (a.nodes != b.nodes || a.payload != b.payload) {
       const auto size = [](const PlanHeader& h) {
         return fmt::format("{} and {} in {}", Count(h.nodes, "node"),
-                           Count(h.message.bytes, "byte"), Count(h.message.blocks, "block"));
+                           Count(h.payload.bytes, "byte"), Count(h.payload.blocks, "block"));
       };
       if (size(a) != size(b)) return fmt::format("different sizes: {}; {}", size(a), size(b));
-      return fmt::format("different sizes: blocks of {}, {} bytes", a.message.block_bytes,
-                         b.message.block_bytes);
+      return fmt::format("different sizes: blocks of {}, {} bytes", a.payload.block_bytes,
+                         b.payload.block_bytes);
     }
     if (a.root != b.root) return fmt::format("different roots: {}, {}", a.root.value, b.root.value);
     if (only_a_.count != 0 || only_b_.count != 0)

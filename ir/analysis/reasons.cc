@@ -7,9 +7,9 @@
 // `after` list since it follows from the rest is added again, marked as implied.
 //
 // Example, chain of 3 nodes, 2 blocks, window=1, send window 1: 1>2:1, node 1 op 7, waits for block
-// 1 from node 0 (data, until 2), for its send of block 0 (send window, until 2), for node 2's credit
-// (until 2), and on its channel for 1>2:0. Its chain: 1>2:1, for the data of 0>1:1, by the send
-// window after 0>1:0: 3 blocks in 3 block times.
+// 1 from node 0 (data, until 2), for its send of block 0 (send window, until 2), for node 2's
+// credit (until 2), and on its channel for 1>2:0. Its chain: 1>2:1, for the data of 0>1:1, by the
+// send window after 0>1:0: 3 blocks in 3 block times.
 #include "ir/analysis/reasons.h"
 
 #include <algorithm>

@@ -62,7 +62,7 @@ Traffic MeasureTraffic(const PlanTables& tables) {
     }
     ++traffic.blocks;
     ++traffic.channel_blocks[send.channel.index()];
-    traffic.channel_bytes[send.channel.index()] += plan.header().message.BlockSize(send.block);
+    traffic.channel_bytes[send.channel.index()] += plan.header().payload.BlockSize(send.block);
     std::optional<uint32_t>& last = traffic.nodes[tables.ChannelOf(m).to.index()].last_round;
     last = std::max(last.value_or(0), send.round);
   }

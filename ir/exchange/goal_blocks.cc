@@ -41,7 +41,7 @@ class BlockFinder {
   Result<GoalBlocks> Run() {
     if (!BlocksByTag()) PREPOST_RETURN_IF_ERROR(BlocksByFlow());
     PREPOST_RETURN_IF_ERROR(FindMessage());
-    return GoalBlocks{.block_of = std::move(block_of_), .message = message_};
+    return GoalBlocks{.block_of = std::move(block_of_), .payload = payload_};
   }
 
  private:
@@ -253,10 +253,10 @@ class BlockFinder {
       shorter = b;
     }
     if (shorter != kGoalNone) MoveToEnd(shorter);
-    const Result<Message> message = MakeMessage(bytes, *full);
-    if (!message.ok()) return Rejected(message.status().message(), file_.name);
-    PREPOST_CHECK(message->blocks == std::max(blocks, 1u));
-    message_ = *message;
+    const Result<Payload> payload = MakePayload(bytes, *full);
+    if (!payload.ok()) return Rejected(payload.status().message(), file_.name);
+    PREPOST_CHECK(payload->blocks == std::max(blocks, 1u));
+    payload_ = *payload;
     return {};
   }
 
@@ -282,7 +282,7 @@ class BlockFinder {
   llvm::DenseSet<std::pair<uint32_t, uint32_t>> has_;  // (rank, block)
   llvm::DenseMap<uint32_t, uint32_t> lacks_;           // rank -> the first block it has not
   uint64_t dealing_steps_ = 0;
-  Message message_;
+  Payload payload_;
 };
 
 }  // namespace

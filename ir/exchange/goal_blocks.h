@@ -17,7 +17,7 @@ namespace prepost {
 
 struct GoalBlocks {
   std::vector<uint32_t> block_of;  ///< message -> block
-  Message message;
+  Payload payload;
 };
 
 /// Step 3 of goal_reader.cc. `block_bytes` as in GoalOptions. Errors: a send whose block cannot be

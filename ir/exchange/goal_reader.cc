@@ -88,7 +88,7 @@ GoalPlan WritePlan(const GoalFile& file, const GoalMessages& given, const GoalBl
                      .algorithm = "goal",
                      .nodes = static_cast<uint32_t>(file.ranks.size()),
                      .root = NodeId(root),
-                     .message = blocks.message},
+                     .payload = blocks.payload},
                     transfers, [&](uint32_t m) { return std::span(given.waits[m]); });
   GoalPlan result{.plan = std::move(written.plan), .name = file.name, .notes = given.notes};
   const std::span<const Op> ops = result.plan.ops();

@@ -72,7 +72,7 @@ class GoalWriter {
     const Channel& channel = plan_.channels()[op.channel.index()];
     uint32_t& position = (op.is_send() ? sent_ : received_)[op.channel.index()];
     const uint64_t bytes =
-        op.is_credit() ? kGoalCreditBytes : plan_.header().message.BlockSize(op.block);
+        op.is_credit() ? kGoalCreditBytes : plan_.header().payload.BlockSize(op.block);
     const uint32_t tag = op.is_credit() ? kGoalCreditTag + position : op.block;
     ++position;
     if (op.is_send()) {
@@ -82,8 +82,8 @@ class GoalWriter {
     }
   }
 
-  /// `cause` is the receive of the op's block, `previous` the send before it on its channel; kNoLabel
-  /// for none.
+  /// `cause` is the receive of the op's block, `previous` the send before it on its channel;
+  /// kNoLabel for none.
   void WriteOrder(uint32_t id, const Op& op, uint32_t cause, uint32_t previous) {
     for (OpId before : plan_.after(op)) {
       out_.Put("l{} requires l{}\n", id + 1, before.value + 1);
@@ -118,9 +118,9 @@ std::string GoalLosses(const Plan& plan) {
   }
   if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
     text += ", no lanes";
-  if (header.message.blocks == 1 && header.message.bytes < header.message.block_bytes) {
+  if (header.payload.blocks == 1 && header.payload.bytes < header.payload.block_bytes) {
     text += fmt::format(", no size of a full block (import takes --block-bytes {})",
-                        header.message.block_bytes);
+                        header.payload.block_bytes);
   }
   return text;
 }

@@ -60,9 +60,9 @@ class GraphmlWriter {
     Data("graph", "algorithm", EscapeXml(header.algorithm));
     Data("graph", "nodes", header.nodes);
     Data("graph", "root", header.root.value);
-    Data("graph", "message_bytes", header.message.bytes);
-    Data("graph", "block_bytes", header.message.block_bytes);
-    Data("graph", "blocks", header.message.blocks);
+    Data("graph", "message_bytes", header.payload.bytes);
+    Data("graph", "block_bytes", header.payload.block_bytes);
+    Data("graph", "blocks", header.payload.blocks);
     Data("graph", "ready", ToString(header.ready));
     if (header.send_window) Data("graph", "send_window", *header.send_window);
     Data("graph", "rounds", header.rounds);
@@ -85,7 +85,7 @@ class GraphmlWriter {
       Data("node", "round", op.round);
       if (!op.is_credit()) {
         Data("node", "block", op.block);
-        Data("node", "bytes", plan_.header().message.BlockSize(op.block));
+        Data("node", "bytes", plan_.header().payload.BlockSize(op.block));
       }
       if (op.grants != 0) Data("node", "grants", op.grants);
       out_.Put("</node>\n");

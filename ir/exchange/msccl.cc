@@ -132,8 +132,8 @@ class MscclWriter {
     out_.Put(
         "<algo name=\"{}\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"{}\" ngpus=\"{}\" "
         "coll=\"broadcast\" inplace=\"1\" outofplace=\"1\" minBytes=\"{}\" maxBytes=\"{}\">\n",
-        EscapeXml(header.algorithm), header.message.blocks, header.nodes, header.message.bytes,
-        header.message.bytes);
+        EscapeXml(header.algorithm), header.payload.blocks, header.nodes, header.payload.bytes,
+        header.payload.bytes);
     std::vector<const Program*> programs;
     for (const Program& program : plan_.programs()) programs.push_back(&program);
     std::ranges::sort(programs, {}, [](const Program* program) { return program->node; });
@@ -156,7 +156,7 @@ class MscclWriter {
 
   void WriteGpu(const Program& program) {
     const Gpu gpu(plan_, program, &block_of_);
-    const uint32_t blocks = plan_.header().message.blocks;
+    const uint32_t blocks = plan_.header().payload.blocks;
     const bool is_root = program.node == plan_.header().root;
     out_.Put("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"0\">\n",
              program.node.value, is_root ? blocks : 0, blocks);
@@ -222,17 +222,17 @@ class MscclWriter {
 }  // namespace
 
 Status CheckMsccl(const Plan& plan) {
-  if (plan.header().message.bytes == 0) return Rejected("MSCCL has no form for an empty message");
+  if (plan.header().payload.bytes == 0) return Rejected("MSCCL has no form for an empty message");
   for (const Channel& channel : plan.channels()) {
     if (channel.lane > kCreditLane)
       return Rejected(fmt::format("MSCCL has no form for lane {} of {}>{}", channel.lane,
                                   channel.from.value, channel.to.value));
   }
-  if (plan.header().message.blocks > kMscclStepsMax) {
+  if (plan.header().payload.blocks > kMscclStepsMax) {
     return Rejected(
         fmt::format("{} blocks, an MSCCL thread block has at most {} steps; larger "
                     "blocks make fewer",
-                    plan.header().message.blocks, kMscclStepsMax));
+                    plan.header().payload.blocks, kMscclStepsMax));
   }
   std::vector<uint32_t> block_of(plan.channels().size(), kNoStep);
   for (const Program& program : plan.programs()) {
@@ -261,18 +261,18 @@ Status CheckMsccl(const Plan& plan) {
 void WriteMsccl(const Plan& plan, std::ostream& out) { MscclWriter(plan, out).Run(); }
 
 std::string MscclLosses(const Plan& plan) {
-  const Message& message = plan.header().message;
+  const Payload& payload = plan.header().payload;
   std::string text =
       "MSCCL has no rounds and no credits (its FIFOs pace the senders), and a send is over when it "
       "has left, not when it has arrived";
-  if (message.bytes % message.block_bytes != 0 && message.blocks > 1)
+  if (payload.bytes % payload.block_bytes != 0 && payload.blocks > 1)
     text += "; its chunks are equal, so the last block is not short";
   // Its scheduler compares the number of elements with the chunks before it takes an algorithm.
-  if (message.bytes % message.blocks != 0) {
+  if (payload.bytes % payload.blocks != 0) {
     text += fmt::format(
         "; NCCL takes it for no message of {} bytes, as they are no multiple of its {} chunks: "
         "other blocks divide them",
-        message.bytes, message.blocks);
+        payload.bytes, payload.blocks);
   }
   return text;
 }

@@ -48,9 +48,9 @@ Status EntryCount::Add(uint64_t ops, uint64_t afters) {
 }
 
 void HeaderForm::AddTo(JsonForm* form, PlanHeader* header) {
-  message_.Scalar("bytes", ReadUint64(&header->message.bytes, kMessageBytesMax))
-      .Scalar("block_bytes", ReadUint64(&header->message.block_bytes, kMessageBytesMax, 1))
-      .Scalar("blocks", ReadUint32(&header->message.blocks, kBlocksMax));
+  message_.Scalar("bytes", ReadUint64(&header->payload.bytes, kMessageBytesMax))
+      .Scalar("block_bytes", ReadUint64(&header->payload.block_bytes, kMessageBytesMax, 1))
+      .Scalar("blocks", ReadUint32(&header->payload.blocks, kBlocksMax));
   ready_.Scalar("mode", ReadWord(&header->ready.mode, kReadyModes))
       .Scalar("window", ReadUint32(&header->ready.window), Need::kOptional);
   form->Scalar("generator", ReadString(&header->generator))
@@ -71,7 +71,7 @@ void WriteHeaderKeys(const PlanHeader& header, TextWriter& out) {
           QuoteJson(header.collective), QuoteJson(header.algorithm), header.nodes,
           header.root.value);
   out.Put("  \"message\": {{ \"bytes\": {}, \"block_bytes\": {}, \"blocks\": {} }},\n",
-          header.message.bytes, header.message.block_bytes, header.message.blocks);
+          header.payload.bytes, header.payload.block_bytes, header.payload.blocks);
   out.Put("  \"ready\": {{ \"mode\": \"{}\"", Name(header.ready.mode));
   if (header.ready.window != 0) out.Put(", \"window\": {}", header.ready.window);
   out.Put(" }}, \"send_window\": {},\n",

@@ -149,18 +149,18 @@ uint32_t RolledPlan::RoundsFor(uint32_t blocks) const {
 }
 
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
-  const Result<Message> message = MakeMessage(bytes, block_bytes);
-  if (!message.ok()) return Rejected(message.status().message());
+  const Result<Payload> payload = MakePayload(bytes, block_bytes);
+  if (!payload.ok()) return Rejected(payload.status().message());
   return PlanHeader{
       .generator = generator,
       .collective = collective,
       .algorithm = algorithm,
       .nodes = nodes,
       .root = root,
-      .message = *message,
-      .ready = message->blocks >= ready_blocks_min ? ready : Ready{},
-      .send_window = message->blocks >= send_window_blocks_min ? send_window : std::nullopt,
-      .rounds = RoundsFor(message->blocks)};
+      .payload = *payload,
+      .ready = payload->blocks >= ready_blocks_min ? ready : Ready{},
+      .send_window = payload->blocks >= send_window_blocks_min ? send_window : std::nullopt,
+      .rounds = RoundsFor(payload->blocks)};
 }
 
 std::string Dump(const RolledPlan& plan) {
@@ -185,7 +185,7 @@ Status CheckRolled(const RolledPlan& plan) {
                                 plan.nodes - 1),
                     "/root");
   }
-  if (const Status status = MakeMessage(0, plan.block_bytes).status(); !status.ok())
+  if (const Status status = MakePayload(0, plan.block_bytes).status(); !status.ok())
     return Rejected(status.message(), "/message" + status.where());
   if ((plan.ready.mode == ReadyMode::kWindow) != (plan.ready.window != 0)) {
     return Rejected("mode window has a window of at least 1, other modes have none",

@@ -99,7 +99,7 @@ struct RolledPlan {
 
   /// `rounds` At(blocks), within 32 bits.
   uint32_t RoundsFor(uint32_t blocks) const;
-  /// The header of the flat plan for `bytes`; its rounds are RoundsFor(). Errors: as MakeMessage().
+  /// The header of the flat plan for `bytes`; its rounds are RoundsFor(). Errors: as MakePayload().
   Result<PlanHeader> HeaderFor(uint64_t bytes) const;
 
   friend bool operator==(const RolledPlan&, const RolledPlan&) = default;

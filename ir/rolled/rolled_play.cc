@@ -113,7 +113,7 @@ class RolledOpStream final : public OpStream {
       : OpStream(look_ahead, look_ahead * kAfterMax),
         outline_(outline),
         node_(program.node),
-        rounds_(program, outline.header().message.blocks),
+        rounds_(program, outline.header().payload.blocks),
         round_(rounds_.begin()),
         receives_(look_ahead),
         sends_(look_ahead) {
@@ -253,7 +253,7 @@ class RolledOpStream final : public OpStream {
 /// The channels of `program` in a plan with `header`.
 Status AddChannels(const RolledProgram& program, const PlanHeader& header,
                    std::vector<Channel>& channels) {
-  const RolledRounds rounds(program, header.message.blocks);
+  const RolledRounds rounds(program, header.payload.blocks);
   PREPOST_RETURN_IF_ERROR(rounds.Check(header.rounds));
   if (rounds.active() > kActiveRoundsMax) {
     return Rejected(fmt::format("node {} has {} rounds to go through, the limit is {}",
@@ -301,7 +301,7 @@ const RolledProgram& RolledPlay::ProgramOf(NodeId node) const {
 std::vector<ChannelOps> RolledPlay::ChannelOpsOf(NodeId node) const {
   const PlanHeader& header = outline_.header();
   std::vector<ChannelOps> all;
-  for (const PeerTransfers& total : RolledRounds(ProgramOf(node), header.message.blocks).Totals()) {
+  for (const PeerTransfers& total : RolledRounds(ProgramOf(node), header.payload.blocks).Totals()) {
     const auto [from, to] =
         total.outgoing ? std::pair(node, total.peer) : std::pair(total.peer, node);
     const auto blocks = static_cast<uint32_t>(total.blocks);

@@ -28,8 +28,8 @@ class Findings {
 
   /// Counts a finding; `message` (a function that returns the text) is only called if the finding
   /// is kept.
-  template <typename MakeMessage>
-  void Add(const Place& place, Rule rule, MakeMessage message) {
+  template <typename MakePayload>
+  void Add(const Place& place, Rule rule, MakePayload message) {
     AddWithNotes(place, rule, [&] { return std::pair(message(), std::vector<std::string>()); });
   }
   template <typename MakeMessageAndNotes>

@@ -19,7 +19,7 @@ class LocalOrderRules {
         header_(plan.header()),
         matched_(matched),
         findings_(findings),
-        received_(plan.header().message.blocks) {}
+        received_(plan.header().payload.blocks) {}
 
   void Run() {
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) CheckProgram(p);

@@ -37,8 +37,8 @@ void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findin
 void CheckOnce(const Plan& plan, Findings* findings) {
   const PlanHeader& header = plan.header();
   // Per block: the program that received it last, and its op there.
-  std::vector<uint32_t> seen_in(header.message.blocks, MessageTable::kNone);
-  std::vector<uint32_t> seen_at(header.message.blocks);
+  std::vector<uint32_t> seen_in(header.payload.blocks, MessageTable::kNone);
+  std::vector<uint32_t> seen_at(header.payload.blocks);
   for (uint32_t p = 0; p < plan.programs().size(); ++p) {
     const Program& program = plan.programs()[p];
     uint32_t received = 0;
@@ -60,12 +60,12 @@ void CheckOnce(const Plan& plan, Findings* findings) {
         seen_at[op.block] = i;
       }
     }
-    if (program.node != header.root && received != header.message.blocks) {
+    if (program.node != header.root && received != header.payload.blocks) {
       findings->Add(Place::ProgramAt(p), Rule::kOnce, [&] {
         const auto missing =
             std::ranges::find_if(seen_in, [&](uint32_t seen) { return seen != p; });
         return fmt::format("node {} receives {} of {}, block {} is missing", program.node.value,
-                           received, Count(header.message.blocks, "block"),
+                           received, Count(header.payload.blocks, "block"),
                            missing - seen_in.begin());
       });
     }

@@ -22,7 +22,7 @@ class RoundsRule {
         messages_(matched.messages),
         credits_(matched.credits),
         findings_(findings),
-        received_(plan_.header().message.blocks) {}
+        received_(plan_.header().payload.blocks) {}
 
   void Run() {
     uint64_t rounds = 0;

@@ -42,15 +42,15 @@ class ShapeRule {
       Shape(Place::Header("root"), "root {} is out of range, the nodes are 0 to {}",
             header_.root.value, int64_t{header_.nodes} - 1);
     }
-    const Result<Message> message = MakeMessage(header_.message.bytes, header_.message.block_bytes);
-    if (!message.ok()) {
-      const bool is_bytes = message.status().where() == "/bytes";
+    const Result<Payload> payload = MakePayload(header_.payload.bytes, header_.payload.block_bytes);
+    if (!payload.ok()) {
+      const bool is_bytes = payload.status().where() == "/bytes";
       Shape(Place::Header(is_bytes ? "message/bytes" : "message/block_bytes"), "{}",
-            message.status().message());
-    } else if (header_.message.blocks != message->blocks) {
+            payload.status().message());
+    } else if (header_.payload.blocks != payload->blocks) {
       Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
-            Count(message->blocks, "block"), Count(header_.message.bytes, "byte"),
-            header_.message.block_bytes, header_.message.blocks);
+            Count(payload->blocks, "block"), Count(header_.payload.bytes, "byte"),
+            header_.payload.block_bytes, header_.payload.blocks);
     }
     const bool is_window = header_.ready.mode == ReadyMode::kWindow;
     if (is_window != (header_.ready.window != 0)) {
@@ -133,9 +133,9 @@ class ShapeRule {
       Shape(Place::OpAt(p, i, "channel"), "{} at node {} on channel {}>{}", Name(op.kind),
             node.value, channel.from.value, channel.to.value);
     }
-    if (!op.is_credit() && op.block >= header_.message.blocks) {
+    if (!op.is_credit() && op.block >= header_.payload.blocks) {
       Shape(Place::OpAt(p, i, "block"), "block {} is out of range, the blocks are 0 to {}",
-            op.block, header_.message.blocks - 1);
+            op.block, header_.payload.blocks - 1);
     }
     if (op.is_credit() != (channel.lane == kCreditLane)) {
       Shape(Place::OpAt(p, i, "block"), "{} on lane {}, lane {} is for credits and only for them",

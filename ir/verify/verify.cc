@@ -68,10 +68,10 @@ Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict
   return VerifiedPlan(std::move(plan));
 }
 
-VerifiedPlan VerifiedPlan::WithMessage(const Message& message) const {
-  PREPOST_CHECK(message.blocks == header().message.blocks);
+VerifiedPlan VerifiedPlan::WithPayload(const Payload& payload) const {
+  PREPOST_CHECK(payload.blocks == header().payload.blocks);
   PlanHeader other = header();
-  other.message = message;
+  other.payload = payload;
   return VerifiedPlan(WithHeader(std::move(other)));
 }
 

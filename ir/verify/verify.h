@@ -54,15 +54,15 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options = {});
 class VerifiedPlan final : public Plan {
  public:
   /// The plan for another message, of as many blocks (CHECK): of a message the rules know no more.
-  VerifiedPlan WithMessage(const Message& message) const;
+  VerifiedPlan WithPayload(const Payload& payload) const;
 
  private:
   friend Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options, Verdict* verdict);
   explicit VerifiedPlan(Plan plan) : Plan(std::move(plan)) {}
 };
 
-/// `plan`, verified. Errors (kRejected): the message holds the findings, as does `verdict`, which may
-/// be null; `plan` is as it was.
+/// `plan`, verified. Errors (kRejected): the message holds the findings, as does `verdict`, which
+/// may be null; `plan` is as it was.
 Result<VerifiedPlan> Verified(Plan&& plan, const VerifyOptions& options = {},
                               Verdict* verdict = nullptr);
 

@@ -54,8 +54,8 @@ class Hasher {
 void AddHeader(const PlanHeader& header, Hasher& hasher) {
   hasher.AddText(header.collective);
   hasher.AddText(header.algorithm);
-  hasher.Add(header.nodes, header.root.value, header.message.bytes, header.message.block_bytes,
-             header.message.blocks);
+  hasher.Add(header.nodes, header.root.value, header.payload.bytes, header.payload.block_bytes,
+             header.payload.blocks);
   hasher.Add(static_cast<uint8_t>(header.ready.mode), header.ready.window,
              header.send_window.has_value(), header.send_window.value_or(0), header.rounds,
              header.ports);

@@ -96,7 +96,7 @@ struct Bootstrap::Call : Conversation {
 Membership Membership::Of(Playable plan, Carrier carrier) {
   const PlanHeader& header = plan.header();
   const GroupTerms terms = {
-      .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.message.bytes};
+      .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.payload.bytes};
   return {.nodes = header.nodes,
           .leader = header.root,
           .connections = TcpConnections(plan),

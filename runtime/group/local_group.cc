@@ -160,7 +160,7 @@ Status LocalGroup::OpenBuffers() {
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
     if (NodeId(node) == plan_.header().root) continue;
     Result<NodeBuffer> buffer =
-        NodeBuffer::Open(NodeId(node), plan_.header().message.bytes, outputs_);
+        NodeBuffer::Open(NodeId(node), plan_.header().payload.bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
     buffers_[node] = std::move(*buffer);
   }
@@ -236,7 +236,7 @@ LocalGroup::~LocalGroup() {
 
 Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
                                const LocalGroupOptions& options) {
-  PREPOST_CHECK(input.size_bytes() == plan.header().message.bytes);
+  PREPOST_CHECK(input.size_bytes() == plan.header().payload.bytes);
   return LocalGroup(plan, input, outputs, options).Run();
 }
 

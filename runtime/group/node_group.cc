@@ -120,7 +120,7 @@ Status NodeRun::Lead() {
 
 Result<LocalRun> NodeRun::RunOther() {
   // First of all, because once the leader has let this node in, its failure is everyone's.
-  Result<NodeBuffer> buffer = NodeBuffer::Open(node_, plan_.header().message.bytes, outputs_);
+  Result<NodeBuffer> buffer = NodeBuffer::Open(node_, plan_.header().payload.bytes, outputs_);
   if (!buffer.ok()) return buffer.status();
   buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToLeader();
@@ -189,7 +189,7 @@ Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* out
                          NodeRunOptions options) {
   const bool is_root = options.bootstrap.node == plan.header().root;
   PREPOST_CHECK(is_root == (input != nullptr));
-  PREPOST_CHECK(!is_root || input->size_bytes() == plan.header().message.bytes);
+  PREPOST_CHECK(!is_root || input->size_bytes() == plan.header().payload.bytes);
   return NodeRun(plan, input, outputs, std::move(options)).Run();
 }
 

@@ -45,13 +45,13 @@ ChannelEnds::ChannelEnds(const Plan& plan, NodeId node)
 
 uint64_t ChannelEnds::BytesOf(OpId op) const {
   const Op& it = ops_[op.index()];
-  return it.is_credit() ? 0 : plan_.header().message.BlockSize(it.block);
+  return it.is_credit() ? 0 : plan_.header().payload.BlockSize(it.block);
 }
 
 std::span<const std::byte> ChannelEnds::BlockOf(OpId op, std::span<const std::byte> message) const {
   const Op& it = ops_[op.index()];
   if (it.is_credit()) return {};
-  const Message& whole = plan_.header().message;
+  const Payload& whole = plan_.header().payload;
   return message.subspan(whole.BlockOffset(it.block), whole.BlockSize(it.block));
 }
 

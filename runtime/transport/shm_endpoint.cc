@@ -98,7 +98,7 @@ Status ShmEndpoint::AddSources(const LocalMemory& memory, const Checkpoint& chec
     if (!is_new) continue;
     Result<ShmSource> source =
         ShmSource::Make({.fd = CopyOf(plan_, channel.from, memory),
-                         .bytes = plan_.header().message.bytes,
+                         .bytes = plan_.header().payload.bytes,
                          .is_target_sealed = memory.buffers[node_.index()].is_sealed()},
                         checkpoint);
     if (!source.ok()) return source.status();
@@ -229,7 +229,7 @@ Status ShmEndpoint::CopySome(Lane& lane) {
   if (lane.copied_bytes == 0 && on_arrival_) on_arrival_(slot.op);
   const size_t rest = slot.memory.size() - lane.copied_bytes;
   if (rest > 0) {
-    const uint64_t offset = plan_.header().message.BlockOffset(slot.block) + lane.copied_bytes;
+    const uint64_t offset = plan_.header().payload.BlockOffset(slot.block) + lane.copied_bytes;
     const Result<size_t> copied = sources_[lane.source].Copy(
         offset, slot.memory.subspan(lane.copied_bytes, std::min(rest, kCopyBytesMax)));
     if (!copied.ok()) {

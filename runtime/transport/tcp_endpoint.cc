@@ -75,19 +75,19 @@ Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId nod
                                                        int wake_fd) {
   auto endpoint = Make(node, std::move(sockets), wake_fd, /*ahead_max=*/0);
   if (endpoint.ok())
-    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().message.bytes}, {}));
+    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().payload.bytes}, {}));
   return endpoint;
 }
 
 Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
                           std::span<const std::byte> source) {
   PREPOST_CHECK(!is_in_message_ || IsAfter(message.number, message_.number));
-  PREPOST_CHECK(message.bytes == plan.header().message.bytes &&
+  PREPOST_CHECK(message.bytes == plan.header().payload.bytes &&
                 message.bytes <= kGroupMessageBytesMax);
   is_in_message_ = true;
   source_ = source;
   message_ = message;
-  block_bytes_ = plan.header().message.block_bytes;
+  block_bytes_ = plan.header().payload.block_bytes;
   AddLanes(plan);
   const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
   for (uint32_t i = 0; i < links_.size(); ++i) {

@@ -62,7 +62,7 @@ TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
     ASSERT_TRUE(plan.ok()) << test::Label(spec) << plan.status().ToString();
     const std::vector<uint32_t> racks = OrderNodes(spec).rack_begin;
     const Extent extent{
-        .nodes = spec.nodes, .blocks = plan->header().message.blocks, .racks = racks};
+        .nodes = spec.nodes, .blocks = plan->header().payload.blocks, .racks = racks};
     ASSERT_EQ(plan->header().rounds, FindAlgorithm(spec.algorithm)->schedule->Rounds(extent))
         << test::Label(spec);
   });
@@ -71,8 +71,8 @@ TEST(CompileTest, EverySmallPlanIsValidWithTheScheduleRounds) {
 TEST(CompileTest, EmptyMessageIsOneEmptyBlock) {
   const Result<VerifiedPlan> plan = Compile({.nodes = 3, .message_bytes = 0});
   ASSERT_TRUE(plan.ok());
-  EXPECT_EQ(plan->header().message.blocks, 1u);
-  EXPECT_EQ(plan->header().message.BlockSize(0), 0u);
+  EXPECT_EQ(plan->header().payload.blocks, 1u);
+  EXPECT_EQ(plan->header().payload.BlockSize(0), 0u);
 }
 
 TEST(CompileTest, AnyRootOnlyRenamesNodes) {

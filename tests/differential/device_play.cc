@@ -33,8 +33,8 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
   const PlanHeader& header = plan.header();
   TcpMesh mesh = *MakeTcpMesh(plan);
   std::vector<std::vector<std::byte>> buffers(header.nodes);
-  for (auto& buffer : buffers) buffer.resize(header.message.bytes);
-  buffers[header.root.index()] = Bytes(header.message.bytes, 1);
+  for (auto& buffer : buffers) buffer.resize(header.payload.bytes);
+  buffers[header.root.index()] = Bytes(header.payload.bytes, 1);
   std::barrier armed(header.nodes, [&]() noexcept { before_start(); });
   std::barrier ended(header.nodes);
   std::vector<std::future<Played>> nodes;

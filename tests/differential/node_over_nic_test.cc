@@ -74,7 +74,7 @@ class NodeOverNicTest : public testing::Test {
 
   NodeOverNicTest() {
     std::ofstream file(path_, std::ios::binary);
-    for (uint64_t i = 0; i < plan_.header().message.bytes; ++i) {
+    for (uint64_t i = 0; i < plan_.header().payload.bytes; ++i) {
       file.put(static_cast<char>(i * 2654435761u >> 7));
     }
   }

@@ -9,8 +9,8 @@
 namespace prepost::test {
 namespace {
 
-/// A ring of one of the node's QPs or CQs gets another power of two; false: it has none, or would have
-/// none.
+/// A ring of one of the node's QPs or CQs gets another power of two; false: it has none, or would
+/// have none.
 template <auto kQueues, auto kRing, bool kIsDoubled>
 bool Resize(nic::QueueProgram&, nic::NodeProgram& node, Random& random) {
   uint32_t& ring = PickFrom(node.*kQueues, random).*kRing;
@@ -73,7 +73,7 @@ const ObjectDamage kObjectDamages[] = {
      }},
     {"size of a block in the head",
      [](nic::QueueProgram& program, nic::NodeProgram&, Random&) {
-       ++program.message.block_bytes;
+       ++program.payload.block_bytes;
        return true;
      }},
     {"op of a send or WAIT",

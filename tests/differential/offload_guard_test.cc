@@ -356,8 +356,8 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return kFaultKinds;
   }
 
-  /// Calls `test` with a fault of each kind, drawn from each seed, and that; until it has failed where
-  /// it cannot go on.
+  /// Calls `test` with a fault of each kind, drawn from each seed, and that; until it has failed
+  /// where it cannot go on.
   template <typename Test>
   void ForEachFault(std::span<const FaultKind> kinds, uint64_t seeds, Test&& test) const {
     for (const FaultKind kind : kinds) {

@@ -69,7 +69,7 @@ void CheckNodePlan(const PlanIndex& index, const PlanShard& shard) {
 /// As a part of some plan.
 void CheckAlone(const PlanShard& shard) {
   PlanIndex index{.header = {.nodes = 8}, .channels = 100, .plan_hash = {}, .shards = {}};
-  index.header.message = {.bytes = 40, .block_bytes = 10, .blocks = 4};
+  index.header.payload = {.bytes = 40, .block_bytes = 10, .blocks = 4};
   index.header.send_window = 1;
   index.header.rounds = 20;
   index.shards.resize(index.header.nodes);

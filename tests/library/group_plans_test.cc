@@ -11,8 +11,8 @@
 namespace prepost::group_plans_test {
 namespace {
 
-// Catches a plan that was kept with the size of an earlier message, and one that is taken for another
-// number of blocks.
+// Catches a plan that was kept with the size of an earlier message, and one that is taken for
+// another number of blocks.
 TEST(GroupPlansTest, PlansThatAreKeptAreThoseOfTheirMessage) {
   constexpr uint64_t kBlock = 1000;
   const auto plans = MakeGroupPlans({.nodes = 5,
@@ -37,7 +37,7 @@ TEST(GroupPlansTest, PlansThatAreKeptAreThoseOfTheirMessage) {
     EXPECT_TRUE(**flat == *compiled) << bytes;
     const Result<Playable> play = (*plans)->For(bytes, 0);
     ASSERT_TRUE(play.ok()) << play.status().ToString();
-    EXPECT_EQ(play->header().message.bytes, bytes);
+    EXPECT_EQ(play->header().payload.bytes, bytes);
   }
 }
 

@@ -19,7 +19,7 @@ namespace prepost::test::checker_test {
 namespace {
 
 std::vector<std::byte> MessageOf(const Plan& plan, Random& random) {
-  std::vector<std::byte> message(plan.header().message.bytes);
+  std::vector<std::byte> message(plan.header().payload.bytes);
   std::ranges::generate(message, [&] { return static_cast<std::byte>(random.Below(256)); });
   return message;
 }

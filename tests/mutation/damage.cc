@@ -288,8 +288,8 @@ bool IgnoreCredit(Draft& draft, Random& random) {
 }
 
 uint32_t OtherBlock(const Draft& draft, Random& random, uint32_t block) {
-  return (block + 1 + random.Below(draft.header.message.blocks)) %
-         (draft.header.message.blocks + 1);
+  return (block + 1 + random.Below(draft.header.payload.blocks)) %
+         (draft.header.payload.blocks + 1);
 }
 bool WrongBlock(Draft& draft, Random& random) {
   const auto site = PickOp(draft, random, random.Coin() ? IsBlockSend : IsBlockRecv);
@@ -352,17 +352,17 @@ bool WrongRoundsOfHeader(Draft& draft, Random& random) {
 }
 
 bool WrongBlockBytes(Draft& draft, Random& random) {
-  const uint64_t bytes = draft.header.message.block_bytes;
+  const uint64_t bytes = draft.header.payload.block_bytes;
   const uint64_t others[] = {0, 1, bytes / 2, bytes - 1, bytes + 1, 2 * bytes, ~uint64_t{0}};
-  draft.header.message.block_bytes = random.Pick(others);
+  draft.header.payload.block_bytes = random.Pick(others);
   return true;
 }
 bool WrongBlocks(Draft& draft, Random& random) {
-  draft.header.message.blocks += random.Coin() ? 1 : ~0u;
+  draft.header.payload.blocks += random.Coin() ? 1 : ~0u;
   return true;
 }
 bool WrongBytes(Draft& draft, Random& random) {
-  Message& message = draft.header.message;
+  Payload& message = draft.header.payload;
   message.bytes = random.Below(message.bytes + 2 * message.block_bytes);
   return true;
 }

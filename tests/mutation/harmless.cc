@@ -87,7 +87,7 @@ bool RenameNodes(Draft& draft, Random& random) {
 }
 
 bool RenameBlocks(Draft& draft, Random& random) {
-  const std::vector<uint32_t> renamed = Permutation(draft.header.message.blocks, random);
+  const std::vector<uint32_t> renamed = Permutation(draft.header.payload.blocks, random);
   for (DraftProgram& program : draft.programs) {
     for (DraftOp& op : program.ops) {
       if (!op.op.is_credit()) op.op.block = renamed[op.op.block];
@@ -198,7 +198,7 @@ bool WidenReadyWindow(Draft& draft, Random&) {
 
 /// Another number of bytes that makes as many blocks.
 bool ResizeMessage(Draft& draft, Random& random) {
-  Message& message = draft.header.message;
+  Payload& message = draft.header.payload;
   const uint64_t whole = (message.blocks - 1) * message.block_bytes;
   message.bytes = whole + 1 + random.Below(message.block_bytes);
   return true;

@@ -70,8 +70,8 @@ bool ExpectRightVerdict(const Plan& mutant, Depths depths, Random& random) {
   return false;
 }
 
-/// Small specs of every schedule, ready mode and send window, a few sizes each; half of them, unless
-/// the run is a long one.
+/// Small specs of every schedule, ready mode and send window, a few sizes each; half of them,
+/// unless the run is a long one.
 std::vector<Spec> BaseSpecs(Random& random) {
   constexpr uint32_t kLeast = 3, kMost = 8;
   const std::vector<Spec> smallest_specs = AllSmallSpecs({.nodes_max = 1, .blocks_max = 1});

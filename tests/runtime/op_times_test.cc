@@ -19,7 +19,7 @@ using Kind = OpEvent::Kind;
 /// Node 0 sends two blocks to node 1 and one to node 2. The programs stand in the order 2, 0, 1,
 /// and have 1, 3 and 2 ops.
 Plan UnsortedPlan() {
-  PlanBuilder builder({.nodes = 3, .message = *MakeMessage(2000, 1000)});
+  PlanBuilder builder({.nodes = 3, .payload = *MakePayload(2000, 1000)});
   const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), kBlockLane});
   builder.BeginProgram(NodeId(2));
@@ -119,7 +119,7 @@ TEST(RunTraceTest, WakeupsAreKeptInOrderAsFarAsThereIsRoom) {
 
 // A plan for one node has no ops: catches a table that cannot be empty.
 TEST(RunTraceTest, APlanWithoutOpsHasNoTimes) {
-  PlanBuilder builder({.nodes = 1, .message = *MakeMessage(1000, 1000)});
+  PlanBuilder builder({.nodes = 1, .payload = *MakePayload(1000, 1000)});
   builder.BeginProgram(NodeId(0));
   const Plan plan = std::move(builder).Build();
   const Result<RunTrace> trace = RunTrace::Make(plan);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Time by cause and critical paths: for every schedule, both executors and all shipped profiles they
-// add up to what the run took, to the picosecond, nothing is left unexplained, and telling changes
-// nothing. And closed forms of two nodes, and of the RDMC paper's Table 1.
+// Time by cause and critical paths: for every schedule, both executors and all shipped profiles
+// they add up to what the run took, to the picosecond, nothing is left unexplained, and telling
+// changes nothing. And closed forms of two nodes, and of the RDMC paper's Table 1.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -195,7 +195,7 @@ TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
                   random.Pick(std::array{1ull, 4096ull, 1ull << 18}), ready, window);
       const Network network = NetworkOf(profile.network, plan.header().nodes);
       SCOPED_TRACE(fmt::format("{} {} n={} k={} ready={} send_window={}", algorithm, name,
-                               plan.header().nodes, plan.header().message.blocks, ready, window));
+                               plan.header().nodes, plan.header().payload.blocks, ready, window));
       if (!profile.is_tcp) {
         const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
         PrepostedOptions options = {
@@ -455,7 +455,8 @@ std::vector<CauseTimes> PathsOf(const std::vector<Group>& groups, const Network&
 }
 
 // Three messages leave one port, two of them of one group: each of those loses as much to the other
-// as to the third. Catches the share of a link that is not the one in use: the ports into receivers.
+// as to the third. Catches the share of a link that is not the one in use: the ports into
+// receivers.
 TEST(CausesTest, WhatGoesToOtherGroupsIsTheirsByBytes) {
   const VerifiedPlan two = PlanFor("sequential", 3, 1, 1000, "barrier", "none");
   const VerifiedPlan one = PlanFor("chain", 2, 1, 1000, "barrier", "none");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Several groups at once in virtual time, preposted and CPU-driven: what they share and what they do
-// not, who starts when, and that a group alone is the single run that other tests know.
+// Several groups at once in virtual time, preposted and CPU-driven: what they share and what they
+// do not, who starts when, and that a group alone is the single run that other tests know.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -175,8 +175,8 @@ TEST_P(GroupsTest, OneComesAfterTheOther) {
   }
 }
 
-// Catches a start at the last final CQE on one side, and at the last host's notice of it on the other.
-// One block, and its acknowledgement, take what the network needs; then the host sees it.
+// Catches a start at the last final CQE on one side, and at the last host's notice of it on the
+// other. One block, and its acknowledgement, take what the network needs; then the host sees it.
 TEST_P(GroupsTest, TheNextStartsWhenAllHostsKnow) {
   const VerifiedPlan plan = test::CompileOrDie({.nodes = 2,
                                                 .message_bytes = kBlockBytes,
@@ -309,7 +309,7 @@ TEST_P(GroupsTest, RenumberingHostsChangesNothing) {
       EXPECT_GE(times[g].start, groups[g].start);
       const Picoseconds before = groups[g].after ? times[*groups[g].after].completion : 0;
       EXPECT_GE(times[g].start, before);
-      EXPECT_GE(times[g].completion - times[g].start, header.message.blocks * kBlockTime);
+      EXPECT_GE(times[g].completion - times[g].start, header.payload.blocks * kBlockTime);
     }
   }
 }
@@ -369,8 +369,8 @@ double Kept(Kind kind, const VerifiedPlan& plan, NodeId from, NodeId to, double 
 }
 
 // RDMC 4.5: the binomial pipeline uses a path in one round of l = log2 n only, so one of factor a
-// takes l + 1/a - 1 rounds where l were: l a / (1 + (l - 1) a) of the bandwidth is kept. A chain uses
-// it in each. Whichever path it is, of those that it uses.
+// takes l + 1/a - 1 rounds where l were: l a / (1 + (l - 1) a) of the bandwidth is kept. A chain
+// uses it in each. Whichever path it is, of those that it uses.
 TEST_P(GroupsTest, OneSlowPathCostsAPipelineLittle) {
   for (const uint32_t l : {2u, 3u, 4u, 6u}) {
     const uint32_t nodes = 1 << l;

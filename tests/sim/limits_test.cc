@@ -120,7 +120,7 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
       EXPECT_LT(completion, kNever);
       // A lower limit that everything has: the block's bytes out of the root.
       if (nodes == 1) return;
-      const double least = static_cast<double>(plan.header().message.bytes) /
+      const double least = static_cast<double>(plan.header().payload.bytes) /
                            profile.network.host_rate * 1e12 * (1 - 1e-9);
       EXPECT_GE(static_cast<double>(completion), least - 1);
     };
@@ -187,8 +187,8 @@ TEST_F(Limits, LongLatenciesAddUpOrAreRefused) {
   EXPECT_THAT(RunCpuDriven({&group, 1}, OneRack(20, 999'999)).status().ToString(), kKnownErrors);
 }
 
-// While a host is away for a day its peer tries again all the time, and goes on when it is back. Its
-// host has fewer receives in the ring than there are blocks.
+// While a host is away for a day its peer tries again all the time, and goes on when it is back.
+// Its host has fewer receives in the ring than there are blocks.
 TEST_F(Limits, RetriesForALongTimeAreOnlyCounted) {
   const Picoseconds day = 24 * kStepMax;
   const VerifiedPlan plan = PlanFor(2, 12, "retry");

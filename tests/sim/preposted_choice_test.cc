@@ -39,7 +39,7 @@ TEST(PrepostedChoiceTest, NoOtherIsMuchFaster) {
           spec.send_window = {.automatic = false, .window = {}};
           const Result<VerifiedPlan> plan = Compile(spec);
           EXPECT_TRUE(plan.ok()) << plan.status().ToString();
-          const Result<double> took = timer(*plan, plan->header().message.blocks);
+          const Result<double> took = timer(*plan, plan->header().payload.blocks);
           return took.ok() ? *took : std::numeric_limits<double>::infinity();
         };
         const double chosen = seconds(PrepostedAlgorithm(nodes), PrepostedBlockBytes(bytes));

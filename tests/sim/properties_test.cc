@@ -63,7 +63,7 @@ Result<CpuDrivenResult> RunHosts(const VerifiedPlan& plan, const Network& networ
 
 std::string Label(const VerifiedPlan& plan) {
   return fmt::format("{} n={} bytes={}", plan.header().algorithm, plan.header().nodes,
-                     plan.header().message.bytes);
+                     plan.header().payload.bytes);
 }
 
 /// Window 1 both ways: no port is shared.
@@ -79,10 +79,10 @@ VerifiedPlan OnePortPlan(test::Random& random) {
   }
 }
 
-// By themselves, the others being 0, with windows of 1 and no shared switch link: what comes with every
-// message, on its way or once. With others beside it, or where it is a host's work for each message,
-// more of a cost may make a run shorter, since it changes the order in which threads find things
-// (docs/simulate.md); a NIC's does not (virtual_offload_test.cc).
+// By themselves, the others being 0, with windows of 1 and no shared switch link: what comes with
+// every message, on its way or once. With others beside it, or where it is a host's work for each
+// message, more of a cost may make a run shorter, since it changes the order in which threads find
+// things (docs/simulate.md); a NIC's does not (virtual_offload_test.cc).
 TEST(PropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
@@ -154,8 +154,8 @@ TEST(PropertiesTest, ADelayCostsAtMostItsLength) {
   EXPECT_GT(costly, 100);
 }
 
-// What the cuts of the network carry at most holds for hosts, too: racks of all sizes and rates, slow
-// paths, and hosts that take their time, over TCP as well.
+// What the cuts of the network carry at most holds for hosts, too: racks of all sizes and rates,
+// slow paths, and hosts that take their time, over TCP as well.
 TEST(PropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
@@ -310,10 +310,10 @@ Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node
   return other;
 }
 
-// The same multicast with other numbers for nodes and racks, by both executors; and one plan on other
-// hosts. In a plan for other numbers a host rings its doorbells, a queue has its WAITs, and a port that
-// sends one message at a time has those that are ready at once, in the order of these: where that
-// decides nothing.
+// The same multicast with other numbers for nodes and racks, by both executors; and one plan on
+// other hosts. In a plan for other numbers a host rings its doorbells, a queue has its WAITs, and a
+// port that sends one message at a time has those that are ready at once, in the order of these:
+// where that decides nothing.
 TEST(PropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
@@ -345,7 +345,8 @@ TEST(PropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
     const auto run = RunPrepostedAlone(plan, network, {.costs = costs});
     const auto other_run = RunPrepostedAlone(other_plan, other, {.costs = costs});
     ASSERT_TRUE(run.ok() && other_run.ok());
-    // Of hosts that take time, too, the plan being the same; else what they do first goes by number.
+    // Of hosts that take time, too, the plan being the same; else what they do first goes by
+    // number.
     const CpuDrivenOptions ideal{.nic = costs};
     const auto hosts = RunHosts(plan, network, ideal);
     const auto other_hosts = RunHosts(other_plan, other, ideal);

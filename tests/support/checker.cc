@@ -153,7 +153,7 @@ class Checker {
 };
 
 bool Checker::HeaderHolds() const {
-  const Message& message = header_.message;
+  const Payload& message = header_.payload;
   if (header_.nodes < 1 || header_.root.value >= header_.nodes) return false;
   if (header_.collective != "multicast" || header_.nodes > 1u << 20) return false;
   constexpr uint64_t kBytesMax = uint64_t{1} << 62;
@@ -194,7 +194,7 @@ bool Checker::OpHolds(const Program& program, size_t id) const {
   const Channel& channel = ChannelOf(op);
   if ((op.is_send() ? channel.from : channel.to) != program.node) return false;
   if (op.is_credit() != (channel.lane == 1)) return false;
-  if (!op.is_credit() && op.block >= header_.message.blocks) return false;
+  if (!op.is_credit() && op.block >= header_.payload.blocks) return false;
   if ((op.grants >= 1) != (op.is_credit() && op.is_send())) return false;
   const auto after = plan_.after(op);
   if (!op.is_send() && !after.empty()) return false;
@@ -265,7 +265,7 @@ bool Checker::OnceHolds() const {
       if (!count.empty()) return false;
       continue;
     }
-    if (count.size() != header_.message.blocks) return false;
+    if (count.size() != header_.payload.blocks) return false;
     for (const auto& [block, times] : count) {
       if (times != 1) return false;
     }

@@ -26,11 +26,11 @@ namespace {
 Judgement Contents(const Machine& machine) {
   const PlanHeader& header = machine.header();
   // Blocks are at most 2^24, but a wrong block size can overflow the product.
-  if (header.message.bytes / header.message.blocks > header.message.block_bytes ||
-      header.message.block_bytes * header.message.blocks < header.message.bytes) {
+  if (header.payload.bytes / header.payload.blocks > header.payload.block_bytes ||
+      header.payload.block_bytes * header.payload.blocks < header.payload.bytes) {
     return {Harm::kBytes,
-            fmt::format("{} blocks of {} bytes are less than {}", header.message.blocks,
-                        header.message.block_bytes, header.message.bytes)};
+            fmt::format("{} blocks of {} bytes are less than {}", header.payload.blocks,
+                        header.payload.block_bytes, header.payload.bytes)};
   }
   std::set<std::pair<NodeId, uint32_t>> received;
   for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
@@ -50,7 +50,7 @@ Judgement Contents(const Machine& machine) {
         return {Harm::kTwice, place};
     }
   }
-  const uint64_t wanted = uint64_t{header.nodes - 1} * header.message.blocks;
+  const uint64_t wanted = uint64_t{header.nodes - 1} * header.payload.blocks;
   if (received.size() < wanted) {
     return {Harm::kMissing, fmt::format("{} of {} blocks arrive", received.size(), wanted)};
   }

@@ -33,7 +33,7 @@ class LocalNodes {
   };
 
   LocalNodes(Playable plan, const Options& options)
-      : root_(plan.header().root), message_(RandomBytes(plan.header().message.bytes)) {
+      : root_(plan.header().root), message_(RandomBytes(plan.header().payload.bytes)) {
     OpenInput(options);
     OpenBuffers(plan, options);
     auto transport =

@@ -17,7 +17,7 @@ Status CheckOp(const Plan& plan, NodeId node, const Op& op) {
   if ((op.is_send() ? channel.from : channel.to) != node) {
     return Rejected("an op is not at its end of its channel");
   }
-  if (!op.is_credit() && op.block >= plan.header().message.blocks) {
+  if (!op.is_credit() && op.block >= plan.header().payload.blocks) {
     return Rejected("an op is of a block that the message lacks");
   }
   return {};
@@ -26,7 +26,7 @@ Status CheckOp(const Plan& plan, NodeId node, const Op& op) {
 Status CheckNodes(const Plan& plan) {
   const PlanHeader& header = plan.header();
   if (header.root.value >= header.nodes) return Rejected("the root is no node");
-  if (header.message.blocks == 0 || header.message.block_bytes == 0) {
+  if (header.payload.blocks == 0 || header.payload.block_bytes == 0) {
     return Rejected("the message has no blocks, or they have no bytes");
   }
   std::vector<uint32_t> programs(header.nodes);

@@ -13,7 +13,7 @@ namespace {
 
 class Memory {
  public:
-  Memory(const PlanHeader& header, std::span<const std::byte> message) : message_(header.message) {
+  Memory(const PlanHeader& header, std::span<const std::byte> message) : message_(header.payload) {
     bytes_.assign(header.nodes, std::vector<std::byte>(message_.bytes, std::byte{0xee}));
     std::ranges::copy(message, bytes_[header.root.index()].begin());
   }
@@ -25,7 +25,7 @@ class Memory {
   std::vector<std::vector<std::byte>> Take() && { return std::move(bytes_); }
 
  private:
-  Message message_;
+  Payload message_;
   std::vector<std::vector<std::byte>> bytes_;
 };
 
@@ -34,7 +34,7 @@ class Memory {
 Result<std::vector<std::vector<std::byte>>> Deliver(const Plan& plan,
                                                     std::span<const std::byte> message,
                                                     Random& random) {
-  PREPOST_CHECK(message.size() == plan.header().message.bytes);
+  PREPOST_CHECK(message.size() == plan.header().payload.bytes);
   const Result<Machine> machine = Machine::Make(plan);
   PREPOST_RETURN_IF_ERROR(machine.status());
   Memory memory(plan.header(), message);

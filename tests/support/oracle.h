@@ -15,7 +15,7 @@
 
 namespace prepost::test {
 
-/// [node][byte]: the root has `message` (of header.message.bytes), the others what reached them, in
+/// [node][byte]: the root has `message` (of header.payload.bytes), the others what reached them, in
 /// some order of events that the plan allows and `random` picks. Each byte of a send is read when
 /// it starts. Fails when the plan cannot be played, or not to its end, or a receive gets another
 /// block than it names.

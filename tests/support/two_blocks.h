@@ -21,7 +21,7 @@ namespace prepost::test {
 /// 1>0. At both nodes op 2b is the credit of block b, and op 2b + 1 the block.
 inline Plan TwoBlocks(uint64_t block_bytes) {
   PlanBuilder builder({.nodes = 2,
-                       .message = *MakeMessage(2 * block_bytes, block_bytes),
+                       .payload = *MakePayload(2 * block_bytes, block_bytes),
                        .ready = {.mode = ReadyMode::kWindow, .window = 1}});
   const ChannelId blocks = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   const ChannelId credits = builder.AddChannel({NodeId(1), NodeId(0), kCreditLane});
@@ -55,7 +55,7 @@ class TwoBlocksTest : public ::testing::Test {
          .channel = ChannelId(0),
          .block = block,
          .memory = nodes_->memory(NodeId(0)).source.subspan(
-             plan_.header().message.BlockOffset(block), plan_.header().message.block_bytes)});
+             plan_.header().payload.BlockOffset(block), plan_.header().payload.block_bytes)});
   }
   void PostRecv(uint32_t block) {
     node(1).PostRecv(
@@ -63,7 +63,7 @@ class TwoBlocksTest : public ::testing::Test {
          .channel = ChannelId(0),
          .block = block,
          .memory = nodes_->memory(NodeId(1)).target.subspan(
-             plan_.header().message.BlockOffset(block), plan_.header().message.block_bytes)});
+             plan_.header().payload.BlockOffset(block), plan_.header().payload.block_bytes)});
   }
   void PostCreditSend(uint32_t block) {
     node(1).PostSend({.op = OpId(2 * block), .channel = ChannelId(1)});

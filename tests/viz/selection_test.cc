@@ -10,7 +10,7 @@ Plan HeaderOnly() {
   PlanHeader header;
   header.algorithm = "chain";
   header.nodes = 8;
-  header.message = {.bytes = 4097, .block_bytes = 1024, .blocks = 5};
+  header.payload = {.bytes = 4097, .block_bytes = 1024, .blocks = 5};
   header.rounds = 11;
   return PlanBuilder(header).Build();
 }

@@ -276,7 +276,7 @@ Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
         .no_progress_max = std::chrono::ceil<std::chrono::milliseconds>(timeout),
         .interrupt_fd = signals->fd()};
     if (show_progress) {
-      const uint64_t bytes = plan.header().message.bytes;
+      const uint64_t bytes = plan.header().payload.bytes;
       options.progress = [bytes, repeat](uint32_t repetition) {
         std::cerr << fmt::format("\r\033[K{}, repetition {} of {} ", Count(bytes, "byte"),
                                  repetition + 1, repeat)

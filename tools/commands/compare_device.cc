@@ -109,7 +109,7 @@ Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std:
     programs.push_back(*std::move(program));
   }
   FileDescriptor file;
-  const Result<MappedInput> input = RandomInput(plan.header().message.bytes, options.seed, &file);
+  const Result<MappedInput> input = RandomInput(plan.header().payload.bytes, options.seed, &file);
   if (!input.ok()) return input.status();
   const BusyProcesses busy(options.stress_threads);
   const auto transfer = [&](Way way) -> Result<TransferSample> {

@@ -58,7 +58,7 @@ Status Run(const ImportFlags& flags) {
   GoalOptions options{.root = flags.root, .block_bytes = {}};
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
-    const Status status = bytes.ok() ? MakeMessage(0, *bytes).status() : bytes.status();
+    const Status status = bytes.ok() ? MakePayload(0, *bytes).status() : bytes.status();
     if (!status.ok()) return {StatusCode::kUsage, "--block-bytes: " + status.message()};
     options.block_bytes = *bytes;
   }

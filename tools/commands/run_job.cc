@@ -46,8 +46,8 @@ Result<std::vector<std::shared_ptr<const PlayerDevice::Program>>> ProgramsFor(
     auto choice = ChooseProgram(device, job.executor, *job.plan.flat(), NodeId(node));
     if (!choice.ok()) return choice.status();
     if (choice->program == nullptr) {
-      *note = fmt::format("cpu: not preposted to device {}: {}", job.player_device,
-                          choice->why_none);
+      *note =
+          fmt::format("cpu: not preposted to device {}: {}", job.player_device, choice->why_none);
       return std::vector<std::shared_ptr<const PlayerDevice::Program>>();
     }
     programs.push_back(std::move(choice->program));
@@ -98,13 +98,13 @@ Status WithNeeds(const Status& status, const PlanHeader& header) {
       status.code(),
       fmt::format("{}; preposted, the message and {} copies of {} bytes must fit into memory, with "
                   "--executor cpu they need not",
-                  status.message(), header.nodes - 1, header.message.bytes),
+                  status.message(), header.nodes - 1, header.payload.bytes),
       status.where()};
 }
 
 /// A receiver's copy, its file's space reserved before anything moves.
 Result<NodeBuffer> MakeCopy(const RunJob& job, NodeId node, const Checkpoint& checkpoint) {
-  Result<NodeBuffer> copy = NodeBuffer::Open(node, job.plan.header().message.bytes, job.outputs);
+  Result<NodeBuffer> copy = NodeBuffer::Open(node, job.plan.header().payload.bytes, job.outputs);
   if (!copy.ok()) return copy;
   const PlanHeader& header = job.plan.header();
   PREPOST_RETURN_IF_ERROR(WithNeeds(copy->KeepApart(), header));

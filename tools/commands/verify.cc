@@ -150,7 +150,7 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, const nic::Devi
     if (verdict.ok()) {
       std::cout << fmt::format("valid: {}, {}, {}, {}, {}, ready {}, all {} rules hold\n",
                                Printable(header.algorithm), Count(header.nodes, "node"),
-                               Count(header.message.blocks, "block"),
+                               Count(header.payload.blocks, "block"),
                                Count(plan->ops().size(), "op"), Count(header.rounds, "round"),
                                ToString(header.ready), std::size(kRules));
     } else {

@@ -86,7 +86,7 @@ Result<VerifiedPlan> CompileForDevice(const Spec& spec, const nic::LowerOptions*
     return plan;
   }
   const uint32_t at_once = lower->profile.rq_at_once();
-  if (header.message.blocks <= at_once || nic::CheckFit(*plan, *lower).ok()) return plan;
+  if (header.payload.blocks <= at_once || nic::CheckFit(*plan, *lower).ok()) return plan;
   Spec windowed = spec;
   windowed.ready = {.automatic = false, .ready = {.mode = ReadyMode::kWindow, .window = 1}};
   Result<VerifiedPlan> other = Compile(windowed);

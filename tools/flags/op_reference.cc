@@ -68,10 +68,10 @@ std::optional<uint32_t> MessageInto(NodeId node, uint32_t block, const PlanTable
 
 Result<OpReference> FindMessage(NodeId from, NodeId to, uint32_t block, const PlanTables& tables) {
   const PlanHeader& header = tables.plan().header();
-  if (block >= header.message.blocks) {
+  if (block >= header.payload.blocks) {
     return Rejected(
         fmt::format("there is no block {}, the blocks are 0 to {}; did you mean '{}>{}:{}'?", block,
-                    header.message.blocks - 1, from.value, to.value, header.message.blocks - 1));
+                    header.payload.blocks - 1, from.value, to.value, header.payload.blocks - 1));
   }
   const std::optional<uint32_t> message = MessageInto(to, block, tables);
   if (!message) {

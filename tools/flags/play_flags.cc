@@ -69,14 +69,14 @@ std::chrono::milliseconds PlayFlags::no_progress_max() const {
 }
 
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input) {
-  const uint64_t expected = header.message.bytes;
+  const uint64_t expected = header.payload.bytes;
   if (input.size_bytes() == expected) return {};
   return Rejected(fmt::format("input {} has {}, expected {} as in the plan", input.path(),
                               Count(input.size_bytes(), "byte"), expected));
 }
 
 std::function<void(uint64_t)> DeliveryProgress(const PlanHeader& header, bool is_shown) {
-  const double total = static_cast<double>(header.message.bytes) * (header.nodes - 1);
+  const double total = static_cast<double>(header.payload.bytes) * (header.nodes - 1);
   if (!is_shown || total == 0) return {};
   return [total](uint64_t received) {
     std::cerr << fmt::format("\r{:3.0f}% delivered ", 100 * static_cast<double>(received) / total);
@@ -103,7 +103,7 @@ Result<PlayedPlan> PlayedPlan::Rolled(RolledPlan rolled, uint64_t bytes, const s
   if (!header.ok()) return Rejected(header.status().ToString(), path);
   const Status verified = [&] {
     const Ticker ticker("verifying " + path);
-    return VerifyRolledFor(rolled, header->message.blocks);
+    return VerifyRolledFor(rolled, header->payload.blocks);
   }();
   if (!verified.ok()) {
     return Rejected("the plan fails verification: " + verified.ToString(), path);

@@ -28,7 +28,7 @@ namespace prepost::tools {
 Result<uint64_t> ParseMessageBytes(const std::string& flag, const std::string& text) {
   const Result<uint64_t> bytes = ParseSize(text);
   if (!bytes.ok()) return Status(StatusCode::kUsage, flag + ": " + bytes.status().message());
-  const Status status = MakeMessage(*bytes, kMessageBytesMax).status();
+  const Status status = MakePayload(*bytes, kMessageBytesMax).status();
   if (!status.ok()) return Status(StatusCode::kUsage, flag + ": " + status.message());
   return *bytes;
 }
@@ -332,7 +332,7 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
     if (!spec.choose_block_bytes) {
       const Result<uint64_t> bytes = ParseSize(*block_bytes_);
       if (!bytes.ok()) return Usage("--block-bytes", bytes.status());
-      const Status status = MakeMessage(/*bytes=*/0, *bytes).status();
+      const Status status = MakePayload(/*bytes=*/0, *bytes).status();
       if (!status.ok()) return Usage("--block-bytes", status);
       spec.block_bytes = *bytes;
     }

@@ -176,7 +176,7 @@ void PrintOp(const PlanTables& tables, const OpReasons& op, std::ostream& out) {
   const Op& it = words.OpAt(op.ref);
   const std::string size = it.is_credit()
                                ? "no bytes"
-                               : Count(tables.plan().header().message.BlockSize(it.block), "byte");
+                               : Count(tables.plan().header().payload.BlockSize(it.block), "byte");
   out << fmt::format("{}, {}\n", words.Of(op.ref), size);
   out << fmt::format("starts at {}, arrives at {}; {}\n", op.earliest_start, op.earliest_delivery,
                      op.slack() == 0

@@ -504,17 +504,17 @@ PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string
       load(MeasureLoad(of, network)),
       depth(DepthOf(of)) {
   const PlanHeader& header = of.plan().header();
-  bound = BoundRounds(header.nodes, header.message.blocks, header.ports);
+  bound = BoundRounds(header.nodes, header.payload.blocks, header.ports);
   const EventTimes times(of);
   for (uint32_t m = 0; m < of.messages().size(); ++m) {
     if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
   }
   if (!topology) return;
-  cuts = BoundSeconds(network, header.root, header.message.bytes);
+  cuts = BoundSeconds(network, header.root, header.payload.bytes);
   limited_bound =
-      BoundLimitedRounds(cuts, header.message.blocks, network.nodes[header.root.index()].out_rate);
+      BoundLimitedRounds(cuts, header.payload.blocks, network.nodes[header.root.index()].out_rate);
   latency_bound = BoundLatency(network, header.ports);
-  network_bound = BoundNetwork(network, header.root, header.message.bytes);
+  network_bound = BoundNetwork(network, header.root, header.payload.bytes);
 }
 
 void Print(const PlanStats& stats, bool per_node, std::ostream& out) {

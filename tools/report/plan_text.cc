@@ -19,8 +19,8 @@ std::string PlanText(const PlanHeader& plan) {
 }
 
 std::string MessageText(const PlanHeader& plan) {
-  return fmt::format("{} in {} of {}; ready {}, send window {}", Count(plan.message.bytes, "byte"),
-                     Count(plan.message.blocks, "block"), plan.message.block_bytes,
+  return fmt::format("{} in {} of {}; ready {}, send window {}", Count(plan.payload.bytes, "byte"),
+                     Count(plan.payload.blocks, "block"), plan.payload.block_bytes,
                      ToString(plan.ready),
                      plan.send_window ? fmt::to_string(*plan.send_window) : "none");
 }
@@ -29,9 +29,9 @@ Json PlanJson(const PlanHeader& plan) {
   return {{"algorithm", plan.algorithm},
           {"nodes", plan.nodes},
           {"root", plan.root.value},
-          {"message_bytes", plan.message.bytes},
-          {"block_bytes", plan.message.block_bytes},
-          {"blocks", plan.message.blocks},
+          {"message_bytes", plan.payload.bytes},
+          {"block_bytes", plan.payload.block_bytes},
+          {"blocks", plan.payload.blocks},
           {"ready", ToString(plan.ready)},
           {"send_window", plan.send_window ? Json(*plan.send_window) : Json()}};
 }

@@ -60,10 +60,10 @@ nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
 
 void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                  std::ostream& out) {
-  const uint64_t bytes = header.message.bytes;
+  const uint64_t bytes = header.payload.bytes;
   out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
                      Count(header.nodes, "node"), Count(bytes, "byte"),
-                     Count(header.message.blocks, "block"));
+                     Count(header.payload.blocks, "block"));
   const bool has_rearms = HasRearms(report);
   const bool has_requests = HasEventRequests(report);
   out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}{}\n", "node", "time ms",
@@ -117,8 +117,8 @@ void PrintReportJson(const PlanHeader& header, const RunReport& report, const Me
   const nlohmann::ordered_json all = {{"executor", report.executor},
                                       {"detail", report.detail},
                                       {"wait", report.wait},
-                                      {"message_bytes", header.message.bytes},
-                                      {"blocks", header.message.blocks},
+                                      {"message_bytes", header.payload.bytes},
+                                      {"blocks", header.payload.blocks},
                                       {"copies", IsOfOne(header, report) ? 1 : header.nodes - 1},
                                       {"blake2b_256", sum.ToString()},
                                       {"elapsed_ns", report.elapsed_ns},

@@ -155,7 +155,7 @@ Latencies LatenciesOf(const RunTimes& times) {
 double BandwidthOf(const sim::Simulation& it, const RunTimes& times) {
   double bytes = 0;
   for (const sim::Group& group : it.groups)
-    bytes += static_cast<double>(group.plan->header().message.bytes);
+    bytes += static_cast<double>(group.plan->header().payload.bytes);
   return times.completion > 0 ? bytes / ToSeconds(times.completion) : 0;
 }
 
@@ -394,7 +394,7 @@ void AddGroupTimesJson(const sim::Simulation& it, const RunTimes& times, bool ha
     const sim::Group& group = it.groups[g];
     const sim::GroupTimes& found = times.groups[g];
     groups.push_back({{"root", group.HostOf(group.plan->header().root).value},
-                      {"message_bytes", group.plan->header().message.bytes},
+                      {"message_bytes", group.plan->header().payload.bytes},
                       {"start_seconds", ToSeconds(found.start)},
                       {"completion_seconds", ToSeconds(found.completion)},
                       {"known_seconds", ToSeconds(found.known)},

@@ -36,7 +36,7 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
                                                              NodeId node,
                                                              const DeviceEndpointConfig& config) {
   PREPOST_CHECK(std::has_single_bit(config.ring_wqes_max) && config.ring_wqes_max <= 32768);
-  const uint64_t largest = plan.header().message.BlockSize(0);
+  const uint64_t largest = plan.header().payload.BlockSize(0);
   if (largest > kRcMessageBytesMax) {
     return Rejected(fmt::format("block of {} bytes does not fit one RC message, the limit is {}",
                                 largest, kRcMessageBytesMax));
@@ -149,7 +149,7 @@ void DeviceEndpoint::PostSend(const SendRequest& request) {
 /// Where the block lies; nothing of a credit.
 std::span<const std::byte> DeviceEndpoint::MemoryOf(uint32_t block) const {
   if (block == kNoBlock) return {};
-  return config_.message.subspan(message_.BlockOffset(block), message_.BlockSize(block));
+  return config_.message.subspan(payload_.BlockOffset(block), payload_.BlockSize(block));
 }
 
 bool DeviceEndpoint::IsInPlace(uint32_t block, std::span<const std::byte> memory) const {
@@ -157,9 +157,9 @@ bool DeviceEndpoint::IsInPlace(uint32_t block, std::span<const std::byte> memory
   return memory.size() == place.size() && (memory.empty() || memory.data() == place.data());
 }
 
-/// What a queue is asked for and has not completed, at most, so that nothing is allocated later. With
-/// a window of W that is W, but for credits' receives, which are all posted ahead; and a few more
-/// while acknowledgements are slow.
+/// What a queue is asked for and has not completed, at most, so that nothing is allocated later.
+/// With a window of W that is W, but for credits' receives, which are all posted ahead; and a few
+/// more while acknowledgements are slow.
 uint32_t DeviceEndpoint::OutstandingOf(const Pair& pair, bool is_send) const {
   const uint32_t all = is_send ? pair.sends : pair.receives;
   const Ready& ready = plan_.header().ready;
@@ -319,7 +319,7 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
                   fmt::format("a CQE of WQE {}, expected {}", cqe.wqe_counter, index));
   }
   const auto [op, block] = queue.oldest();
-  const auto bytes = static_cast<uint32_t>(block == kNoBlock ? 0 : message_.BlockSize(block));
+  const auto bytes = static_cast<uint32_t>(block == kNoBlock ? 0 : payload_.BlockSize(block));
   if (!is_send) {
     const ExpectedReceive expected = {.block = block, .bytes = bytes, .epoch = config_.epoch};
     if (!IsRight(cqe, expected)) return Failed(link, is_send, WrongReceive(cqe, expected));

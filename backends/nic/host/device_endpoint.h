@@ -29,8 +29,8 @@
 namespace prepost::nic {
 
 struct DeviceEndpointConfig {
-  /// The node's message buffer, in which all blocks lie, each at its offset, and nothing else that is
-  /// asked for: read at the root, written elsewhere.
+  /// The node's message buffer, in which all blocks lie, each at its offset, and nothing else that
+  /// is asked for: read at the root, written elsewhere.
   std::span<const std::byte> message;
   bool writable = false;
   uint8_t epoch = 0;  ///< in every block's immediate
@@ -91,7 +91,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   DeviceEndpoint(Device& device, const Plan& plan, NodeId node, const DeviceEndpointConfig& config)
       : device_(device),
         links_(config.memory),
-        message_(plan.header().message),
+        payload_(plan.header().payload),
         config_(config),
         lease_(device),
         plan_(plan),
@@ -126,7 +126,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   bool event_requested_ = false;  // and not come yet
 
   // Blocks and posts need these.
-  const Message message_;
+  const Payload payload_;
   std::unique_ptr<uint32_t[]> link_of_channel_;  // by plan channel; kNone: not ours
   uint64_t bytes_moved_ = 0;
   uint32_t lkey_ = 0;

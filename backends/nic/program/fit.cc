@@ -27,8 +27,8 @@ FitCheck::FitCheck(const PlanHeader& header, const LowerOptions& options)
   set_limit(Resource::kCompletionQueue, profile_.cq_entries);
   set_limit(Resource::kBlock, profile_.message_bytes);
   CheckDevice();
-  const uint64_t block = header.message.BlockSize(0);  // no other is larger
-  AddUse(Resource::kBlock, block, header.message.bytes);
+  const uint64_t block = header.payload.BlockSize(0);  // no other is larger
+  AddUse(Resource::kBlock, block, header.payload.bytes);
   if (block > profile_.message_bytes) {
     Refuse({.where = "/message/block_bytes",
             .node = {},

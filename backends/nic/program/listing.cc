@@ -169,7 +169,7 @@ class Lister {
 std::string List(const Plan& plan, const QueueProgram& program, bool has_bytes) {
   std::string text = fmt::format(
       "queues: {}, message of {} bytes in blocks of {}, RNR retries: {}\n", Name(program.mode),
-      program.message.bytes, program.message.block_bytes, program.rnr_retry);
+      program.payload.bytes, program.payload.block_bytes, program.rnr_retry);
   for (const NodeProgram& node : program.nodes) text += Lister(plan, node, has_bytes).Run();
   return text;
 }

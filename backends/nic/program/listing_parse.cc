@@ -102,8 +102,8 @@ constexpr std::string_view kQpLine = "  QP ";
 /// The lines of one node, the first of which names it.
 class NodeParser {
  public:
-  NodeParser(std::span<const Line> lines, const Message& message, const std::string& name)
-      : lines_(lines), message_(message), name_(name) {}
+  NodeParser(std::span<const Line> lines, const Payload& payload, const std::string& name)
+      : lines_(lines), payload_(payload), name_(name) {}
 
   Result<NodeProgram> Run() {
     Scanner head(lines_.front());
@@ -294,9 +294,9 @@ class NodeParser {
     if (in.Skip("0 bytes")) return range;
     uint64_t end = 0;
     in.Expect("[");
-    in.Number(&range.begin, message_.bytes);
+    in.Number(&range.begin, payload_.bytes);
     in.Expect(", ");
-    in.Number(&end, message_.bytes);
+    in.Number(&end, payload_.bytes);
     in.Expect(")");
     if (end <= range.begin || end - range.begin > kRcMessageBytesMax) {
       in.Reject("an end within a block behind the begin");
@@ -321,7 +321,7 @@ class NodeParser {
     const Range range = ParseRange(in);
     ReceiveEntry entry{.offset = range.begin, .bytes = range.bytes};
     if (qp.lane != kCreditLane) {
-      entry.block = static_cast<uint32_t>(range.begin / message_.block_bytes);
+      entry.block = static_cast<uint32_t>(range.begin / payload_.block_bytes);
     } else if (range.bytes != 0) {
       in.Reject("0 bytes, as of a credit");
     }
@@ -344,7 +344,7 @@ class NodeParser {
       entry.count = Unwrap(entry.qp, (entry.count + 1) & kWqIndexMask);
     } else if (in.Skip("SEND_IMM imm ")) {
       entry.opcode = Opcode::kSendImm;
-      in.Number(&entry.block, message_.blocks - 1, /*base=*/16);
+      in.Number(&entry.block, payload_.blocks - 1, /*base=*/16);
       in.Expect(" ");
       const Range range = ParseRange(in);
       entry.offset = range.begin;
@@ -397,7 +397,7 @@ class NodeParser {
   }
 
   std::span<const Line> lines_;
-  const Message& message_;
+  const Payload& payload_;
   const std::string& name_;
   std::unordered_map<std::string, QpId> qp_of_;
   std::unordered_map<std::string, CqId> cq_of_;
@@ -426,12 +426,12 @@ Result<QueueProgram> ParseHead(const Line& line, const std::string& name) {
   in.Number(&out.rnr_retry, kRnrRetryForEver);
   in.ExpectEnd();
   if (in.has_failed()) return in.error(name);
-  Result<Message> message =
-      block_bytes == 0 ? Rejected("blocks have no bytes") : MakeMessage(bytes, block_bytes);
-  if (!message.ok()) {
-    return Rejected(message.status().message(), fmt::format("{}:{}", name, line.number));
+  Result<Payload> payload =
+      block_bytes == 0 ? Rejected("blocks have no bytes") : MakePayload(bytes, block_bytes);
+  if (!payload.ok()) {
+    return Rejected(payload.status().message(), fmt::format("{}:{}", name, line.number));
   }
-  out.message = *message;
+  out.payload = *payload;
   return out;
 }
 
@@ -484,7 +484,7 @@ Result<QueueProgram> ParseListing(std::istream& in, const std::string& name) {
   std::vector<Line> of_node;
   uint64_t kept_bytes = 0;
   const auto end_node = [&]() -> Status {
-    Result<NodeProgram> node = NodeParser(of_node, out->message, name).Run();
+    Result<NodeProgram> node = NodeParser(of_node, out->payload, name).Run();
     if (!node.ok()) return node.status();
     if (!out->nodes.empty() && out->nodes.back().node >= node->node) {
       return Rejected("nodes do not stand in the order of their ids",

@@ -20,7 +20,7 @@ Result<QueueProgram> Lower(const VerifiedPlan& plan, const LowerOptions& options
   }
   FitCheck check(header, options);
   PREPOST_RETURN_IF_ERROR(check.status());
-  QueueProgram out{.message = header.message, .mode = options.mode};
+  QueueProgram out{.payload = header.payload, .mode = options.mode};
   out.rnr_retry = RnrRetryOf(header);
   for (size_t i = 0; i < plan.programs().size(); ++i) {
     const Program& program = plan.programs()[i];

@@ -145,7 +145,7 @@ class NodeLowering {
   }
 
   void MakeReceives() {
-    const Message& message = plan_.header().message;
+    const Payload& payload = plan_.header().payload;
     for (size_t i = 0; i < ops_.size(); ++i) {
       const Op& op = ops_[i];
       if (op.is_send()) continue;
@@ -153,8 +153,8 @@ class NodeLowering {
       ordinals_[i] = static_cast<uint32_t>(receives.size());
       ReceiveEntry entry{.block = op.block, .op = OpId::FromIndex(i)};
       if (!op.is_credit()) {
-        entry.offset = message.BlockOffset(op.block);
-        entry.bytes = static_cast<uint32_t>(message.BlockSize(op.block));
+        entry.offset = payload.BlockOffset(op.block);
+        entry.bytes = static_cast<uint32_t>(payload.BlockSize(op.block));
       }
       queues_[qp_of_[i].index()].last_receive = entry.op;
       receives.push_back(entry);
@@ -230,7 +230,7 @@ class NodeLowering {
   SendEntry MakeSend(OpId id) {
     const Op& op = ops_[id.index()];
     Queue& queue = queues_[qp_of_[id.index()].index()];
-    const Message& message = plan_.header().message;
+    const Payload& payload = plan_.header().payload;
     SendEntry entry{.opcode = Opcode::kSend, .op = id};
     if (op.is_credit()) {
       entry.qp = queue.blocks;
@@ -239,8 +239,8 @@ class NodeLowering {
     }
     entry.opcode = Opcode::kSendImm;
     entry.block = op.block;
-    entry.offset = message.BlockOffset(op.block);
-    entry.bytes = static_cast<uint32_t>(message.BlockSize(op.block));
+    entry.offset = payload.BlockOffset(op.block);
+    entry.bytes = static_cast<uint32_t>(payload.BlockSize(op.block));
     if (queue.credits != kNoQp) {
       entry.qp = queue.credits;
       entry.count = CreditsAhead(queue, ordinals_[id.index()]);

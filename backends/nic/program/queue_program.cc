@@ -56,7 +56,7 @@ uint8_t RnrRetryOf(const PlanHeader& header) {
 }
 
 uint8_t RnrRetryOfMember(const PlanHeader& header) {
-  return header.message.blocks <= kSureRingWqes ? RnrRetryOf(header) : kRnrRetryForEver;
+  return header.payload.blocks <= kSureRingWqes ? RnrRetryOf(header) : kRnrRetryForEver;
 }
 
 Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {

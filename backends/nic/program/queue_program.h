@@ -132,7 +132,7 @@ struct NodeProgram {
 };
 
 struct QueueProgram {
-  Message message;
+  Payload payload;
   LoweringMode mode = LoweringMode::kInline;
   uint8_t rnr_retry = 0;                ///< of every QP: see QpConfig
   std::vector<NodeProgram> nodes = {};  ///< sorted by node; or only the one asked for
@@ -143,8 +143,8 @@ struct QueueProgram {
 /// QueueProgram::rnr_retry of a plan. With a barrier every receive is there before any send: one
 /// that is missing is a bug, not something to wait for.
 uint8_t RnrRetryOf(const PlanHeader& header);
-/// The same of a member whose peers' rings are not known: one that is CPU-driven posts what does not
-/// fit its ring as others complete, behind a barrier, too. `kSureRingWqes` fit any card.
+/// The same of a member whose peers' rings are not known: one that is CPU-driven posts what does
+/// not fit its ring as others complete, behind a barrier, too. `kSureRingWqes` fit any card.
 uint8_t RnrRetryOfMember(const PlanHeader& header);
 inline constexpr uint32_t kSureRingWqes = 1024;
 

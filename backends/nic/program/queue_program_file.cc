@@ -120,9 +120,9 @@ std::string ToJson(const QueueProgram& program) {
                   {"version", "1.0"},
                   {"mode", Name(program.mode)},
                   {"message",
-                   {{"bytes", program.message.bytes},
-                    {"block_bytes", program.message.block_bytes},
-                    {"blocks", program.message.blocks}}},
+                   {{"bytes", program.payload.bytes},
+                    {"block_bytes", program.payload.block_bytes},
+                    {"blocks", program.payload.blocks}}},
                   {"rnr_retry", program.rnr_retry},
                   {"nodes", nodes}};
   return json.dump(1) + "\n";

@@ -97,12 +97,12 @@ namespace {
 
 /// Checks what the head of a listing declares for all queues against the plan.
 Status CheckHead(const PlanHeader& header, const QueueProgram& program) {
-  const Message& planned = header.message;
-  if (program.message != planned) {
+  const Payload& planned = header.payload;
+  if (program.payload != planned) {
     return Rejected(fmt::format(
         "the queues are of a message of {} bytes in blocks of {}, the plan "
         "is of {} in blocks of {}",
-        program.message.bytes, program.message.block_bytes, planned.bytes, planned.block_bytes));
+        program.payload.bytes, program.payload.block_bytes, planned.bytes, planned.block_bytes));
   }
   for (const NodeProgram& node : program.nodes) {
     const bool in_parts = std::ranges::any_of(node.qps, &QueuePair::receives_in_parts);

@@ -60,7 +60,7 @@ class NodeReader : NodeCheck {
     read_.sends.resize(objects_.qps.size());
     receives_.resize(objects_.qps.size());
     read_.completions.resize(ops_.size());
-    read_.received.resize(header_.message.blocks);
+    read_.received.resize(header_.payload.blocks);
     const auto queue_of = [&](const Op& op) {
       const Channel& channel = plan_.channels()[op.channel.index()];
       return QueueTo(op.is_send() ? channel.to : channel.from, channel.lane);
@@ -117,10 +117,10 @@ class NodeReader : NodeCheck {
 
   /// What data of a WQE must be for `op`: one piece, the block's bytes, or none.
   bool DataIs(const std::vector<DataPiece>& data, const Op& op) const {
-    const uint64_t bytes = op.is_credit() ? 0 : header_.message.BlockSize(op.block);
+    const uint64_t bytes = op.is_credit() ? 0 : header_.payload.BlockSize(op.block);
     if (bytes == 0) return data.empty();
     return data.size() == 1 && data[0].bytes == bytes && data[0].lkey == objects_.lkey &&
-           data[0].address == objects_.message_address + header_.message.BlockOffset(op.block);
+           data[0].address == objects_.message_address + header_.payload.BlockOffset(op.block);
   }
   std::string DataText(const std::vector<DataPiece>& data) const {
     if (data.empty()) return "no data";

@@ -93,7 +93,7 @@ Spec BestByBruteForce(const Spec& spec, const CostParameters& parameters) {
   double least = std::numeric_limits<double>::infinity();
   for (uint64_t blocks = 1; blocks <= 4096; blocks += std::max<uint64_t>(blocks / 10, 1)) {
     const uint64_t block_bytes = std::max<uint64_t>((*spec.message_bytes + blocks - 1) / blocks, 1);
-    const Message message = *MakeMessage(*spec.message_bytes, block_bytes);
+    const Payload message = *MakePayload(*spec.message_bytes, block_bytes);
     const double seconds = model.CostOf(*FindAlgorithm(spec.algorithm), message).seconds;
     if (seconds < least) {
       least = seconds;
@@ -163,7 +163,7 @@ double LeastSeconds(CostModel& exact, const std::string& name, uint64_t bytes, d
   double least = std::numeric_limits<double>::infinity();
   for (uint64_t blocks = 1; blocks <= 4096; blocks += std::max<uint64_t>(blocks / 5, 1)) {
     const uint64_t block_bytes = (bytes + blocks - 1) / blocks;
-    const Message message = *MakeMessage(bytes, block_bytes);
+    const Payload message = *MakePayload(bytes, block_bytes);
     if (exact.RoughSeconds(algorithm, message) > 1.1 * limit) continue;
     least = std::min(least, exact.CostOf(algorithm, message).seconds);
   }
@@ -187,7 +187,7 @@ TEST(ChoiceTest, NothingElseIsMuchBetterInLargerGroups) {
     const Choice choice = ChooseOrDie(spec);
     CostModel exact(*CostNetwork(spec, {}), OrderNodes(spec), UINT64_MAX);
     const Candidate& winner = choice.winner();
-    const Message message = *MakeMessage(*spec.message_bytes, winner.block_bytes);
+    const Payload message = *MakePayload(*spec.message_bytes, winner.block_bytes);
     const double seconds = exact.CostOf(*FindAlgorithm(winner.algorithm), message).seconds;
     for (const Candidate& other : choice.candidates) {
       const double least = LeastSeconds(exact, other.algorithm, *spec.message_bytes, seconds);

@@ -28,7 +28,7 @@ Network NetworkFor(const Spec& spec, const CostParameters& parameters = {}) {
 ScheduleCost CostOf(const Spec& spec, uint64_t steps_max = CostModel::kStepsMax) {
   CostModel model(NetworkFor(spec), OrderNodes(spec), steps_max);
   return model.CostOf(*FindAlgorithm(spec.algorithm),
-                      *MakeMessage(*spec.message_bytes, spec.block_bytes));
+                      *MakePayload(*spec.message_bytes, spec.block_bytes));
 }
 
 /// The cost that MeasureLoad() finds for the compiled plan.
@@ -44,7 +44,7 @@ TEST(CostModelTest, ChainByHand) {
   const Spec spec{.nodes = 4, .message_bytes = 25, .block_bytes = 10, .algorithm = "chain"};
   CostModel model(NetworkFor(spec, {.rate = 1, .latency = 0.25, .block_overhead = 0.5}),
                   OrderNodes(spec));
-  const ScheduleCost cost = model.CostOf(*FindAlgorithm("chain"), *MakeMessage(25, 10));
+  const ScheduleCost cost = model.CostOf(*FindAlgorithm("chain"), *MakePayload(25, 10));
   EXPECT_EQ(cost.rounds, 5u);
   EXPECT_DOUBLE_EQ(cost.seconds, 4 * 10 + 5 + 5 * 0.75);
   EXPECT_DOUBLE_EQ(cost.latency(), 5 * 0.75);

@@ -42,10 +42,10 @@ std::string Json(const std::string& rest) {
 constexpr const char* kChain = "0>1:0\n0>1:1 1>2:0\n1>2:1\n";  // 3 nodes, 2 blocks
 constexpr const char* kChainJson = R"("rounds": [["0>1:0"], ["0>1:1", "1>2:0"], ["1>2:1"]])";
 
-Message MessageOf(const RoundsOptions& options, const std::string& text = kChain) {
+Payload PayloadOf(const RoundsOptions& options, const std::string& text = kChain) {
   const Result<RoundsPlan> read = Read(text, options);
   EXPECT_TRUE(read.ok()) << read.status().ToString();
-  return read.ok() ? read->plan.header().message : Message();
+  return read.ok() ? read->plan.header().payload : Payload();
 }
 
 TEST(RoundsReaderTest, ReadsText) {
@@ -57,7 +57,7 @@ TEST(RoundsReaderTest, ReadsText) {
   EXPECT_EQ(header.algorithm, "rounds");
   EXPECT_EQ(header.nodes, 3u);
   EXPECT_EQ(header.root, NodeId(0));
-  EXPECT_EQ(header.message, (Message{.bytes = 2 << 20, .block_bytes = 1 << 20, .blocks = 2}));
+  EXPECT_EQ(header.payload, (Payload{.bytes = 2 << 20, .block_bytes = 1 << 20, .blocks = 2}));
   EXPECT_EQ(header.ports, 1u);
   EXPECT_THAT(read->notes, IsEmpty());
 }
@@ -93,7 +93,7 @@ TEST(RoundsReaderTest, OneNodeAloneHasNothingToDo) {
   const Result<RoundsPlan> read =
       Read("# nobody\n", {.nodes = 1, .message_bytes = 25, .block_bytes = 10});
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  EXPECT_EQ(read->plan.header().message.blocks, 3u);
+  EXPECT_EQ(read->plan.header().payload.blocks, 3u);
   EXPECT_TRUE(Read(Json(R"("nodes": 1, "blocks": 7, "rounds": [])")).ok());
   EXPECT_EQ(ErrorOf("-\n"), "r.txt: no transfers, expected at least one such as 0>1:0");
   EXPECT_EQ(ErrorOf("", {.nodes = 4, .root = 1}),
@@ -101,13 +101,13 @@ TEST(RoundsReaderTest, OneNodeAloneHasNothingToDo) {
 }
 
 TEST(RoundsReaderTest, SizesMakeTheBlocksOfTheFile) {
-  EXPECT_EQ(MessageOf({.message_bytes = 11, .block_bytes = 10}),
-            (Message{.bytes = 11, .block_bytes = 10, .blocks = 2}));
-  EXPECT_EQ(MessageOf({.block_bytes = 10}), (Message{.bytes = 20, .block_bytes = 10, .blocks = 2}));
-  EXPECT_EQ(MessageOf({.message_bytes = 11}),
-            (Message{.bytes = 11, .block_bytes = 6, .blocks = 2}));
-  EXPECT_EQ(MessageOf({.message_bytes = 0}, "0>1:0"),
-            (Message{.bytes = 0, .block_bytes = 1, .blocks = 1}));
+  EXPECT_EQ(PayloadOf({.message_bytes = 11, .block_bytes = 10}),
+            (Payload{.bytes = 11, .block_bytes = 10, .blocks = 2}));
+  EXPECT_EQ(PayloadOf({.block_bytes = 10}), (Payload{.bytes = 20, .block_bytes = 10, .blocks = 2}));
+  EXPECT_EQ(PayloadOf({.message_bytes = 11}),
+            (Payload{.bytes = 11, .block_bytes = 6, .blocks = 2}));
+  EXPECT_EQ(PayloadOf({.message_bytes = 0}, "0>1:0"),
+            (Payload{.bytes = 0, .block_bytes = 1, .blocks = 1}));
   EXPECT_EQ(
       ErrorOf(kChain, {.message_bytes = 30, .block_bytes = 10}),
       "/block_bytes: 30 bytes in blocks of 10 bytes are 3 blocks, but the rounds have 2; blocks "
@@ -312,7 +312,8 @@ TEST(RoundsReaderTest, WindowsFollowThePorts) {
       "must be granted");
 }
 
-// A program's transfers make the plan of the same file, and what is wrong has its round for a place.
+// A program's transfers make the plan of the same file, and what is wrong has its round for a
+// place.
 TEST(RoundsReaderTest, PlansTheTransfersOfAProgram) {
   const std::vector<PlannedTransfer> chain = {
       {.round = 0, .from = 0, .to = 1, .block = 0},

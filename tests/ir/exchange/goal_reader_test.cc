@@ -237,18 +237,18 @@ TEST(GoalReaderTest, SizesMakeOneMessage) {
     for (int size : sizes) text += fmt::format("recv {}b from 0\n", size);
     return text + "}\n";
   };
-  EXPECT_EQ(Read(root_sends({10, 10, 4}))->plan.header().message,
-            (Message{.bytes = 24, .block_bytes = 10, .blocks = 3}));
+  EXPECT_EQ(Read(root_sends({10, 10, 4}))->plan.header().payload,
+            (Payload{.bytes = 24, .block_bytes = 10, .blocks = 3}));
   // The short block is the last one, whenever it is sent.
   EXPECT_THAT(Routes(Read(root_sends({4, 10, 10}))->plan), ElementsAre("0>1:2", "0>1:0", "0>1:1"));
   EXPECT_THAT(ErrorOf(root_sends({4, 10, 5})),
               HasSubstr("only the last block of a message may be"));
-  EXPECT_EQ(Read(root_sends({4}), {.root = {}, .block_bytes = 10})->plan.header().message,
-            (Message{.bytes = 4, .block_bytes = 10, .blocks = 1}));
+  EXPECT_EQ(Read(root_sends({4}), {.root = {}, .block_bytes = 10})->plan.header().payload,
+            (Payload{.bytes = 4, .block_bytes = 10, .blocks = 1}));
   EXPECT_THAT(ErrorOf(root_sends({4, 4}), {.root = {}, .block_bytes = 10}),
               HasSubstr("does not agree with a block size of 10"));
   EXPECT_THAT(ErrorOf(root_sends({0, 0})), HasSubstr("2 blocks of 0 bytes are no message"));
-  EXPECT_EQ(Read(root_sends({0}))->plan.header().message.bytes, 0u);
+  EXPECT_EQ(Read(root_sends({0}))->plan.header().payload.bytes, 0u);
 }
 
 // A rank that hands on a part of what it received is no broadcast.

@@ -104,7 +104,7 @@ TEST(PlanJsonTest, RoundTripOfArbitraryPlans) {
   for (int i = 0; i < 200; ++i) {
     PlanHeader header{
         .generator = "g\"\n\\", .algorithm = "\xc3\xa9\t", .nodes = random() % kNodesMax};
-    header.message = {
+    header.payload = {
         .bytes = kMessageBytesMax, .block_bytes = random(), .blocks = random() % kBlocksMax};
     header.ready = {.mode = static_cast<ReadyMode>(random() % 4), .window = random() % 3};
     if (random() % 2) header.send_window = random();

@@ -59,8 +59,7 @@ void ExpectStreamsAreUnrolled(const Spec& spec, Random& random) {
   const RolledPlan rolled = RollOrDie(spec);
   const Result<RolledPlay> play = RolledPlay::Make(rolled, *spec.message_bytes);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
-  const Result<VerifiedPlan> flat =
-      Unroll(rolled, *spec.message_bytes, {.skip_passes = {"thin"}});
+  const Result<VerifiedPlan> flat = Unroll(rolled, *spec.message_bytes, {.skip_passes = {"thin"}});
   ASSERT_TRUE(flat.ok()) << flat.status().ToString();
   PlanHeader header = flat->header();
   EXPECT_LE(header.rounds, play->outline().header().rounds);

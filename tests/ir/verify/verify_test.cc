@@ -53,7 +53,7 @@ void AddMessage(Draft& draft, uint32_t from, uint32_t to, uint32_t block, uint32
 Draft EmptyDraft(uint32_t nodes, uint32_t blocks, uint32_t rounds) {
   PlanHeader header;
   header.nodes = nodes;
-  header.message = {.bytes = blocks, .block_bytes = 1, .blocks = blocks};
+  header.payload = {.bytes = blocks, .block_bytes = 1, .blocks = blocks};
   header.ready.mode = ReadyMode::kRetry;
   header.rounds = rounds;
   Draft draft(std::move(header));
@@ -118,7 +118,7 @@ const Example kShapeExamples[] = {
     {"NoBytesAreOneBlock", BarrierChain,
      [](Draft& d) {
        d = EmptyDraft(1, 1, 0);
-       d.header.message.bytes = 0;
+       d.header.payload.bytes = 0;
      }},
     {"ProgramsInAnyOrder", BarrierChain, [](Draft& d) { std::swap(d.programs[0], d.programs[2]); }},
     {"Collective", BarrierChain, [](Draft& d) { d.header.collective = "gather"; }, Rule::kShape,
@@ -127,13 +127,13 @@ const Example kShapeExamples[] = {
      "0 nodes, expected 1 to 1048576"},
     {"Root", BarrierChain, [](Draft& d) { d.header.root = NodeId(3); }, Rule::kShape, "/root",
      "root 3 is out of range, the nodes are 0 to 2"},
-    {"BlockBytes", BarrierChain, [](Draft& d) { d.header.message.block_bytes = 0; }, Rule::kShape,
+    {"BlockBytes", BarrierChain, [](Draft& d) { d.header.payload.block_bytes = 0; }, Rule::kShape,
      "/message/block_bytes", "block size is 0 bytes, expected 1 or more"},
-    {"Blocks", BarrierChain, [](Draft& d) { d.header.message.blocks = 3; }, Rule::kShape,
+    {"Blocks", BarrierChain, [](Draft& d) { d.header.payload.blocks = 3; }, Rule::kShape,
      "/message/blocks", "expected 2 blocks for 20 bytes in blocks of 10, found 3"},
-    {"BytesOverflow", BarrierChain, [](Draft& d) { d.header.message.bytes = ~uint64_t{0}; },
+    {"BytesOverflow", BarrierChain, [](Draft& d) { d.header.payload.bytes = ~uint64_t{0}; },
      Rule::kShape, "/message/bytes", "above the limit"},
-    {"TooManyBlocks", BarrierChain, [](Draft& d) { d.header.message.bytes = uint64_t{10} << 25; },
+    {"TooManyBlocks", BarrierChain, [](Draft& d) { d.header.payload.bytes = uint64_t{10} << 25; },
      Rule::kShape, "/message/block_bytes", "makes 33554432 blocks, the limit is 16777216"},
     {"WindowOfBarrier", BarrierChain, [](Draft& d) { d.header.ready.window = 2; }, Rule::kShape,
      "/ready/window", "window 2 with ready mode barrier, expected none"},

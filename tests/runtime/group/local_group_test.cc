@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What of the launcher can be seen from inside; tests/tools/commands/run_test.cc kills and starves it from
-// outside.
+// What of the launcher can be seen from inside; tests/tools/commands/run_test.cc kills and starves
+// it from outside.
 #include "runtime/group/local_group.h"
 
 #include <gmock/gmock.h>
@@ -65,7 +65,7 @@ TEST_P(LocalGroupTest, ReportsEveryNodeAndTheSum) {
 // without saying where.
 TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
   const MappedInput input = Input(10);
-  PlanBuilder builder({.nodes = 2, .message = *MakeMessage(10, 10)});
+  PlanBuilder builder({.nodes = 2, .payload = *MakePayload(10, 10)});
   const ChannelId channel = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   builder.BeginProgram(NodeId(0));
   builder.BeginProgram(NodeId(1));

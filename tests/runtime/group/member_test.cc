@@ -89,7 +89,7 @@ class MemberTest : public testing::Test {
 
   const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
   Result<NodeBuffer> buffer_ =
-      NodeBuffer::Open(NodeId(1), plan_.header().message.bytes, /*outputs=*/nullptr);
+      NodeBuffer::Open(NodeId(1), plan_.header().payload.bytes, /*outputs=*/nullptr);
   std::atomic<bool> fails_ = false;
   std::atomic<bool> is_stopped_ = false;
   std::optional<ControlSocket> leader_;

@@ -46,7 +46,7 @@ TEST_F(TcpEndpointTest, RefusesABlockThatIsNotNext) {
 // Junk on a socket: catches use of a channel number that nobody checked.
 TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
   const Record start = {
-      .channel = kStartChannel, .block = 0, .bytes = plan_.header().message.bytes};
+      .channel = kStartChannel, .block = 0, .bytes = plan_.header().payload.bytes};
   const auto refuses_all = [this](const std::vector<Record>& records, const char* expected) {
     Connect({.transport = TransportKind::kTcp});
     const int credits = nodes_->files(NodeId(1))[1];

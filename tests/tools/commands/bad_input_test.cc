@@ -501,10 +501,10 @@ TEST_F(BadInputTest, Listings) {
 TEST_F(BadInputTest, FilesThatAreNoneOrNeverEnd) {
   Write("x", "text");
   const std::vector<std::string> push = {"push", folder_ / "x", "--hosts"};
-  const std::vector<std::string> rounds = {"compile", "--nodes", "2", "--message-bytes", "1", "-o",
-                                           folder_ / "out", "--rounds"};
-  const std::vector<std::string> sweep = {"simulate", "--profile", "fractus", "--sweep",
-                                          "seed=1,2", "--workload"};
+  const std::vector<std::string> rounds = {
+      "compile", "--nodes", "2", "--message-bytes", "1", "-o", folder_ / "out", "--rounds"};
+  const std::vector<std::string> sweep = {"simulate", "--profile", "fractus",
+                                          "--sweep",  "seed=1,2",  "--workload"};
   const std::vector<std::string> listing = {"lower", "--from-list"};
   const auto expect = [&](std::vector<std::string> words, const std::string& path,
                           const std::string& message) {

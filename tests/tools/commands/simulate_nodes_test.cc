@@ -173,8 +173,8 @@ TEST_F(SimulateNodesTest, CsvHasALinePerNode) {
   }
 }
 
-// Catches a CSV of one run that is not that of the sweep with the same row, and rows of a sweep that
-// have each other's nodes.
+// Catches a CSV of one run that is not that of the sweep with the same row, and rows of a sweep
+// that have each other's nodes.
 TEST_F(SimulateNodesTest, CsvIsForOneRunAndForSweeps) {
   const auto one = ReadCsv(Simulate({"--csv", "-"}));
   ASSERT_EQ(one.size(), 2u);

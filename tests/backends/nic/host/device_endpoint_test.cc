@@ -67,8 +67,8 @@ class DeviceEndpointTest : public testing::Test {
                          .block = block,
                          .memory = transfer_.buffers()[1].subspan(offset(block), bytes)});
   }
-  uint64_t offset(uint32_t block) const { return plan_.header().message.BlockOffset(block); }
-  uint64_t size(uint32_t block) const { return plan_.header().message.BlockSize(block); }
+  uint64_t offset(uint32_t block) const { return plan_.header().payload.BlockOffset(block); }
+  uint64_t size(uint32_t block) const { return plan_.header().payload.BlockSize(block); }
 
   /// The ops that have completed, after the NICs have done all they can.
   std::vector<uint32_t> Completed(DeviceEndpoint& endpoint, size_t at_most = 64) {

@@ -105,7 +105,7 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
  private:
   Status MakeOne(uint32_t i, Part part, std::vector<TcpSocket> sockets) {
     const VerifiedPlan& plan = misses_receive_ && i == 1 ? *shorter_plan_ : *plan_;
-    const std::span<std::byte> bytes = memory_[i].bytes().first(plan.header().message.bytes);
+    const std::span<std::byte> bytes = memory_[i].bytes().first(plan.header().payload.bytes);
     const PlayerContext context{
         .memory = {.source = bytes, .target = i == 0 ? std::span<std::byte>() : bytes}};
     constexpr std::chrono::seconds kAnswerMax{60};

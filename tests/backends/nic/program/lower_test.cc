@@ -114,7 +114,7 @@ TEST(LowerTest, PassedWaitsAreDropped) {
   PlanHeader header;
   header.nodes = 2;
   header.root = NodeId(0);
-  header.message = *MakeMessage(2, 1);
+  header.payload = *MakePayload(2, 1);
   header.rounds = 2;
   PlanBuilder builder(header);
   const ChannelId out = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});

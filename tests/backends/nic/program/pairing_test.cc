@@ -59,7 +59,7 @@ using PairFields = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
 // per direction, lanes that share a QP, pairs in the order of their ops, and sends counted as
 // receives.
 TEST(PairingTest, OneQpPerPeerAndLaneInBothDirections) {
-  PlanBuilder builder({.nodes = 3, .message = *MakeMessage(2000, 1000)});
+  PlanBuilder builder({.nodes = 3, .payload = *MakePayload(2000, 1000)});
   const ChannelId from_0 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
   const ChannelId credits_of_2 = builder.AddChannel({NodeId(2), NodeId(1), kCreditLane});

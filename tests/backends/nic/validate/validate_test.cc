@@ -314,7 +314,7 @@ TEST_F(ShortRingsTest, AHeadThatIsNotThePlansIsRefused) {
   program_.mode = LoweringMode::kInline;
   EXPECT_THAT(Verdict(), HasSubstr("the queues are inline, but QP 0<>1 blocks is managed"));
   program_ = right;
-  program_.message.block_bytes = 99;
+  program_.payload.block_bytes = 99;
   EXPECT_THAT(Verdict(), HasSubstr("of 500 bytes in blocks of 99, the plan is of 500 in blocks"));
 }
 
@@ -339,7 +339,7 @@ TEST(ValidateTest, LostSendEnableIsFound) {
 // masters wait for each other.
 TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
   PlanHeader header{.nodes = 3, .rounds = 3};
-  header.message = *MakeMessage(2, 1);
+  header.payload = *MakePayload(2, 1);
   PlanBuilder builder(header);
   const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), kBlockLane});
@@ -375,7 +375,7 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
 /// node 3 after `before_second`; of node 1's ops, 0 is the receive and 1 the send to node 2.
 Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpId>& before_second) {
   PlanHeader header{.nodes = 4, .rounds = 3};
-  header.message = *MakeMessage(1, 1);
+  header.payload = *MakePayload(1, 1);
   PlanBuilder builder(header);
   const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
   const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
@@ -395,7 +395,7 @@ Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpI
 
 /// Lowered without asking whether the plan is valid, and validated against it.
 std::string VerdictUnverified(const Plan& plan, const LowerOptions& options) {
-  QueueProgram program{.message = plan.header().message,
+  QueueProgram program{.payload = plan.header().payload,
                        .mode = options.mode,
                        .rnr_retry = RnrRetryOf(plan.header())};
   for (const Program& it : plan.programs()) program.nodes.push_back(LowerNode(plan, it, options));
