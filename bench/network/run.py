@@ -87,13 +87,8 @@ def main():
                 keep(algorithm, block, run_group(options.bench, options.nodes, flags))
             with tempfile.TemporaryDirectory() as folder:
                 for name in others:
-                    try:
-                        lines = peers.run_in_namespaces(name, options.nodes, lambda i: f"10.98.0.{i + 1}", "ppn", sizes, options.repeat,
-                                                        folder, payload)
-                    except (RuntimeError, subprocess.SubprocessError) as error:
-                        print(f"{name} failed: {error}", file=sys.stderr)
-                        continue
-                    keep(name, "", lines)
+                    keep(name, "", peers.run_in_namespaces(name, options.nodes, lambda i: f"10.98.0.{i + 1}", "ppn", sizes, options.repeat,
+                                                           folder, payload))
     finally:
         subprocess.run([HERE / "net.sh", "down", str(options.nodes)], check=True)
     if ("auto", "0") in settings:

@@ -173,6 +173,7 @@ std::string NameInTurn(const std::string& parameter, const std::vector<std::stri
 
 Sample::Sample(const std::vector<std::string>& labels, uint64_t divisor)
     : is_taken_(labels.size(), divisor == 1) {
+  if (labels.empty()) ADD_FAILURE() << "a sample of no cases tests nothing";
   if (divisor == 1 || labels.empty()) return;
   const uint64_t hash = HashOfThisTest();
   const Slices slices{.cases = labels.size(), .parts = PartsOf(labels.size(), divisor)};
