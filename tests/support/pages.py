@@ -90,6 +90,30 @@ def files_named(text):
     return [name for name in found if "NAME" not in name]
 
 
+def anchors(text):
+    """What links into a page can name: its headings, as GitHub writes them in addresses."""
+    found, is_code = set(), False
+    for line in text.splitlines():
+        is_code ^= line.lstrip().startswith("```")
+        heading = re.match(r"#+ (.*)", line)
+        if heading and not is_code:
+            slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).lower()).replace(" ", "-")
+            found.add(next(name for n in range(1000) if (name := slug if n == 0 else f"{slug}-{n}") not in found))
+    return found | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
+
+
+def dead_links(path):
+    """Links of the page at `path` to files and headings that are not there."""
+    text = path.read_text()
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        other = path.parent / name if name else path
+        if not other.exists() or (anchor and other.suffix == ".md" and anchor not in anchors(other.read_text())):
+            yield target
+
+
 def masked(text, measures):
     """`text` without what differs from run to run and from machine to machine, and however its lines are wrapped. Of what is counted only
     two counts of CPU-driven hosts differ, as completions come together or not, and the least of preposted ones, of whom one may find all

@@ -10,7 +10,8 @@ out. A "prepost diff" may find differences. What leaves no file and is shown by 
 
 Of a command in a console block all that it prints is what the page shows, but for times and words of this machine (pages.masked()), and it
 ends with 0, but for the last of a block `console fails`. At most EXEMPT_MAX blocks are not compared, each with its reason on the page; those that take minutes
-are with PREPOST_TEST_LONG. Files of the source that a page names are there. With --write the pages are changed to what the commands print."""
+are with PREPOST_TEST_LONG. Files of the source that a page names, and what its links lead to, are there. With --write the pages are
+changed to what the commands print."""
 import concurrent.futures
 import contextlib
 import difflib
@@ -221,6 +222,7 @@ def main():
     count, failures, exempt, console, long_blocks = 0, [], [], 0, 0
     for path in list(sources)[:-len(SUBCOMMANDS)]:
         failures += [f"{path.name}: there is no {name}" for name in pages.files_named(path.read_text()) if not any((SOURCE / (name + suffix)).exists() for suffix in ("", ".cc"))]
+        failures += [f"{path.name}: the link {target} leads nowhere" for target in pages.dead_links(path)]
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         done = list(threads.map(run_page, sources.keys(), sources.values()))
     for (path, entries), (of_page, compared, failures_of_page) in zip(sources.items(), done):

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """tests/support/pages.py: what masked() hides of two outputs, and what it does not. Catches a mask that makes figures equal which a
-command prints the same every time."""
+command prints the same every time, and links that lead nowhere and are not found."""
 import pathlib
 import sys
+import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import pages  # noqa: E402
@@ -32,6 +33,11 @@ def main():
         assert pages.masked(one, True) != pages.masked(other, True), (one, other)
     for one, other in SAME[:-1]:  # what computes prints the same everywhere
         assert pages.masked(one, False) != pages.masked(other, False), (one, other)
+    with tempfile.TemporaryDirectory() as folder:
+        page = pathlib.Path(folder, "page.md")
+        page.write_text("# Why `it` is so\n\n```sh\n# no heading\n```\n[a](#why-it-is-so) [b](#no-heading) [c](page.md) [d](none.md) "
+                        "[e](page.md#why-it-is-so) [f](page.md#none) [g](https://example.org/none)\n")
+        assert list(pages.dead_links(page)) == ["#no-heading", "none.md", "page.md#none"], list(pages.dead_links(page))
 
 
 main()
