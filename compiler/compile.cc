@@ -60,10 +60,9 @@ Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, Pla
 Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckSpec(spec));
   PlanHeader header{.generator = kGenerator,
-                    .collective = "multicast",
+                    .collective = {.root = spec.root},
                     .algorithm = spec.algorithm,
                     .nodes = spec.nodes,
-                    .root = spec.root,
                     .payload = *MakePayload(*spec.message_bytes, spec.block_bytes)};
   PassManager passes(options);
   passes.AddAll(spec.ready, spec.send_window);

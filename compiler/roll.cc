@@ -115,9 +115,9 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
   if (const Status status = schedule->CheckExtent(extent); !status.ok())
     return Rejected(status.message(), "/algorithm");
   RolledPlan plan{.generator = kGenerator,
+                  .collective = {.root = spec.root},
                   .algorithm = spec.algorithm,
                   .nodes = spec.nodes,
-                  .root = spec.root,
                   .block_bytes = spec.block_bytes};
   if (spec.nodes > 1) plan.rounds = schedule->RoundsOf(extent);
   ChooseReady(spec, *schedule, extent, plan);

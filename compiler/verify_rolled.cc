@@ -213,7 +213,9 @@ Status AloneCheck::Play(const RolledProgram& program, const std::string& where,
   const auto wrong = [&](const std::string& what, const std::string& place) {
     return Wrong(blocks, fmt::format("node {} {}", program.node.value, what), where + place);
   };
-  std::vector<bool> has(blocks, program.node == plan_.root);
+  std::vector<bool> has(blocks);
+  for (uint32_t block = 0; block < blocks; ++block)
+    has[block] = plan_.collective.Contributes(program.node, block);
   for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
     if (const auto out = rounds.Outgoing(round); out && !has[out->block]) {
       return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round),

@@ -151,8 +151,8 @@ std::string Dump(const Plan& plan) {
   fmt::memory_buffer out;
   auto to = std::back_inserter(out);
   fmt::format_to(to, "plan {} {}: {}, root {}, {} in {} of {}, ready {}, send window {}, {}, {}\n",
-                 header.collective, header.algorithm, Count(header.nodes, "node"),
-                 header.root.value, Count(header.payload.bytes, "byte"),
+                 Name(header.collective.kind), header.algorithm, Count(header.nodes, "node"),
+                 header.collective.root.value, Count(header.payload.bytes, "byte"),
                  Count(header.payload.blocks, "block"), header.payload.block_bytes,
                  ToString(header.ready),
                  header.send_window ? fmt::to_string(*header.send_window) : "none",

@@ -17,6 +17,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "ir/collective.h"
 #include "ir/ids.h"
 #include "ir/status.h"
 
@@ -108,10 +109,9 @@ struct Ready {
 /// Everything about a plan that is not its channels and ops.
 struct PlanHeader {
   std::string generator;
-  std::string collective = "multicast";
+  Collective collective;
   std::string algorithm;
   uint32_t nodes = 1;
-  NodeId root;
   Payload payload;
   Ready ready;
   std::optional<uint32_t> send_window;  ///< none: unlimited

@@ -102,10 +102,10 @@ Status CheckFits(const Header& plan, const GroupPlanSpec& spec) {
     return Rejected(fmt::format("it is a plan for {}, and the group has {}",
                                 Count(plan.nodes, "node"), Count(spec.nodes, "member")));
   }
-  if (plan.root == spec.root) return {};
+  if (plan.collective.root == spec.root) return {};
   return Rejected(
       fmt::format("its root is node {}, and the group's root is the member at place {} of its list",
-                  plan.root.value, spec.root.value));
+                  plan.collective.root.value, spec.root.value));
 }
 
 Result<std::unique_ptr<GroupPlans>> OfRolled(RolledPlan plan, const GroupPlanSpec& spec) {

@@ -189,7 +189,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       .number = number,
       .members = members,
       .self = NodeId::FromIndex(static_cast<size_t>(self - members.begin())),
-      .root = NodeId::FromIndex(static_cast<size_t>(root_place - members.begin())),
+      .collective = {.root = NodeId::FromIndex(static_cast<size_t>(root_place - members.begin()))},
       .notify_delivered = options.notify_delivered,
       .sync = options.sync,
       .terms =
@@ -206,7 +206,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   }
   auto plans = MakeGroupPlans({.nodes = static_cast<uint32_t>(members.size()),
                                .self = group.self,
-                               .root = group.root,
+                               .root = group.collective.root,
                                .algorithm = options.algorithm,
                                .block_bytes = options.block_bytes,
                                .plan_path = options.plan,
@@ -226,7 +226,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
     }
     group.terms += fmt::format(" {}", (*devices)->kind());
     mover = MakeDeviceGroup({.self = group.self,
-                             .root = group.root,
+                             .root = group.collective.root,
                              .executor = options.executor,
                              .device = options.device,
                              .wait = WaitOf(impl_->options),

@@ -300,8 +300,8 @@ void AddPlans(py::module_& module) {
       .def_property_readonly("algorithm",
                              [](const NativePlan& it) { return it.any().header().algorithm; })
       .def_property_readonly("nodes", [](const NativePlan& it) { return it.any().header().nodes; })
-      .def_property_readonly("root",
-                             [](const NativePlan& it) { return it.any().header().root.value; })
+      .def_property_readonly(
+          "root", [](const NativePlan& it) { return it.any().header().collective.root.value; })
       .def_property_readonly("rounds",
                              [](const NativePlan& it) { return it.any().header().rounds; })
       .def_property_readonly("message_bytes",
@@ -322,7 +322,7 @@ void AddPlans(py::module_& module) {
       .def("equals", [](const RolledPlan& a, const RolledPlan& b) { return a == b; })
       .def_readonly("algorithm", &RolledPlan::algorithm)
       .def_readonly("nodes", &RolledPlan::nodes)
-      .def_property_readonly("root", [](const RolledPlan& it) { return it.root.value; })
+      .def_property_readonly("root", [](const RolledPlan& it) { return it.collective.root.value; })
       .def_readonly("block_bytes", &RolledPlan::block_bytes)
       .def_property_readonly("programs", [](const RolledPlan& it) { return it.programs.size(); });
   module.def("roll", &RollPlan, Release());

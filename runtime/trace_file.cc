@@ -162,7 +162,7 @@ void TraceWriter::WriteHeader() {
   out_.Put(
       "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
       "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}",
-      QuoteJson(header.algorithm), header.nodes, header.root.value, header.payload.bytes,
+      QuoteJson(header.algorithm), header.nodes, header.collective.root.value, header.payload.bytes,
       header.payload.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
   for (size_t i = 0; i < info_.hosts.size(); ++i) {
     const TraceHost& host = info_.hosts[i];
@@ -179,7 +179,7 @@ void TraceWriter::WriteHeader() {
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root = program.node == plan_.header().root;
+  const bool root = plan_.header().collective.IsSource(program.node);
   out_.Put(
       "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
       "{}{}\"}}}}",
@@ -357,7 +357,7 @@ void TraceReader::AddPlanForm() {
                                         scalar.Describe(), QuoteJson(header.algorithm)));
           })
       .Scalar("nodes", ExpectNumber(header.nodes))
-      .Scalar("root", ExpectNumber(header.root.value))
+      .Scalar("root", ExpectNumber(header.collective.root.value))
       .Scalar("message_bytes", ExpectNumber(header.payload.bytes))
       .Scalar("block_bytes", ExpectNumber(header.payload.block_bytes))
       .Scalar("channels", ExpectNumber(plan_.channels().size()))

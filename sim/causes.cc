@@ -10,21 +10,22 @@
 namespace prepost::sim {
 namespace {
 
-/// The last to be through, the root only where it is alone.
-NodeId LastNode(const std::vector<Picoseconds>& ends, NodeId root) {
-  size_t last = root.index();
+/// The last target to be through; the root where it is alone.
+NodeId LastNode(const std::vector<Picoseconds>& ends, const Collective& collective) {
+  NodeId last = collective.root;
   for (size_t i = 0; i < ends.size(); ++i) {
-    if (i == root.index()) continue;
-    if (last == root.index() || ends[i] > ends[last]) last = i;
+    const NodeId node = NodeId::FromIndex(i);
+    if (!collective.IsTarget(node)) continue;
+    if (!collective.IsTarget(last) || ends[i] > ends[last.index()]) last = node;
   }
-  return NodeId(static_cast<uint32_t>(last));
+  return last;
 }
 
 GroupCauses CausesOfGroup(const TimeTrail& trail, const LinkTraffic* traffic, uint32_t group,
                           const GroupTimes& times) {
   GroupCauses found;
   found.start = times.start;
-  found.last = LastNode(times.ends, trail.plan(group).header().root);
+  found.last = LastNode(times.ends, trail.plan(group).header().collective);
   found.times = TimesOf(trail, group, found.last, times.start);
   found.path = SumOf(CriticalPath(trail, CompletionOf(trail, group), times.start, traffic));
   found.after = SumOf(CriticalPath(trail, KnownOf(trail, group), times.completion, traffic));

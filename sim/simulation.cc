@@ -47,7 +47,8 @@ Network NetworkOfGroup(const Network& network, const Group& group) {
 /// What a group needs by itself.
 double BoundOf(const Network& network, const Group& group) {
   const PlanHeader& header = group.plan->header();
-  return BoundNetwork(NetworkOfGroup(network, group), header.root, header.payload.bytes).seconds;
+  return BoundNetwork(NetworkOfGroup(network, group), header.collective.root, header.payload.bytes)
+      .seconds;
 }
 
 /// Adds what the next node took.
@@ -71,12 +72,13 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   RunTimes times;
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
-    const size_t root = it.groups[g].plan->header().root.index();
+    const Collective& collective = it.groups[g].plan->header().collective;
     GroupTimes& found = times.groups.emplace_back(GroupTimes{
         .start = group.start, .first = kNever, .completion = group.start, .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
-      AddNode(node.received, node.completion, knows(node), i == root, &found);
+      AddNode(node.received, node.completion, knows(node),
+              collective.IsSource(NodeId::FromIndex(i)), &found);
     }
     found.first = std::min(found.first, found.completion);  // of a root alone
     times.completion = std::max(times.completion, found.completion);
@@ -120,9 +122,9 @@ double BoundOf(const Simulation& it) {
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
     const auto bytes = static_cast<double>(header.payload.bytes);
-    if (header.nodes > 1) out[group.HostOf(header.root).index()] += bytes;
+    if (header.nodes > 1) out[group.HostOf(header.collective.root).index()] += bytes;
     for (uint32_t i = 0; i < header.nodes; ++i) {
-      if (i != header.root.value) in[group.HostOf(NodeId(i)).index()] += bytes;
+      if (header.collective.IsTarget(NodeId(i))) in[group.HostOf(NodeId(i)).index()] += bytes;
     }
     all += bytes * (header.nodes - 1);
     if (const double alone = BoundOf(network, group); alone > 0)
@@ -263,12 +265,12 @@ std::optional<double> BarrierSeconds(const Simulation& it) {
   double longest = 0;
   for (const Group& group : it.groups) {
     const uint32_t nodes = group.plan->header().nodes;
-    const uint32_t root_rack =
-        it.network.nodes[group.HostOf(group.plan->header().root).index()].rack;
+    const NodeId leader = group.plan->header().collective.root;
+    const uint32_t leaders_rack = it.network.nodes[group.HostOf(leader).index()].rack;
     double latency = 0;
     for (uint32_t i = 0; i < nodes; ++i) {
-      if (NodeId(i) == group.plan->header().root) continue;
-      const bool is_near = it.network.nodes[group.HostOf(NodeId(i)).index()].rack == root_rack;
+      if (NodeId(i) == leader) continue;
+      const bool is_near = it.network.nodes[group.HostOf(NodeId(i)).index()].rack == leaders_rack;
       latency = std::max(
           latency, control.latency + (is_near ? it.network.rack_latency : it.network.core_latency));
     }

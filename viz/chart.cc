@@ -72,7 +72,7 @@ void Legend::BeginRow() {
 }
 
 std::string RowLabel(const PlanHeader& header, NodeId node) {
-  return fmt::format("node {}{}", node.value, node == header.root ? " (root)" : "");
+  return fmt::format("node {}{}", node.value, node == header.collective.root ? " (root)" : "");
 }
 
 }  // namespace prepost::viz

@@ -225,7 +225,7 @@ void Drawing::AddClusters(Agraph_t* graph) {
 
 void Drawing::AddCluster(Agraph_t* graph, const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root = program.node == plan_.header().root;
+  const bool root = program.node == plan_.header().collective.root;
   Agraph_t* cluster = AddSubgraph(graph, fmt::format("cluster_n{}", node));
   Set(cluster, {{"label", ""},
                 {"id", fmt::format("n{}", node)},

@@ -30,7 +30,7 @@ constexpr const char* kListsOfStats[] = {"per_node", "per_channel"};
 Json HeaderJson(const PlanHeader& header) {
   return {{"algorithm", header.algorithm},
           {"nodes", header.nodes},
-          {"root", header.root.value},
+          {"root", header.collective.root.value},
           {"bytes", header.payload.bytes},
           {"block_bytes", header.payload.block_bytes},
           {"blocks", header.payload.blocks},

@@ -92,7 +92,7 @@ std::string Headline(const PlanHeader& header) {
 std::string Subline(const PlanHeader& header) {
   return fmt::format("message of {} in blocks of {}, root {}, ready {}, send window {}",
                      Bytes(header.payload.bytes), Bytes(header.payload.block_bytes),
-                     header.root.value, ToString(header.ready),
+                     header.collective.root.value, ToString(header.ready),
                      header.send_window ? fmt::to_string(*header.send_window) : "none");
 }
 

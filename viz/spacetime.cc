@@ -56,7 +56,7 @@ struct Picture {
 Timeline ReadTimeline(const Plan& plan, const Program& program, const Selection& selection,
                       uint64_t blocks) {
   Timeline row{.node = program.node,
-               .is_root = program.node == plan.header().root,
+               .is_root = program.node == plan.header().collective.root,
                .received = {},
                .sent = {},
                .complete_round = {}};

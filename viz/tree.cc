@@ -93,7 +93,7 @@ class Tree {
   bool Crosses(uint32_t node) const {
     return node != root() && racks_.Cross(NodeId(nodes_[node].parent), NodeId(node));
   }
-  uint32_t root() const { return plan_.header().root.value; }
+  uint32_t root() const { return plan_.header().collective.root.value; }
   int ColumnOf(uint32_t node) const;
   int X(uint32_t node) const { return grid_.left + ColumnOf(node) * grid_.cell_width; }
   int Y(int row) const { return grid_.top + row * kTreeRowHeight + kTreeRowHeight / 2; }

@@ -31,18 +31,19 @@ Result<ArmedGroup> ArmedGroup::Make(emulated::Fabric& fabric, const Plan& plan,
                                     std::span<const NodeId> hosts) {
   ArmedGroup group(fabric, plan);
   for (const nic::NodeProgram& it : program.nodes) {
-    const bool root = it.node == plan.header().root;
+    const bool is_target = plan.header().collective.IsTarget(it.node);
     // In a sequence the next message's sends may come before this node has armed it.
     nic::ArmConfig config{
         .messages = {},
-        .writable = !root,
+        .writable = is_target,
         .rnr_retry = transfers.size() > 1 ? nic::kRnrRetryForEver : program.rnr_retry,
         .first_sq_index = first.sq_index,
         .first_cq_index = first.cq_index,
         .epoch = first.epoch,
         .keeps_cqes = keeps_cqes};
     for (const MessageBuffers& transfer : transfers) {
-      config.messages.push_back(root ? transfer.message : transfer.node_buffers[it.node.index()]);
+      config.messages.push_back(is_target ? transfer.node_buffers[it.node.index()]
+                                          : transfer.message);
     }
     nic::Device& device = fabric.device(hosts.empty() ? it.node : hosts[it.node.index()]);
     Result<nic::ArmedNode> node = nic::ArmedNode::Make(device, it, config);

@@ -61,7 +61,7 @@ class RoundsChecker {
   }
   /// Whether somebody gets something by it.
   bool IsReceipt(const PlannedTransfer& it) const {
-    return IsInRange(it) && it.from != it.to && it.to != extent_.root.value;
+    return IsInRange(it) && it.from != it.to && extent_.collective.Lacks(NodeId(it.to), it.block);
   }
 
   void FindReceipts() {
@@ -88,7 +88,7 @@ class RoundsChecker {
       Find(t, [&] { return OutOfRange(it); });
     } else if (it.from == it.to) {
       Find(t, [&] { return fmt::format("node {} sends block {} to itself", it.from, it.block); });
-    } else if (it.to == extent_.root.value) {
+    } else if (!extent_.collective.Lacks(NodeId(it.to), it.block)) {
       Find(t, [&] {
         return fmt::format("node {} sends block {} to node {}, the root, which has the message",
                            it.from, it.block, it.to);
@@ -122,7 +122,7 @@ class RoundsChecker {
 
   void FindSource(uint32_t t) {
     const PlannedTransfer& it = transfers_[t];
-    if (it.from == extent_.root.value) return;
+    if (extent_.collective.Contributes(NodeId(it.from), it.block)) return;
     const uint32_t source = FirstReceipt(it.from, it.block);
     checked_.source[t] = source;
     if (source != CheckedRounds::kNone && transfers_[source].round < it.round) return;
@@ -144,14 +144,14 @@ class RoundsChecker {
     for (uint32_t node = 0; node < extent_.nodes; ++node) {
       const size_t begin = next;
       while (next < receipts_.size() && receipts_[next].node == node) ++next;
-      if (node == extent_.root.value) continue;
+      if (!extent_.collective.IsTarget(NodeId(node))) continue;
       if (begin != next) {
         FindMissingBlocks(node, std::span(receipts_).subspan(begin, next - begin));
         continue;
       }
       const uint32_t first = node;
       const uint32_t stop = next == receipts_.size() ? extent_.nodes : receipts_[next].node;
-      while (node + 1 < stop && node + 1 != extent_.root.value) ++node;
+      while (node + 1 < stop && extent_.collective.IsTarget(NodeId(node + 1))) ++node;
       FindInFile([&] {
         return first == node ? fmt::format("node {} never gets any block", node)
                              : fmt::format("nodes {} to {} never get any block", first, node);

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "compiler/rounds/rounds_file.h"
-#include "ir/ids.h"
+#include "ir/collective.h"
 #include "ir/status.h"
 
 namespace prepost {
@@ -18,7 +18,7 @@ namespace prepost {
 /// What neither the user nor the file says is found from the transfers.
 struct RoundsExtent {
   uint32_t nodes = 0;
-  NodeId root;
+  Collective collective;
   uint32_t blocks = 0;
 };
 

@@ -81,12 +81,12 @@ Result<RoundsExtent> FindExtent(const RoundsFile& file, const RoundsOptions& opt
         options.root ? "/root" : file.name);
   }
   if (root) {
-    extent.root = NodeId(*root);
+    extent.collective.root = NodeId(*root);
     return extent;
   }
   const Result<NodeId> found = FindRoot(file, extent.nodes);
   if (!found.ok()) return found.status();
-  extent.root = *found;
+  extent.collective.root = *found;
   return extent;
 }
 
@@ -152,9 +152,9 @@ Result<RoundsPlan> PlanOf(const Result<RoundsFile>& file, const RoundsOptions& o
     return {&source, source == CheckedRounds::kNone ? size_t{0} : size_t{1}};
   };
   RoundsPlan result{.plan = PlanTransfers({.generator = kGenerator,
+                                           .collective = extent->collective,
                                            .algorithm = kRoundsAlgorithm,
                                            .nodes = extent->nodes,
-                                           .root = extent->root,
                                            .payload = *payload,
                                            .ports = checked->ports},
                                           file->transfers, source_of)

@@ -25,7 +25,7 @@ class SchedulePlayer {
       : source_(source),
         nodes_(header.nodes),
         blocks_(header.payload.blocks),
-        root_(header.root),
+        collective_(header.collective),
         builder_(std::move(header)) {
     builder_.header().ready = {};
     builder_.header().send_window.reset();
@@ -132,7 +132,7 @@ class SchedulePlayer {
                   .round = round,
                   .kind = OpKind::kSend};
     const OpId& received = received_[transfer.block];
-    const bool waits = node != root_ && received != kNotReceived;
+    const bool waits = !collective_.Contributes(node, transfer.block) && received != kNotReceived;
     builder_.AddOp(send, std::span(&received, waits ? 1 : 0));
   }
 
@@ -141,7 +141,7 @@ class SchedulePlayer {
   const NodeSource& source_;
   const uint32_t nodes_;
   const uint32_t blocks_;
-  const NodeId root_;
+  const Collective collective_;
   PlanBuilder builder_;
   size_t ops_left_ = 0;
   std::vector<uint32_t> channel_begin_;                    // node -> its first channel

@@ -107,7 +107,7 @@ class LoadMeter {
   }
 
   void EndRound(double latency) {
-    const double block_rate = network_.nodes[header_.root.index()].out_rate;
+    const double block_rate = network_.nodes[header_.collective.root.index()].out_rate;
     double seconds = 0;
     uint64_t rounds = 1;
     for (const Resource resource : touched_) {

@@ -115,7 +115,7 @@ class Differ {
     };
     field("algorithm", [](const PlanHeader& h) { return h.algorithm; });
     field("nodes", [](const PlanHeader& h) { return h.nodes; });
-    field("root", [](const PlanHeader& h) { return h.root.value; });
+    field("root", [](const PlanHeader& h) { return h.collective.root.value; });
     field("message bytes", [](const PlanHeader& h) { return h.payload.bytes; });
     field("block bytes", [](const PlanHeader& h) { return h.payload.block_bytes; });
     field("blocks", [](const PlanHeader& h) { return h.payload.blocks; });
@@ -241,7 +241,9 @@ class Differ {
       return fmt::format("different sizes: blocks of {}, {} bytes", a.payload.block_bytes,
                          b.payload.block_bytes);
     }
-    if (a.root != b.root) return fmt::format("different roots: {}, {}", a.root.value, b.root.value);
+    if (a.collective.root != b.collective.root)
+      return fmt::format("different roots: {}, {}", a.collective.root.value,
+                         b.collective.root.value);
     if (only_a_.count != 0 || only_b_.count != 0)
       return fmt::format("different routes: {} of {}", only_a_.count, Count(a_.blocks, "message"));
     if (order_.count != 0)

@@ -85,9 +85,9 @@ GoalPlan WritePlan(const GoalFile& file, const GoalMessages& given, const GoalBl
   }
   TransferPlan written =
       PlanTransfers({.generator = kGenerator,
+                     .collective = {.root = NodeId(root)},
                      .algorithm = "goal",
                      .nodes = static_cast<uint32_t>(file.ranks.size()),
-                     .root = NodeId(root),
                      .payload = blocks.payload},
                     transfers, [&](uint32_t m) { return std::span(given.waits[m]); });
   GoalPlan result{.plan = std::move(written.plan), .name = file.name, .notes = given.notes};

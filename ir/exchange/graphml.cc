@@ -59,7 +59,7 @@ class GraphmlWriter {
     out_.Put("    ");
     Data("graph", "algorithm", EscapeXml(header.algorithm));
     Data("graph", "nodes", header.nodes);
-    Data("graph", "root", header.root.value);
+    Data("graph", "root", header.collective.root.value);
     Data("graph", "message_bytes", header.payload.bytes);
     Data("graph", "block_bytes", header.payload.block_bytes);
     Data("graph", "blocks", header.payload.blocks);

@@ -157,9 +157,9 @@ class MscclWriter {
   void WriteGpu(const Program& program) {
     const Gpu gpu(plan_, program, &block_of_);
     const uint32_t blocks = plan_.header().payload.blocks;
-    const bool is_root = program.node == plan_.header().root;
+    const bool is_source = plan_.header().collective.IsSource(program.node);
     out_.Put("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"0\">\n",
-             program.node.value, is_root ? blocks : 0, blocks);
+             program.node.value, is_source ? blocks : 0, blocks);
     uint32_t id = 0;
     for (const ThreadBlock& block : gpu.blocks()) {
       const Channel& channel = plan_.channels()[block.channel.index()];
@@ -168,7 +168,7 @@ class MscclWriter {
       for (const Step& step : block.steps) WriteStep(gpu, program, step);
       out_.Put("    </tb>\n");
     }
-    if (is_root) {
+    if (is_source) {
       BeginBlock(id, -1, -1);
       for (uint32_t b = 0; b < blocks; ++b) {
         Put(gpu, {.number = b, .type = "cpy", .source_offset = b, .target_offset = b, .count = 1});
@@ -188,7 +188,8 @@ class MscclWriter {
     const uint32_t nops = dependences.empty() ? 0 : static_cast<uint32_t>(dependences.size()) - 1;
     for (uint32_t i = 0; i < nops; ++i)
       Put(gpu, {.number = step.number - nops + i, .type = "nop", .after = dependences[i]});
-    const bool from_input = op.is_send() && program.node == plan_.header().root;
+    const bool from_input =
+        op.is_send() && plan_.header().collective.Contributes(program.node, op.block);
     StepText text{.number = step.number,
                   .type = op.is_send() ? "s" : "r",
                   .source = from_input ? "i" : "o",

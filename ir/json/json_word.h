@@ -5,6 +5,7 @@
 #define PREPOST_IR_JSON_JSON_WORD_H_
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <string>
@@ -16,6 +17,7 @@
 
 namespace prepost {
 
+inline constexpr std::array kCollectiveKinds = {CollectiveKind::kMulticast};
 inline constexpr std::array kReadyModes = {ReadyMode::kBarrier, ReadyMode::kChannel,
                                            ReadyMode::kWindow, ReadyMode::kRetry};
 inline constexpr std::array kOpKinds = {OpKind::kSend, OpKind::kRecv};
@@ -32,10 +34,8 @@ JsonForm::ReadScalar ReadWord(Enum* out, const std::array<Enum, count>& values) 
       }
       names.emplace_back(Name(value));
     }
-    std::string expected;
-    for (const std::string& name : names)
-      expected += (expected.empty() ? "\"" : ", \"") + name + "\"";
-    return Rejected(fmt::format("expected one of {}, found {}{}", expected, scalar.Describe(),
+    return Rejected(fmt::format("expected {}\"{}\", found {}{}", count == 1 ? "" : "one of ",
+                                fmt::join(names, "\", \""), scalar.Describe(),
                                 DidYouMean(scalar.text, names)));
   };
 }

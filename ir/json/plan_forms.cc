@@ -54,10 +54,10 @@ void HeaderForm::AddTo(JsonForm* form, PlanHeader* header) {
   ready_.Scalar("mode", ReadWord(&header->ready.mode, kReadyModes))
       .Scalar("window", ReadUint32(&header->ready.window), Need::kOptional);
   form->Scalar("generator", ReadString(&header->generator))
-      .Scalar("collective", ReadString(&header->collective))
+      .Scalar("collective", ReadWord(&header->collective.kind, kCollectiveKinds))
       .Scalar("algorithm", ReadString(&header->algorithm))
       .Scalar("nodes", ReadUint32(&header->nodes, kNodesMax))
-      .Scalar("root", ReadUint32(&header->root.value))
+      .Scalar("root", ReadUint32(&header->collective.root.value))
       .Object("message", &message_)
       .Object("ready", &ready_)
       .Scalar("send_window", ReadOptionalUint32(&header->send_window))
@@ -68,8 +68,8 @@ void HeaderForm::AddTo(JsonForm* form, PlanHeader* header) {
 void WriteHeaderKeys(const PlanHeader& header, TextWriter& out) {
   out.Put("\"generator\": {},\n", QuoteJson(header.generator));
   out.Put("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-          QuoteJson(header.collective), QuoteJson(header.algorithm), header.nodes,
-          header.root.value);
+          QuoteJson(Name(header.collective.kind)), QuoteJson(header.algorithm), header.nodes,
+          header.collective.root.value);
   out.Put("  \"message\": {{ \"bytes\": {}, \"block_bytes\": {}, \"blocks\": {} }},\n",
           header.payload.bytes, header.payload.block_bytes, header.payload.blocks);
   out.Put("  \"ready\": {{ \"mode\": \"{}\"", Name(header.ready.mode));

@@ -118,10 +118,10 @@ class RolledPlanReader {
     form_.Scalar("format", ExpectString(kRolledPlanFormat))
         .Scalar("version", ExpectVersion(kRolledMajor, kRolledMinor, warnings))
         .Scalar("generator", ReadString(&plan_.generator))
-        .Scalar("collective", ReadString(&plan_.collective))
+        .Scalar("collective", ReadWord(&plan_.collective.kind, kCollectiveKinds))
         .Scalar("algorithm", ReadString(&plan_.algorithm))
         .Scalar("nodes", ReadUint32(&plan_.nodes, kNodesMax))
-        .Scalar("root", ReadUint32(&plan_.root.value))
+        .Scalar("root", ReadUint32(&plan_.collective.root.value))
         .Object("message", &message_)
         .Object("ready", &ready_)
         .Scalar("send_window", ReadOptionalUint32(&plan_.send_window))
@@ -210,8 +210,8 @@ void WriteRolledPlan(const RolledPlan& plan, std::ostream& out) {
   out << fmt::format("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n",
                      kRolledPlanFormat, kRolledMajor, kRolledMinor, QuoteJson(plan.generator))
       << fmt::format("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-                     QuoteJson(plan.collective), QuoteJson(plan.algorithm), plan.nodes,
-                     plan.root.value)
+                     QuoteJson(Name(plan.collective.kind)), QuoteJson(plan.algorithm), plan.nodes,
+                     plan.collective.root.value)
       << fmt::format("  \"message\": {{ \"block_bytes\": {} }},\n", plan.block_bytes)
       << fmt::format("  \"ready\": {{ \"mode\": \"{}\"", Name(plan.ready.mode));
   if (plan.ready.window != 0) out << fmt::format(", \"window\": {}", plan.ready.window);

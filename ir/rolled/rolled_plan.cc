@@ -156,7 +156,6 @@ Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
       .collective = collective,
       .algorithm = algorithm,
       .nodes = nodes,
-      .root = root,
       .payload = *payload,
       .ready = payload->blocks >= ready_blocks_min ? ready : Ready{},
       .send_window = payload->blocks >= send_window_blocks_min ? send_window : std::nullopt,
@@ -166,7 +165,7 @@ Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
 std::string Dump(const RolledPlan& plan) {
   std::string text = fmt::format(
       "{}, {} nodes, root {}, {} rounds of k blocks, ready {}{}\n", plan.algorithm, plan.nodes,
-      plan.root.value, ToString(plan.rounds), ToString(plan.ready),
+      plan.collective.root.value, ToString(plan.rounds), ToString(plan.ready),
       plan.ready_blocks_min == 1 ? "" : fmt::format(" from {} blocks on", plan.ready_blocks_min));
   for (const RolledProgram& program : plan.programs) {
     text += fmt::format("node {}\n", program.node.value);
@@ -180,9 +179,9 @@ Status CheckRolled(const RolledPlan& plan) {
     return Rejected(fmt::format("a plan has 1 to {} nodes, found {}", kNodesMax, plan.nodes),
                     "/nodes");
   }
-  if (plan.root.value >= plan.nodes) {
-    return Rejected(fmt::format("root {} is out of range, the nodes are 0 to {}", plan.root.value,
-                                plan.nodes - 1),
+  if (plan.collective.root.value >= plan.nodes) {
+    return Rejected(fmt::format("root {} is out of range, the nodes are 0 to {}",
+                                plan.collective.root.value, plan.nodes - 1),
                     "/root");
   }
   if (const Status status = MakePayload(0, plan.block_bytes).status(); !status.ok())

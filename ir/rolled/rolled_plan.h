@@ -83,10 +83,9 @@ struct RolledProgram {
 /// For every message size. `programs` has all nodes' in order, or only some (one node's file).
 struct RolledPlan {
   std::string generator;
-  std::string collective = "multicast";
+  Collective collective;
   std::string algorithm;
   uint32_t nodes = 1;
-  NodeId root;
   uint64_t block_bytes = 1;
   Ready ready;
   /// `ready` is for k >= this; fewer blocks need no credits: barrier.

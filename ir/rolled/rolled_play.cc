@@ -216,8 +216,9 @@ class RolledOpStream final : public OpStream {
 
   void MakeSend(const Peer& peer, uint32_t block, uint32_t round, std::optional<uint64_t> credit) {
     const std::optional<uint32_t>& window = outline_.header().send_window;
-    const std::optional<uint64_t> received =
-        node_ == outline_.header().root ? std::nullopt : receives_.Find(block);
+    const std::optional<uint64_t> received = outline_.header().collective.Contributes(node_, block)
+                                                 ? std::nullopt
+                                                 : receives_.Find(block);
     const std::optional<uint64_t> earlier =
         window && sends_.size() >= *window ? sends_.At(sends_.size() - *window) : std::nullopt;
     sends_.Add(Add({.channel = peer.channel, .block = block, .round = round, .kind = OpKind::kSend},

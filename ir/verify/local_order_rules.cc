@@ -43,11 +43,11 @@ class LocalOrderRules {
   /// A node forwards a block only after its own receive of it.
   void WantCausal(uint32_t p) {
     const Program& program = plan_.programs()[p];
-    if (program.node == header_.root) return;
     received_.Begin(plan_.ops(program));
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan_.ops(program)[i];
-      if (!op.is_send() || op.is_credit()) continue;
+      if (!op.is_send() || op.is_credit() || header_.collective.Contributes(program.node, op.block))
+        continue;
       const uint32_t recv = received_.Of(op.block);
       if (recv == FirstReceives::kNone) {
         findings_->Add(Place::OpAt(p, i, "block"), Rule::kCausal, [&] {

@@ -45,7 +45,7 @@ void CheckOnce(const Plan& plan, Findings* findings) {
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan.ops(program)[i];
       if (op.is_send() || op.is_credit()) continue;
-      if (program.node == header.root) {
+      if (!header.collective.Lacks(program.node, op.block)) {
         findings->Add(Place::OpAt(p, i), Rule::kOnce, [&] {
           return fmt::format("the root receives block {}, which it has", op.block);
         });
@@ -60,7 +60,7 @@ void CheckOnce(const Plan& plan, Findings* findings) {
         seen_at[op.block] = i;
       }
     }
-    if (program.node != header.root && received != header.payload.blocks) {
+    if (header.collective.IsTarget(program.node) && received != header.payload.blocks) {
       findings->Add(Place::ProgramAt(p), Rule::kOnce, [&] {
         const auto missing =
             std::ranges::find_if(seen_in, [&](uint32_t seen) { return seen != p; });

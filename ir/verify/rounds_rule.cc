@@ -87,12 +87,12 @@ class RoundsRule {
   /// A block leaves a node in a later round than it came.
   void CheckForwardRounds(uint32_t p) {
     const Program& program = plan_.programs()[p];
-    if (program.node == header_.root) return;
     const std::span<const Op> ops = plan_.ops(program);
     received_.Begin(ops);
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = ops[i];
-      if (!op.is_send() || op.is_credit()) continue;
+      if (!op.is_send() || op.is_credit() || header_.collective.Contributes(program.node, op.block))
+        continue;
       const uint32_t recv = received_.Of(op.block);
       if (recv != FirstReceives::kNone && op.round <= ops[recv].round) {
         RoundsFinding(Place::OpAt(p, i, "round"),

@@ -32,15 +32,12 @@ class ShapeRule {
   }
 
   void CheckHeader() {
-    if (header_.collective != "multicast")
-      Shape(Place::Header("collective"), "expected \"multicast\", found \"{}\"",
-            header_.collective);
     if (header_.nodes == 0 || header_.nodes > kNodesMax) {
       Shape(Place::Header("nodes"), "{} nodes, expected 1 to {}", header_.nodes, kNodesMax);
     }
-    if (header_.root.value >= header_.nodes) {
+    if (header_.collective.root.value >= header_.nodes) {
       Shape(Place::Header("root"), "root {} is out of range, the nodes are 0 to {}",
-            header_.root.value, int64_t{header_.nodes} - 1);
+            header_.collective.root.value, int64_t{header_.nodes} - 1);
     }
     const Result<Payload> payload = MakePayload(header_.payload.bytes, header_.payload.block_bytes);
     if (!payload.ok()) {

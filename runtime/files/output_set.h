@@ -12,14 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "ir/collective.h"
 #include "ir/ids.h"
 #include "ir/status.h"
 
 namespace prepost {
 
 /// Node i's copy is FOLDER/node-i/NAME. While it is incomplete it has a TemporaryName() in that
-/// folder, if it has a name at all (temporary_file.h). Folders may be shared by machines. The root
-/// has the message already and gets no copy. Move only; the destructor removes what was not
+/// folder, if it has a name at all (temporary_file.h). Folders may be shared by machines. A
+/// node that lacks nothing, the root, gets no copy. Move only; the destructor removes what was not
 /// committed.
 class OutputSet {
  public:
@@ -27,7 +28,7 @@ class OutputSet {
     std::string folder;  ///< made, with its parents, if missing
     std::string name;    ///< the input's base name
     uint32_t nodes = 1;
-    NodeId root;
+    Collective collective;
   };
 
   /// Makes the folders, and removes temporary files there whose processes are gone from this

@@ -52,10 +52,10 @@ class Hasher {
 };
 
 void AddHeader(const PlanHeader& header, Hasher& hasher) {
-  hasher.AddText(header.collective);
+  hasher.AddText(Name(header.collective.kind));
   hasher.AddText(header.algorithm);
-  hasher.Add(header.nodes, header.root.value, header.payload.bytes, header.payload.block_bytes,
-             header.payload.blocks);
+  hasher.Add(header.nodes, header.collective.root.value, header.payload.bytes,
+             header.payload.block_bytes, header.payload.blocks);
   hasher.Add(static_cast<uint8_t>(header.ready.mode), header.ready.window,
              header.send_window.has_value(), header.send_window.value_or(0), header.rounds,
              header.ports);
@@ -104,9 +104,9 @@ std::string ToHex(const PlanHash& hash) {
 PlanHash HashRolledPlan(const RolledPlan& plan) {
   Hasher hasher;
   hasher.AddText("rolled");
-  hasher.AddText(plan.collective);
+  hasher.AddText(Name(plan.collective.kind));
   hasher.AddText(plan.algorithm);
-  hasher.Add(plan.nodes, plan.root.value, plan.block_bytes);
+  hasher.Add(plan.nodes, plan.collective.root.value, plan.block_bytes);
   hasher.Add(static_cast<uint8_t>(plan.ready.mode), plan.ready.window, plan.ready_blocks_min,
              plan.send_window.has_value(), plan.send_window.value_or(0),
              plan.send_window_blocks_min);

@@ -98,7 +98,7 @@ Membership Membership::Of(Playable plan, Carrier carrier) {
   const GroupTerms terms = {
       .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.payload.bytes};
   return {.nodes = header.nodes,
-          .leader = header.root,
+          .leader = header.collective.root,
           .connections = TcpConnections(plan),
           .terms = terms,
           .data_terms = terms,

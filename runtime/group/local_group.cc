@@ -50,7 +50,7 @@ class LocalGroup {
         input_(input),
         outputs_(outputs),
         options_(options),
-        coordinator_(plan.header().nodes, plan.header().root,
+        coordinator_(plan.header().nodes, plan.header().collective.root,
                      {.no_progress_max = options.no_progress_max,
                       .interrupt_fd = options.interrupt_fd,
                       .progress = options.progress}) {}
@@ -158,7 +158,7 @@ Status LocalGroup::Spawn() {
 Status LocalGroup::OpenBuffers() {
   buffers_.resize(plan_.header().nodes);
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
-    if (NodeId(node) == plan_.header().root) continue;
+    if (!plan_.header().collective.IsTarget(NodeId(node))) continue;
     Result<NodeBuffer> buffer =
         NodeBuffer::Open(NodeId(node), plan_.header().payload.bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
@@ -178,7 +178,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
   if (pid == 0) {
     std::vector<int> keep = transport.FilesOf(node);
     for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
-    if (node != plan_.header().root) keep.push_back(buffers_[node.index()].fd());
+    if (plan_.header().collective.IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
     CloseAllBut(std::move(keep));
     SetUpNodeProcess(node);
     RunLocalNode({.plan = plan_,

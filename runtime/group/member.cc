@@ -30,7 +30,6 @@ milliseconds Sooner(milliseconds a, milliseconds b) {
 
 Member::Member(MemberTask task)
     : task_(std::move(task)),
-      is_root_(task_.node == task_.plan.header().root),
       wake_(epoll_create1(EPOLL_CLOEXEC)),
       heard_(Clock::now()),
       silence_max_(task_.first_word_max) {}
@@ -79,7 +78,7 @@ Status Member::Prepare() {
 }
 
 Result<NodeMemory> Member::PrepareMemory() {
-  if (!is_root_) {
+  if (is_target()) {
     if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
     return NodeMemory{.source = task_.buffer->bytes(), .target = task_.buffer->bytes()};
@@ -116,8 +115,8 @@ Status Member::Transfer(uint64_t start_ns) {
 }
 
 Status Member::Sum() {
-  if (!is_root_) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(Answering()));
-  const Result<MessageSum> sum = !is_root_         ? task_.buffer->Sum(Answering())
+  if (is_target()) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(Answering()));
+  const Result<MessageSum> sum = is_target()       ? task_.buffer->Sum(Answering())
                                  : task_.in_memory ? SumMemory(message_.bytes(), Answering())
                                                    : task_.input->Sum(Answering());
   if (!sum.ok()) return sum.status();

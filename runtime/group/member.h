@@ -77,6 +77,7 @@ class Member {
   using Clock = std::chrono::steady_clock;
   using Kind = ControlMessage::Kind;
 
+  bool is_target() const { return task_.plan.header().collective.IsTarget(task_.node); }
   Status Prepare();
   Result<NodeMemory> PrepareMemory();
   Status Transfer(uint64_t start_ns);
@@ -93,7 +94,6 @@ class Member {
   Checkpoint Answering();
 
   MemberTask task_;
-  const bool is_root_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
   Mapping message_;      ///< the root's, if it is to be in memory
   std::unique_ptr<Player> player_;

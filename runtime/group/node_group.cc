@@ -37,14 +37,15 @@ class NodeRun {
         input_(input),
         outputs_(outputs),
         options_(std::move(options)),
-        node_(options_.bootstrap.node) {
+        node_(options_.bootstrap.node),
+        leader_(plan_.header().collective.root) {
     if (options_.make_player) options_.bootstrap.carrier = Carrier::kDevice;
   }
 
   Result<LocalRun> Run();
 
  private:
-  bool is_leader() const { return node_ == plan_.header().root; }
+  bool is_leader() const { return node_ == leader_; }
   Result<LocalRun> RunLeader();
   Result<LocalRun> RunOther();
   Status Lead();
@@ -59,6 +60,7 @@ class NodeRun {
   OutputSet* const outputs_;
   NodeRunOptions options_;
   const NodeId node_;
+  const NodeId leader_;
   NodeBuffer buffer_;
   std::unique_ptr<Bootstrap> bootstrap_;
   std::optional<Coordinator> coordinator_;  ///< at the leader
@@ -146,8 +148,9 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .wait = options_.wait,
           .trace = options_.trace,
           .control = std::move(control),
-          .leader = is_leader() ? "the leading thread"
-                                : fmt::format("node {}, the root,", plan_.header().root.value),
+          .leader = is_leader()
+                        ? "the leading thread"
+                        : fmt::format("node {}, the root,", plan_.header().collective.root.value),
           .interrupt_fd = is_leader() ? -1 : options_.bootstrap.interrupt_fd,
           .first_word_max =
               is_leader() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
@@ -187,9 +190,9 @@ LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
 
 Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
                          NodeRunOptions options) {
-  const bool is_root = options.bootstrap.node == plan.header().root;
-  PREPOST_CHECK(is_root == (input != nullptr));
-  PREPOST_CHECK(!is_root || input->size_bytes() == plan.header().payload.bytes);
+  const bool is_source = plan.header().collective.IsSource(options.bootstrap.node);
+  PREPOST_CHECK(is_source == (input != nullptr));
+  PREPOST_CHECK(!is_source || input->size_bytes() == plan.header().payload.bytes);
   return NodeRun(plan, input, outputs, std::move(options)).Run();
 }
 

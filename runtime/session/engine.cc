@@ -121,8 +121,8 @@ Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPl
   group->plans = std::move(plans);
   group->callbacks = std::move(callbacks);
   group->mover = std::move(mover);
-  group->terms = TermsOfGroup(options.number, options.members, options.root, group->plans->Hash(),
-                              options.terms);
+  group->terms = TermsOfGroup(options.number, options.members, options.collective.root,
+                              group->plans->Hash(), options.terms);
   {
     const std::lock_guard lock(mutex_);
     std::shared_ptr<Group>& listed = by_number_[options.number];
@@ -159,9 +159,10 @@ Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes)
     const std::lock_guard lock(mutex_);
     Result<std::shared_ptr<Group>> group = Find(number, "send to");
     if (!group.ok()) return group.status();
-    if (!(*group)->is_root()) {
-      return UsageError(fmt::format("cannot send to group {}: member {} is its root", number,
-                                    (*group)->options.members[(*group)->options.root.index()]));
+    if (!(*group)->is_source()) {
+      return UsageError(
+          fmt::format("cannot send to group {}: member {} is its root", number,
+                      (*group)->options.members[(*group)->options.collective.root.index()]));
     }
     Status size = (*group)->plans->CheckSize(bytes);
     if (bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
@@ -315,7 +316,7 @@ void Engine::Obey(Command command) {
                     .members = group.options.members,
                     .addresses = group.options.addresses,
                     .self = group.options.self,
-                    .leader = group.options.root,
+                    .leader = group.options.collective.root,
                     .connections = group.plans->connections(),
                     .terms = group.terms,
                     .created = group.created});
@@ -498,7 +499,7 @@ void Engine::HearMovers() {
 /// Reports to the keeper that this member has all messages.
 void Engine::CloseIfDone(Group& group) {
   if (!group.is_closing || group.is_done || !group.with_mover.empty()) return;
-  if (!group.is_root() && (group.last != group.message || !group.syncing.empty())) return;
+  if (!group.is_source() && (group.last != group.message || !group.syncing.empty())) return;
   group.is_done = true;
   keeper_->Close(group.serial, group.message);
 }
@@ -507,7 +508,7 @@ void Engine::CloseIfDone(Group& group) {
 void Engine::BreakNonsense(Group& group, const char* what) {
   Break(group,
         Rejected(fmt::format("member {}, the root, {} out of turn",
-                             group.options.members[group.options.root.index()], what)),
+                             group.options.members[group.options.collective.root.index()], what)),
         std::nullopt);
 }
 
@@ -562,7 +563,7 @@ void Engine::ReturnBuffers(Group& group) {
   MemoryPool& pool = *group.callbacks.pool;
   pool.impl_->Forget(&group);
   group.waits_for_buffer = false;
-  if (group.is_root()) return;
+  if (group.is_source()) return;
   PREPOST_CHECK(pool.Give(std::exchange(group.memory, nullptr)).ok());
   for (const Message& message : with_mover) PREPOST_CHECK(pool.Give(message.memory).ok());
 }

@@ -40,7 +40,7 @@ struct EngineGroupOptions {
   std::vector<uint32_t> members;
   std::vector<PeerAddress> addresses;  ///< of the members
   NodeId self;
-  NodeId root;
+  Collective collective;
   bool notify_delivered = false;
   bool sync = false;
   std::string terms;  ///< what else members must agree on

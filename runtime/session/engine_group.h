@@ -81,7 +81,7 @@ struct Engine::Group {
   std::deque<Message> syncing;     ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
 
-  bool is_root() const { return options.self == options.root; }
+  bool is_source() const { return options.collective.IsSource(options.self); }
 };
 
 }  // namespace prepost

@@ -63,7 +63,7 @@ bool Engine::Step(Group& group) {
   }
   if (group.state != Group::State::kIdle) return false;
   if (group.mover != nullptr) return StepMover(group);
-  if (group.is_root()) {
+  if (group.is_source()) {
     if (group.queue.empty()) {
       CloseIfDone(group);
     } else {
@@ -82,7 +82,7 @@ bool Engine::Step(Group& group) {
     Break(group, outcome.status(), group.endpoint->lost_peer());
     return false;
   }
-  if (group.is_root()) return false;
+  if (group.is_source()) return false;
   const std::optional<MessageStart> start = group.endpoint->announced();
   if (!start || start->number != static_cast<uint32_t>(group.message)) {
     CloseIfDone(group);
@@ -96,14 +96,14 @@ bool Engine::Step(Group& group) {
 
 /// Gives the mover one more message.
 bool Engine::StepMover(Group& group) {
-  const bool is_next = group.is_root() ? !group.queue.empty() : !group.announced.empty();
+  const bool is_next = group.is_source() ? !group.queue.empty() : !group.announced.empty();
   if (!is_next) CloseIfDone(group);
   const bool is_full = group.with_mover.size() == kWithMoverMax ||
                        group.with_mover.size() + group.syncing.size() > kSyncsMax;
   if (!is_next || is_full) return false;
   Message message = {.number = group.message};
   NodeMemory memory;
-  if (group.is_root()) {
+  if (group.is_source()) {
     const Group::Outgoing outgoing = group.queue.front();
     group.queue.pop_front();
     message.memory = const_cast<std::byte*>(outgoing.data);
@@ -204,10 +204,10 @@ void Engine::Finish(Group& group) {
   group.endpoint->End();
   group.state = Group::State::kIdle;
   CountRunning(-1);
-  if (group.is_root()) NoteRate(group);
+  if (group.is_source()) NoteRate(group);
   const uint64_t number = group.message++;
   Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});
-  if (!group.is_root() || !TellsBySends(group) || group.state != Group::State::kIdle) return;
+  if (!group.is_source() || !TellsBySends(group) || group.state != Group::State::kIdle) return;
   if (group.options.notify_delivered) Delivered(group, number);
 }
 
@@ -238,7 +238,7 @@ void Engine::NoteRate(Group& group) {
 }
 
 void Engine::Received(Group& group, const Message& message) {
-  if (!group.options.sync || group.is_root()) return Complete(group, message);
+  if (!group.options.sync || group.is_source()) return Complete(group, message);
   if (group.sync == nullptr) {
     Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] {
       has_work_.store(true);

@@ -35,9 +35,10 @@ constexpr uint64_t kLookUpNs = 10'000'000;
 constexpr uint32_t kBellToken = 0;
 constexpr uint32_t kWakeToken = 1;
 
-/// What the peer `from` has: at the root the input.
+/// What the peer `from` has: at a source the input.
 int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
-  return from == plan.header().root ? memory.input.fd() : memory.buffers[from.index()].fd();
+  return plan.header().collective.IsSource(from) ? memory.input.fd()
+                                                 : memory.buffers[from.index()].fd();
 }
 
 bool IsBlocksTo(const Channel& channel, NodeId node) {

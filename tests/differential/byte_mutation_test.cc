@@ -92,7 +92,7 @@ class Trial {
     fabric_.RunUntilIdle();
     PREPOST_RETURN_IF_ERROR(group_->Check());
     for (size_t node = 0; node < plan_.header().nodes; ++node) {
-      if (NodeId::FromIndex(node) == plan_.header().root) continue;
+      if (NodeId::FromIndex(node) == plan_.header().collective.root) continue;
       if (!std::ranges::equal(transfer_.buffers()[node], transfer_.message())) {
         return Rejected(fmt::format("node {} has other bytes", node));
       }

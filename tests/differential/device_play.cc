@@ -34,7 +34,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
   TcpMesh mesh = *MakeTcpMesh(plan);
   std::vector<std::vector<std::byte>> buffers(header.nodes);
   for (auto& buffer : buffers) buffer.resize(header.payload.bytes);
-  buffers[header.root.index()] = Bytes(header.payload.bytes, 1);
+  buffers[header.collective.root.index()] = Bytes(header.payload.bytes, 1);
   std::barrier armed(header.nodes, [&]() noexcept { before_start(); });
   std::barrier ended(header.nodes);
   std::vector<std::future<Played>> nodes;
@@ -47,7 +47,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
         auto made = OpenPlayerDevice(device, preposted[i]);
         if (!made.ok()) return made.status();
         opened = *std::move(made);
-        const bool is_root = NodeId(i) == header.root;
+        const bool is_root = NodeId(i) == header.collective.root;
         PlayerDevice::Task task = {
             .plan = plan,
             .node = NodeId(i),
@@ -89,7 +89,7 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
     SCOPED_TRACE(testing::Message() << "node " << i);
     const Played played = nodes[i].get();
     ASSERT_TRUE(played.status.ok()) << played.status.ToString();
-    EXPECT_EQ(buffers[i], buffers[header.root.index()]);
+    EXPECT_EQ(buffers[i], buffers[header.collective.root.index()]);
     EXPECT_EQ(played.wakeups, played.report.host_wakeups);
     if (!preposted[i]) continue;
     EXPECT_EQ(played.report.host_posts, 1u);  // its start

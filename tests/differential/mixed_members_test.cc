@@ -33,7 +33,7 @@ class Member {
  public:
   Member(Fabric& fabric, const VerifiedPlan& plan, const nic::NodeProgram& program,
          bool is_preposted, std::span<const std::byte> memory, std::span<std::byte> target)
-      : is_root_(program.node == plan.header().root) {
+      : is_root_(program.node == plan.header().collective.root) {
     nic::Device& device = fabric.device(program.node);
     if (is_preposted) {
       Result<nic::ArmedNode> made =
@@ -92,7 +92,7 @@ void ExpectDelivers(const VerifiedPlan& plan, const nic::LowerOptions& lower, ui
   std::vector<nic::OpenNode> open;
   for (const nic::NodeProgram& node : program.nodes) {
     const std::span<std::byte> buffer = transfer.buffers()[node.node.index()];
-    const bool is_root = node.node == plan.header().root;
+    const bool is_root = node.node == plan.header().collective.root;
     members.push_back(std::make_unique<Member>(
         fabric, plan, node, /*is_preposted=*/random.Below(2) == 0,
         is_root ? transfer.message() : std::span<const std::byte>(buffer), buffer));

@@ -120,7 +120,7 @@ class NodeOverNicTest : public testing::Test {
             return std::unique_ptr<Player>(std::make_unique<FailingPlayer>(*std::move(armed)));
           };
         }
-        const bool is_root = NodeId(i) == plan_.header().root;
+        const bool is_root = NodeId(i) == plan_.header().collective.root;
         const Result<LocalRun> run =
             RunNode(plan_, is_root ? &*input : nullptr, nullptr, std::move(options));
         ExpectUnused(fabric.nic(NodeId(i)));  // its memory is gone
@@ -243,7 +243,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
                            plan_, NodeId(i), &library);
     if (!device.ok()) return device.status();
     EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;
-    const bool is_root = NodeId(i) == plan_.header().root;
+    const bool is_root = NodeId(i) == plan_.header().collective.root;
     std::optional<OutputSet> output;
     if (!is_root) output.emplace(OutputSet::CreateOne(NodeId(i), CopyOf(i)).value());
     NodeRunOptions options{.bootstrap = Bootstrap(i)};
@@ -265,7 +265,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
   fabric.Stop();
   EXPECT_THAT(fabric.engine().misuses(), testing::IsEmpty());
   for (uint32_t i = 0; i < kNodes; ++i) {
-    if (NodeId(i) == plan_.header().root) continue;
+    if (NodeId(i) == plan_.header().collective.root) continue;
     EXPECT_TRUE(test::ReadText(CopyOf(i)) == test::ReadText(path_)) << i;
   }
 }

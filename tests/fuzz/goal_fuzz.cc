@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::ostringstream out;
   prepost::WriteGoal(plan, out);
   std::istringstream again_in(out.str());
-  const prepost::GoalOptions options{.root = plan.header().root.value,
+  const prepost::GoalOptions options{.root = plan.header().collective.root.value,
                                      .block_bytes = plan.header().payload.block_bytes};
   const auto again = prepost::ReadGoal(again_in, "again", options);
   PREPOST_CHECK(again.ok() && prepost::DiffPlans(plan, again->plan).same());

@@ -367,7 +367,7 @@ bool WrongBytes(Draft& draft, Random& random) {
   return true;
 }
 bool WrongRoot(Draft& draft, Random& random) {
-  draft.header.root = NodeId(random.Below(draft.header.nodes + 1));
+  draft.header.collective.root = NodeId(random.Below(draft.header.nodes + 1));
   return true;
 }
 bool WrongNodes(Draft& draft, Random& random) {

@@ -77,7 +77,7 @@ bool PermutePrograms(Draft& draft, Random& random) {
 bool RenameNodes(Draft& draft, Random& random) {
   const std::vector<uint32_t> renamed = Permutation(draft.header.nodes, random);
   const auto rename = [&](NodeId& node) { node = NodeId(renamed[node.index()]); };
-  rename(draft.header.root);
+  rename(draft.header.collective.root);
   for (Channel& channel : draft.channels) {
     rename(channel.from);
     rename(channel.to);

@@ -95,7 +95,8 @@ Picoseconds SumOf(const CauseTimes& times) {
 void ExpectHeadlineExplained(const TimeTrail& trail, const VerifiedPlan& plan, const Ran& ran) {
   Picoseconds completion = 0;
   for (uint32_t i = 0; i < ran.received.size(); ++i) {
-    if (NodeId(i) != plan.header().root) completion = std::max(completion, ran.received[i]);
+    if (NodeId(i) != plan.header().collective.root)
+      completion = std::max(completion, ran.received[i]);
   }
   const std::vector<PathLink> path = CriticalPath(trail, CompletionOf(trail, 0));
   ASSERT_EQ(SumOf(SumOf(path)), completion);
@@ -142,7 +143,7 @@ void ExpectExplained(const TimeTrail& trail, const VerifiedPlan& plan, const Ran
                                    parts.transfers, parts.copy, parts.waiting}) {
       ASSERT_GE(part, 0);
     }
-    if (NodeId(i) == plan.header().root) {
+    if (NodeId(i) == plan.header().collective.root) {
       ASSERT_EQ(parts.remote_setup + parts.remote_transfers, 0);
     }
   }
@@ -389,7 +390,7 @@ TEST(CausesTest, SeveralGroupsAddUp) {
     Picoseconds others = 0;
     for (uint32_t g = 0; g < groups.size(); ++g) {
       SCOPED_TRACE(fmt::format("group {}", g));
-      const NodeId root = groups[g].plan->header().root;
+      const NodeId root = groups[g].plan->header().collective.root;
       const Picoseconds start = run.groups[g].start;
       Picoseconds received = start;
       for (uint32_t i = 0; i < run.groups[g].nodes.size(); ++i) {

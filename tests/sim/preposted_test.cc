@@ -394,7 +394,7 @@ TEST_P(PrepostedErrors, AWaitThatIsMissing) {
 TEST_P(PrepostedErrors, ARunThatIsStuck) {
   nic::QueueProgram program = Program();
   for (nic::SendEntry& send :
-       Most(program.nodes[plan_.header().root.index()], &nic::QueuePair::sends)) {
+       Most(program.nodes[plan_.header().collective.root.index()], &nic::QueuePair::sends)) {
     if (send.opcode == nic::Opcode::kSendImm) {
       send = {.opcode = nic::Opcode::kNop, .signaled = send.signaled};
       break;

@@ -154,8 +154,9 @@ class Checker {
 
 bool Checker::HeaderHolds() const {
   const Payload& message = header_.payload;
-  if (header_.nodes < 1 || header_.root.value >= header_.nodes) return false;
-  if (header_.collective != "multicast" || header_.nodes > 1u << 20) return false;
+  if (header_.nodes < 1 || header_.collective.root.value >= header_.nodes) return false;
+  if (header_.collective.kind != CollectiveKind::kMulticast || header_.nodes > 1u << 20)
+    return false;
   constexpr uint64_t kBytesMax = uint64_t{1} << 62;
   if (message.bytes > kBytesMax || message.block_bytes > kBytesMax) return false;
   if (message.block_bytes < 1 || message.blocks > 1u << 24) return false;
@@ -261,7 +262,7 @@ bool Checker::OnceHolds() const {
     for (const Site& site : sites) {
       if (!site.op->is_send() && !site.op->is_credit()) ++count[site.op->block];
     }
-    if (program->node == header_.root) {
+    if (program->node == header_.collective.root) {
       if (!count.empty()) return false;
       continue;
     }
@@ -272,7 +273,7 @@ bool Checker::OnceHolds() const {
   }
   // A program without ops is not among the sites.
   return std::ranges::all_of(plan_.programs(), [&](const Program& program) {
-    return program.op_count > 0 || program.node == header_.root;
+    return program.op_count > 0 || program.node == header_.collective.root;
   });
 }
 
@@ -285,7 +286,7 @@ const Site* Checker::FindRecv(const std::vector<Site>& sites, uint32_t block) {
 
 bool Checker::CausalHolds() const {
   for (const auto& [program, sites] : sites_) {
-    if (program->node == header_.root) continue;
+    if (program->node == header_.collective.root) continue;
     for (const Site& send : sites) {
       if (!send.op->is_send() || send.op->is_credit()) continue;
       const Site* recv = FindRecv(sites, send.op->block);
@@ -449,7 +450,7 @@ bool Checker::RoundsRise() const {
     }
   }
   for (const auto& [program, sites] : sites_) {
-    if (program->node == header_.root) continue;
+    if (program->node == header_.collective.root) continue;
     for (const Site& send : sites) {
       if (!send.op->is_send() || send.op->is_credit()) continue;
       const Site* recv = FindRecv(sites, send.op->block);

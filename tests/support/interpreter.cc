@@ -46,7 +46,7 @@ Judgement Contents(const Machine& machine) {
       const std::string place = fmt::format("node {} block {}", node.value, block);
       if (sends[index].block != block) return {Harm::kWrongBlock, place};
       if (block == kNoBlock) continue;
-      if (node == header.root || !received.insert({node, block}).second)
+      if (node == header.collective.root || !received.insert({node, block}).second)
         return {Harm::kTwice, place};
     }
   }

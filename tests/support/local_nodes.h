@@ -33,7 +33,7 @@ class LocalNodes {
   };
 
   LocalNodes(Playable plan, const Options& options)
-      : root_(plan.header().root), message_(RandomBytes(plan.header().payload.bytes)) {
+      : root_(plan.header().collective.root), message_(RandomBytes(plan.header().payload.bytes)) {
     OpenInput(options);
     OpenBuffers(plan, options);
     auto transport =
@@ -90,10 +90,11 @@ class LocalNodes {
   void OpenBuffers(Playable plan, const Options& options) {
     const uint32_t nodes = plan.header().nodes;
     if (options.in_files) {
-      outputs_.emplace(
-          OutputSet::Create(
-              {.folder = folder_ / "copies", .name = "image", .nodes = nodes, .root = root_})
-              .value());
+      outputs_.emplace(OutputSet::Create({.folder = folder_ / "copies",
+                                          .name = "image",
+                                          .nodes = nodes,
+                                          .collective = {.root = root_}})
+                           .value());
     }
     buffers_.resize(nodes);
     for (uint32_t node = 0; node < nodes; ++node) {

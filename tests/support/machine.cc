@@ -25,7 +25,7 @@ Status CheckOp(const Plan& plan, NodeId node, const Op& op) {
 
 Status CheckNodes(const Plan& plan) {
   const PlanHeader& header = plan.header();
-  if (header.root.value >= header.nodes) return Rejected("the root is no node");
+  if (header.collective.root.value >= header.nodes) return Rejected("the root is no node");
   if (header.payload.blocks == 0 || header.payload.block_bytes == 0) {
     return Rejected("the message has no blocks, or they have no bytes");
   }
@@ -188,7 +188,8 @@ bool Machine::IsComplete(const State& state) const {
 
 bool Machine::HoldsBlock(const State& state, Event event) const {
   const End& send = sends_[event.channel][event.index];
-  return send.node == header_.root || std::ranges::any_of(send.sources, [&](Place place) {
+  return send.node == header_.collective.root ||
+         std::ranges::any_of(send.sources, [&](Place place) {
            return state.count(place.channel, Step::kDeliver) > place.index;
          });
 }

@@ -9,8 +9,9 @@
 
 namespace prepost::test {
 
-inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node, NodeId root) {
-  if (node == root) return {.source = transfer.message(), .target = {}};
+inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node,
+                           const Collective& collective) {
+  if (collective.IsSource(node)) return {.source = transfer.message(), .target = {}};
   const std::span<std::byte> buffer = transfer.buffers()[node.index()];
   return {.source = buffer, .target = buffer};
 }

@@ -15,7 +15,7 @@ class Memory {
  public:
   Memory(const PlanHeader& header, std::span<const std::byte> message) : message_(header.payload) {
     bytes_.assign(header.nodes, std::vector<std::byte>(message_.bytes, std::byte{0xee}));
-    std::ranges::copy(message, bytes_[header.root.index()].begin());
+    std::ranges::copy(message, bytes_[header.collective.root.index()].begin());
   }
 
   std::span<std::byte> Block(NodeId node, uint32_t block) {

@@ -104,7 +104,7 @@ std::string RoundsJson(const Plan& plan) {
   return fmt::format(
       R"({{"format": "prepost.rounds", "version": "1.0", "nodes": {}, "root": {}, "blocks": {},)"
       "\n\"rounds\": [{}]}}",
-      header.nodes, header.root.value, header.payload.blocks, fmt::join(rounds, ",\n"));
+      header.nodes, header.collective.root.value, header.payload.blocks, fmt::join(rounds, ",\n"));
 }
 
 RandomRounds MakeRandomRounds(Random& random, uint32_t nodes_max, uint32_t blocks_max) {

@@ -20,7 +20,7 @@ class Transfer {
  public:
   /// Messages of different seeds differ nearly everywhere.
   explicit Transfer(const PlanHeader& header, uint64_t seed = 0)
-      : root_(header.root), message_(header.payload.bytes) {
+      : root_(header.collective.root), message_(header.payload.bytes) {
     uint64_t state = 0x9e3779b97f4a7c15 * (seed + 1);
     for (std::byte& byte : message_) {
       state = state * 6364136223846793005u + 1442695040888963407u;

@@ -87,7 +87,7 @@ Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
     return Rejected(fmt::format("the program of node {} is not in this file", flags.node),
                     flags.plan_path);
   }
-  const bool is_root = NodeId(flags.node) == header.root;
+  const bool is_root = header.collective.IsSource(NodeId(flags.node));
   if (is_root && flags.input_path.empty()) {
     return {StatusCode::kUsage,
             fmt::format("node {} is the root of the plan and needs --input", flags.node)};
@@ -100,7 +100,7 @@ Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
   if (!is_root && !flags.input_path.empty()) {
     return {StatusCode::kUsage, fmt::format("--input is for the root of the plan, node {}, not "
                                             "for node {}",
-                                            header.root.value, flags.node)};
+                                            header.collective.root.value, flags.node)};
   }
   return {};
 }
@@ -334,7 +334,8 @@ void AddNode(CLI::App& app, Action* action) {
       "whoever can connect can try to guess it at leisure. All nodes share it, so any member can "
       "pass for any node:\n\n"
       "  (umask 077; head -c 32 /dev/urandom | base64 > secret)\n\n"
-      "Data is not encrypted. That it is the root's is known at the end by sums (BLAKE2b-256) with a "
+      "Data is not encrypted. That it is the root's is known at the end by sums (BLAKE2b-256) with "
+      "a "
       "MAC of the secret,\n"
       "against all but members. On networks that you do not trust, use WireGuard, IPsec or ssh "
       "tunnels (docs/running.md).\n\n"

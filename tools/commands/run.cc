@@ -226,7 +226,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
         OutputSet::Create({.folder = flags.output_folder,
                            .name = std::filesystem::path(flags.input_path).filename(),
                            .nodes = plan.header().nodes,
-                           .root = plan.header().root});
+                           .collective = plan.header().collective});
     if (!created.ok()) return created.status();
     outputs.emplace(std::move(*created));
   }

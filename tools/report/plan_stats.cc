@@ -448,7 +448,8 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   Line(out, "topology",
        fmt::format("{}: {} in {}; a round is a block at {}", *stats.topology,
                    Count(stats.network.nodes.size(), "node"), Count(occupied, "rack"),
-                   Rate(stats.network.nodes[stats.tables.plan().header().root.index()].out_rate)));
+                   Rate(stats.network.nodes[stats.tables.plan().header().collective.root.index()]
+                            .out_rate)));
   PrintLimitedRounds(stats, out);
   PrintTimes(stats, out);
   if (occupied < 2) return;
@@ -510,11 +511,11 @@ PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string
     if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
   }
   if (!topology) return;
-  cuts = BoundSeconds(network, header.root, header.payload.bytes);
-  limited_bound =
-      BoundLimitedRounds(cuts, header.payload.blocks, network.nodes[header.root.index()].out_rate);
+  cuts = BoundSeconds(network, header.collective.root, header.payload.bytes);
+  limited_bound = BoundLimitedRounds(cuts, header.payload.blocks,
+                                     network.nodes[header.collective.root.index()].out_rate);
   latency_bound = BoundLatency(network, header.ports);
-  network_bound = BoundNetwork(network, header.root, header.payload.bytes);
+  network_bound = BoundNetwork(network, header.collective.root, header.payload.bytes);
 }
 
 void Print(const PlanStats& stats, bool per_node, std::ostream& out) {

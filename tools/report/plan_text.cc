@@ -15,7 +15,7 @@ using Json = nlohmann::ordered_json;
 
 std::string PlanText(const PlanHeader& plan) {
   return fmt::format("{}: {}, root {}; {}", Printable(plan.algorithm), Count(plan.nodes, "node"),
-                     plan.root.value, MessageText(plan));
+                     plan.collective.root.value, MessageText(plan));
 }
 
 std::string MessageText(const PlanHeader& plan) {
@@ -28,7 +28,7 @@ std::string MessageText(const PlanHeader& plan) {
 Json PlanJson(const PlanHeader& plan) {
   return {{"algorithm", plan.algorithm},
           {"nodes", plan.nodes},
-          {"root", plan.root.value},
+          {"root", plan.collective.root.value},
           {"message_bytes", plan.payload.bytes},
           {"block_bytes", plan.payload.block_bytes},
           {"blocks", plan.payload.blocks},

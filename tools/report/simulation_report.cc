@@ -311,7 +311,7 @@ void PrintGroups(const sim::Simulation& it, const std::vector<Executor>& executo
   ColumnsOf table(it, executors);
   table.Row("start to completion", &Executor::name);
   for (size_t g = 0; g < it.groups.size(); ++g) {
-    const NodeId root = it.groups[g].HostOf(it.groups[g].plan->header().root);
+    const NodeId root = it.groups[g].HostOf(it.groups[g].plan->header().collective.root);
     table.TimeRow(fmt::format("  group {}, root {}", g, root.value),
                   [&](const RunTimes& times) { return times.groups[g].latency(); });
   }
@@ -393,7 +393,7 @@ void AddGroupTimesJson(const sim::Simulation& it, const RunTimes& times, bool ha
   for (size_t g = 0; g < times.groups.size(); ++g) {
     const sim::Group& group = it.groups[g];
     const sim::GroupTimes& found = times.groups[g];
-    groups.push_back({{"root", group.HostOf(group.plan->header().root).value},
+    groups.push_back({{"root", group.HostOf(group.plan->header().collective.root).value},
                       {"message_bytes", group.plan->header().payload.bytes},
                       {"start_seconds", ToSeconds(found.start)},
                       {"completion_seconds", ToSeconds(found.completion)},

@@ -56,7 +56,7 @@ TEST(RoundsReaderTest, ReadsText) {
   const PlanHeader& header = read->plan.header();
   EXPECT_EQ(header.algorithm, "rounds");
   EXPECT_EQ(header.nodes, 3u);
-  EXPECT_EQ(header.root, NodeId(0));
+  EXPECT_EQ(header.collective.root, NodeId(0));
   EXPECT_EQ(header.payload, (Payload{.bytes = 2 << 20, .block_bytes = 1 << 20, .blocks = 2}));
   EXPECT_EQ(header.ports, 1u);
   EXPECT_THAT(read->notes, IsEmpty());
@@ -74,7 +74,7 @@ TEST(RoundsReaderTest, ReadsJsonBehindBlanks) {
       Read(Json(R"("rounds": [[], ["3>0:0", "3>1:0"], [], ["1>2:0"]])"));
   ASSERT_TRUE(empty.ok()) << empty.status().ToString();
   EXPECT_EQ(test::RoundsText(empty->plan), "-\n3>0:0 3>1:0\n-\n1>2:0\n");
-  EXPECT_EQ(empty->plan.header().root, NodeId(3));
+  EXPECT_EQ(empty->plan.header().collective.root, NodeId(3));
 }
 
 TEST(RoundsReaderTest, WarnsOfANewerMinorVersion) {
@@ -124,7 +124,7 @@ TEST(RoundsReaderTest, SizesMakeTheBlocksOfTheFile) {
 }
 
 TEST(RoundsReaderTest, TheRootSendsInTheFirstRound) {
-  EXPECT_EQ(Read("2>1:0\n1>0:0\n")->plan.header().root, NodeId(2));
+  EXPECT_EQ(Read("2>1:0\n1>0:0\n")->plan.header().collective.root, NodeId(2));
   // Also where another node is forgotten, or something is sent to it.
   EXPECT_EQ(ErrorOf("2>1:0\n1>2:0\n"),
             "r.txt:2:1: round 1: node 1 sends block 0 to node 2, the root, which has the message\n"

@@ -121,14 +121,15 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
     network.core_latency = random.Between(0, 20);
     ASSERT_TRUE(CheckNetwork(network, header.nodes).ok());
     const NetworkLoad load = MeasureLoad(PlanTables(plan), network);
-    const std::vector<CutBound> cuts = BoundSeconds(network, header.root, header.payload.bytes);
+    const std::vector<CutBound> cuts =
+        BoundSeconds(network, header.collective.root, header.payload.bytes);
     EXPECT_EQ(cuts.empty(), header.nodes == 1);
     const double latency = BoundLatency(network, header.ports).seconds;
     for (const CutBound& cut : cuts)
       EXPECT_GE(load.seconds * (1 + 1e-9), cut.seconds + latency) << cut.cut;
     EXPECT_GE(load.latency_seconds * (1 + 1e-9), latency);
     EXPECT_GE(load.seconds * (1 + 1e-9), load.latency_seconds);
-    const double block_rate = network.nodes[header.root.index()].out_rate;
+    const double block_rate = network.nodes[header.collective.root.index()].out_rate;
     EXPECT_GE(load.limited_rounds,
               BoundLimitedRounds(cuts, header.payload.blocks, block_rate).rounds);
     EXPECT_GE(load.limited_rounds, header.rounds);
@@ -139,7 +140,8 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
     for (const ResourceLoad& port : load.of(ResourceKind::kNodeOut)) out += port.bytes;
     for (uint32_t node = 0; node < header.nodes; ++node) {
       const ResourceLoad& port = load.of({ResourceKind::kNodeIn, node});
-      EXPECT_EQ(port.bytes, ByteSum(NodeId(node) == header.root ? 0 : header.payload.bytes));
+      EXPECT_EQ(port.bytes,
+                ByteSum(NodeId(node) == header.collective.root ? 0 : header.payload.bytes));
       in += port.bytes;
     }
     EXPECT_EQ(out, in);

@@ -112,7 +112,7 @@ TEST_F(ReasonsOfEverySpec, AreThoseOfThePlan) {
     if (!op.is_send()) return;
     const OpReasons why = reasons.Explain(ref);
     std::vector<OpId> named;
-    bool has_data = ref.node == plan.header().root;
+    bool has_data = ref.node == plan.header().collective.root;
     bool has_credit = !plan.header().ready.has_credits();
     for (const Wait& wait : why.waits_for) {
       has_data |= wait.kind == WaitKind::kData;

@@ -104,7 +104,7 @@ TEST(GoalReaderTest, ReadsBackWhatIsWritten) {
 /// Whether the root sends no block for the first time after a later one.
 bool RootSendsInOrder(const Plan& plan) {
   uint32_t next = 0;
-  for (const Op& op : plan.ops(plan.programs()[plan.header().root.index()])) {
+  for (const Op& op : plan.ops(plan.programs()[plan.header().collective.root.index()])) {
     if (!op.is_send() || op.block < next) continue;
     if (op.block != next++) return false;
   }
@@ -185,8 +185,8 @@ TEST(GoalReaderTest, RefusesDeadlocks) {
 
 TEST(GoalReaderTest, FindsTheRoot) {
   const std::string text = std::string(kPair) + "recv 7b from 0\n}\n";
-  EXPECT_EQ(Read(text)->plan.header().root, NodeId(0));
-  EXPECT_EQ(Read(text, {.root = 0, .block_bytes = {}})->plan.header().root, NodeId(0));
+  EXPECT_EQ(Read(text)->plan.header().collective.root, NodeId(0));
+  EXPECT_EQ(Read(text, {.root = 0, .block_bytes = {}})->plan.header().collective.root, NodeId(0));
   EXPECT_THAT(ErrorOf(text, {.root = 2, .block_bytes = {}}), HasSubstr("the ranks are 0 to 1"));
   EXPECT_THAT(ErrorOf(text, {.root = 1, .block_bytes = {}}),
               HasSubstr("what does rank 0 forward here?"));

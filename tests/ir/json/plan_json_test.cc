@@ -198,6 +198,8 @@ TEST(PlanJsonTest, SaysWhereAFileIsWrong) {
               HasSubstr("/after/0: expected a scalar"));
   EXPECT_THAT(ErrorOf(SmallWith("\"channel\": 0", "\"channel\": {}")),
               HasSubstr("expected a scalar, found an object"));
+  EXPECT_THAT(ErrorOf(SmallWith("multicast", "gather")),
+              HasSubstr("/collective: expected \"multicast\", found string \"gather\""));
   EXPECT_THAT(ErrorOf(SmallWith("\"ready\": {", "\"ready\": 1, \"x\": {")),
               HasSubstr("/ready: expected an object, found 1"));
 }

@@ -22,7 +22,8 @@ namespace {
 using test::TempFolder;
 
 Result<OutputSet> Make(const std::string& folder) {
-  return OutputSet::Create({.folder = folder, .name = "image", .nodes = 3, .root = NodeId(1)});
+  return OutputSet::Create(
+      {.folder = folder, .name = "image", .nodes = 3, .collective = {.root = NodeId(1)}});
 }
 
 void Fill(const OutputSet& set) {
@@ -201,8 +202,8 @@ TEST(OutputSetTest, LinksAreReplacedAndWhatTheyPointToStays) {
 TEST(OutputSetTest, TakesTheLongestName) {
   const TempFolder folder;
   const std::string name(255, 'x');
-  Result<OutputSet> set =
-      OutputSet::Create({.folder = folder.path(), .name = name, .nodes = 2, .root = NodeId(0)});
+  Result<OutputSet> set = OutputSet::Create(
+      {.folder = folder.path(), .name = name, .nodes = 2, .collective = {.root = NodeId(0)}});
   ASSERT_TRUE(set.ok()) << set.status().ToString();
   test::WriteBytes(set->TemporaryPath(NodeId(1)), test::RandomBytes(10));
   EXPECT_TRUE(set->Commit().ok());

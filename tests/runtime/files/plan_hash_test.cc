@@ -51,9 +51,8 @@ TEST(PlanHashTest, DependsOnEverythingElse) {
   const Plan plan = Example();
   std::set<PlanHash> hashes = {HashPlan(plan)};
   const std::vector<std::function<void(PlanHeader&)>> header_changes = {
-      [](PlanHeader& h) { h.collective = "x"; },
       [](PlanHeader& h) { h.algorithm = "x"; },
-      [](PlanHeader& h) { h.root = NodeId(1); },
+      [](PlanHeader& h) { h.collective.root = NodeId(1); },
       [](PlanHeader& h) { h.payload.bytes += 1; },
       [](PlanHeader& h) { h.payload.block_bytes += 1; },
       [](PlanHeader& h) { h.payload.blocks += 1; },

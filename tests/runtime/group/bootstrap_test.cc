@@ -48,7 +48,7 @@ Outcome Connect(const VerifiedPlan& plan, BootstrapOptions options) {
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan, std::move(options));
   outcome.status = bootstrap.status();
   if (!bootstrap.ok()) return outcome;
-  if (node != plan.header().root) {
+  if (node != plan.header().collective.root) {
     Result<FileDescriptor> control = (*bootstrap)->ConnectToLeader();
     outcome.status = control.status();
     if (!control.ok()) return outcome;

@@ -113,7 +113,7 @@ TEST(LowerTest, CreditsHaveTheirOwnQueues) {
 TEST(LowerTest, PassedWaitsAreDropped) {
   PlanHeader header;
   header.nodes = 2;
-  header.root = NodeId(0);
+  header.collective.root = NodeId(0);
   header.payload = *MakePayload(2, 1);
   header.rounds = 2;
   PlanBuilder builder(header);
