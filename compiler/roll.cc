@@ -27,11 +27,11 @@ namespace {
 void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent extent,
                  RolledPlan& plan) {
   const Fan fan = extent.nodes > 1 ? schedule.FanOf(extent) : Fan();
-  plan.ready = ReadyFor(spec.ready, fan);
+  plan.header.ready = ReadyFor(spec.ready, fan);
   const uint32_t in_min = schedule.BlocksForFanIn(extent);
   if (spec.ready.automatic && fan.in) plan.ready_blocks_min = in_min;
-  plan.send_window = SendWindowFor(spec.send_window, fan);
-  if (!spec.send_window.automatic || !plan.send_window) return;
+  plan.header.send_window = SendWindowFor(spec.send_window, fan);
+  if (!spec.send_window.automatic || !plan.header.send_window) return;
   const uint32_t out_min = schedule.BlocksForFanOut(extent);
   plan.send_window_blocks_min = !fan.in ? out_min : !fan.out ? in_min : std::min(in_min, out_min);
 }
@@ -51,9 +51,9 @@ Status CheckWindows(const Spec& spec) {
 
 /// All nodes' programs must be there, and their rounds few enough to go through.
 Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
-  if (plan.programs.size() != plan.nodes) {
+  if (plan.programs.size() != plan.header.nodes) {
     return Rejected(fmt::format("programs of {} of {} nodes are there; a flat plan needs all",
-                                plan.programs.size(), plan.nodes),
+                                plan.programs.size(), plan.header.nodes),
                     "/programs");
   }
   uint64_t rounds = 0;
@@ -114,11 +114,11 @@ Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
       {.nodes = spec.nodes, .racks = order.rack_begin, .fanout = algorithm.fanout});
   if (const Status status = schedule->CheckExtent(extent); !status.ok())
     return Rejected(status.message(), "/algorithm");
-  RolledPlan plan{.generator = kGenerator,
-                  .collective = {.root = spec.root},
-                  .algorithm = spec.algorithm,
-                  .nodes = spec.nodes,
-                  .block_bytes = spec.block_bytes};
+  RolledPlan plan{.header = {.generator = kGenerator,
+                             .collective = {.root = spec.root},
+                             .algorithm = spec.algorithm,
+                             .nodes = spec.nodes,
+                             .payload = {.block_bytes = spec.block_bytes}}};
   if (spec.nodes > 1) plan.rounds = schedule->RoundsOf(extent);
   ChooseReady(spec, *schedule, extent, plan);
   const auto add = [&](uint32_t vertex) {
@@ -146,10 +146,10 @@ Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes, const Compil
   const Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
   const uint32_t blocks = header->payload.blocks;
-  if (const Status status = CheckTransfers(plan.nodes, blocks); !status.ok())
+  if (const Status status = CheckTransfers(plan.header.nodes, blocks); !status.ok())
     return Rejected(status.message(), "/message" + status.where());
   PREPOST_RETURN_IF_ERROR(CheckUnrollable(plan, blocks));
-  std::vector<const RolledProgram*> program_of(plan.nodes);
+  std::vector<const RolledProgram*> program_of(plan.header.nodes);
   for (const RolledProgram& program : plan.programs) program_of[program.node.index()] = &program;
   Result<Plan> played = PlaySchedule(
       *header, [&](NodeId node) { return PlayRolled(*program_of[node.index()], blocks); });

@@ -62,7 +62,7 @@ class Bound {
       }
       if (lowest_) spread_ = std::max(spread_, *highest_ - *lowest_);
     }
-    window_ = std::max<int64_t>({plan.ready.window, plan.send_window.value_or(0),
+    window_ = std::max<int64_t>({plan.header.ready.window, plan.header.send_window.value_or(0),
                                  plan.ready_blocks_min, plan.send_window_blocks_min});
     return {};
   }
@@ -215,7 +215,7 @@ Status AloneCheck::Play(const RolledProgram& program, const std::string& where,
   };
   std::vector<bool> has(blocks);
   for (uint32_t block = 0; block < blocks; ++block)
-    has[block] = plan_.collective.Contributes(program.node, block);
+    has[block] = plan_.header.collective.Contributes(program.node, block);
   for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
     if (const auto out = rounds.Outgoing(round); out && !has[out->block]) {
       return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round),
@@ -244,13 +244,13 @@ Result<Bound> BoundOf(const RolledPlan& plan) {
 /// The plan of `blocks` blocks, whose sizes do not matter.
 Status VerifyFlat(const RolledPlan& plan, uint64_t blocks) {
   RolledPlan small = plan;  // blocks of one byte, so that sizes are numbers of blocks
-  small.block_bytes = 1;
+  small.header.payload.block_bytes = 1;
   return Unroll(small, blocks, {.skip_passes = {"thin"}}).status();
 }
 
 Status TooMuchToVerify(const RolledPlan& plan, const std::string& numbers) {
   return Rejected(fmt::format("{} would have to be looked at, which is too much for {}", numbers,
-                              Count(plan.nodes, "node")));
+                              Count(plan.header.nodes, "node")));
 }
 
 }  // namespace
@@ -260,7 +260,7 @@ Result<uint32_t> BlocksThatSettle(const RolledPlan& plan) {
   if (!bound.ok()) return bound.status();
   // The sum of k up to the bound, of all nodes.
   const uint64_t blocks = bound->blocks();
-  if (blocks > kBlocksMax || blocks * blocks / 2 > kWorkMax / plan.nodes)
+  if (blocks > kBlocksMax || blocks * blocks / 2 > kWorkMax / plan.header.nodes)
     return TooMuchToVerify(plan, fmt::format("every number of blocks up to {}", blocks));
   return static_cast<uint32_t>(blocks);
 }
@@ -291,9 +291,10 @@ Status VerifyRolledFor(const RolledPlan& plan, uint32_t blocks) {
   const Result<Bound> bound = BoundOf(plan);
   if (!bound.ok()) return bound.status();
   const uint64_t looked_at = bound->StandIn(blocks);
-  if (plan.programs.size() != plan.nodes)
+  if (plan.programs.size() != plan.header.nodes)
     return AloneCheck(plan).Check(static_cast<uint32_t>(looked_at));
-  if (looked_at > kFlatMax / plan.nodes) return TooMuchToVerify(plan, Count(looked_at, "block"));
+  if (looked_at > kFlatMax / plan.header.nodes)
+    return TooMuchToVerify(plan, Count(looked_at, "block"));
   return VerifyFlat(plan, looked_at);
 }
 

@@ -95,9 +95,7 @@ class FlatFile final : public GroupPlans {
   const std::vector<TcpConnection> connections_;
 };
 
-/// `plan`: a flat or a rolled one's header.
-template <typename Header>
-Status CheckFits(const Header& plan, const GroupPlanSpec& spec) {
+Status CheckFits(const PlanHeader& plan, const GroupPlanSpec& spec) {
   if (plan.nodes != spec.nodes) {
     return Rejected(fmt::format("it is a plan for {}, and the group has {}",
                                 Count(plan.nodes, "node"), Count(spec.nodes, "member")));
@@ -109,12 +107,12 @@ Status CheckFits(const Header& plan, const GroupPlanSpec& spec) {
 }
 
 Result<std::unique_ptr<GroupPlans>> OfRolled(RolledPlan plan, const GroupPlanSpec& spec) {
-  PREPOST_RETURN_IF_ERROR(CheckFits(plan, spec));
+  PREPOST_RETURN_IF_ERROR(CheckFits(plan.header, spec));
   if (std::ranges::find(plan.programs, spec.self, &RolledProgram::node) == plan.programs.end()) {
     return Rejected(fmt::format("it has no program for node {}, which is this member's place",
                                 spec.self.value));
   }
-  const bool is_whole = plan.programs.size() == plan.nodes;
+  const bool is_whole = plan.programs.size() == plan.header.nodes;
   if (spec.is_flat && !is_whole)
     return Rejected("a device needs a plan with the programs of all nodes, and it has only some");
   const Status verified =

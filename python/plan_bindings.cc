@@ -320,10 +320,12 @@ void AddPlans(py::module_& module) {
           },
           Release())
       .def("equals", [](const RolledPlan& a, const RolledPlan& b) { return a == b; })
-      .def_readonly("algorithm", &RolledPlan::algorithm)
-      .def_readonly("nodes", &RolledPlan::nodes)
-      .def_property_readonly("root", [](const RolledPlan& it) { return it.collective.root.value; })
-      .def_readonly("block_bytes", &RolledPlan::block_bytes)
+      .def_property_readonly("algorithm", [](const RolledPlan& it) { return it.header.algorithm; })
+      .def_property_readonly("nodes", [](const RolledPlan& it) { return it.header.nodes; })
+      .def_property_readonly("root",
+                             [](const RolledPlan& it) { return it.header.collective.root.value; })
+      .def_property_readonly("block_bytes",
+                             [](const RolledPlan& it) { return it.header.payload.block_bytes; })
       .def_property_readonly("programs", [](const RolledPlan& it) { return it.programs.size(); });
   module.def("roll", &RollPlan, Release());
   module.def("read_rolled", &ReadRolledText, Release());

@@ -10,6 +10,7 @@
 
 #include "ir/analysis/event_times.h"
 #include "ir/exchange/xml_text.h"
+#include "ir/plan_fields.h"
 #include "ir/plan_tables.h"
 #include "ir/version.h"
 #include "viz/page_columns.h"
@@ -27,17 +28,26 @@ constexpr int kVersion = 1;
 /// What the page's lists of all nodes and channels say, its columns say as well.
 constexpr const char* kListsOfStats[] = {"per_node", "per_channel"};
 
+Json ValueJson(const std::string& text) { return text; }
+Json ValueJson(uint64_t number) { return number; }
+Json ValueJson(const std::optional<uint32_t>& number) { return number ? Json(*number) : Json(); }
+Json ValueJson(NodeId node) { return node.value; }
+Json ValueJson(CollectiveKind kind) { return Name(kind); }
+Json ValueJson(ReadyMode mode) { return Name(mode); }
+Json ValueJson(const Ready& ready) {
+  Json json;
+  VisitFields(ready, [&](const PlanField& field, const auto& value) {
+    json[field.key] = ValueJson(value);
+  });
+  return json;
+}
+
 Json HeaderJson(const PlanHeader& header) {
-  return {{"algorithm", header.algorithm},
-          {"nodes", header.nodes},
-          {"root", header.collective.root.value},
-          {"bytes", header.payload.bytes},
-          {"block_bytes", header.payload.block_bytes},
-          {"blocks", header.payload.blocks},
-          {"rounds", header.rounds},
-          {"ports", header.ports},
-          {"send_window", header.send_window ? Json(*header.send_window) : Json()},
-          {"ready", {{"mode", Name(header.ready.mode)}, {"window", header.ready.window}}}};
+  Json json;
+  VisitContent(header, [&](const PlanField& field, const auto& value) {
+    json[field.key] = ValueJson(value);
+  });
+  return json;
 }
 
 Json RacksJson(const Network* network) {

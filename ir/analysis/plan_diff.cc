@@ -25,6 +25,7 @@
 
 #include "ir/count.h"
 #include "ir/messages.h"
+#include "ir/plan_fields.h"
 #include "ir/wanted_order.h"
 
 namespace prepost {
@@ -109,22 +110,16 @@ class Differ {
   }
 
   void CompareHeaders() {
-    const auto field = [&](const char* name, auto get) {
-      Field(name, fmt::format("{}", get(a_.plan.header())),
-            fmt::format("{}", get(b_.plan.header())));
+    const auto texts_of = [](const PlanHeader& header) {
+      std::vector<std::pair<const char*, std::string>> texts;
+      VisitContent(header, [&](const PlanField& field, const auto& value) {
+        texts.emplace_back(field.name, PlainText(value).value_or("none"));
+      });
+      return texts;
     };
-    field("algorithm", [](const PlanHeader& h) { return h.algorithm; });
-    field("nodes", [](const PlanHeader& h) { return h.nodes; });
-    field("root", [](const PlanHeader& h) { return h.collective.root.value; });
-    field("message bytes", [](const PlanHeader& h) { return h.payload.bytes; });
-    field("block bytes", [](const PlanHeader& h) { return h.payload.block_bytes; });
-    field("blocks", [](const PlanHeader& h) { return h.payload.blocks; });
-    field("ready", [](const PlanHeader& h) { return ToString(h.ready); });
-    field("send window", [](const PlanHeader& h) {
-      return h.send_window ? fmt::to_string(*h.send_window) : std::string("none");
-    });
-    field("rounds", [](const PlanHeader& h) { return h.rounds; });
-    field("ports", [](const PlanHeader& h) { return h.ports; });
+    const auto a = texts_of(a_.plan.header());
+    const auto b = texts_of(b_.plan.header());
+    for (size_t i = 0; i < a.size(); ++i) Field(a[i].first, a[i].second, b[i].second);
   }
 
   /// Merges the sorted keys of both sides.

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/exchange/graphml.h"
 
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "ir/exchange/xml_text.h"
 #include "ir/messages.h"
+#include "ir/plan_fields.h"
 #include "ir/text_writer.h"
 
 namespace prepost {
@@ -12,22 +18,38 @@ namespace {
 
 struct Key {
   const char* owner;
-  const char* name;
+  std::string name;
   const char* type;
 };
 /// Sizes and counts can be above 2^31, so they are long.
-constexpr Key kKeys[] = {
-    {"graph", "algorithm", "string"}, {"graph", "nodes", "int"},
-    {"graph", "root", "int"},         {"graph", "message_bytes", "long"},
-    {"graph", "block_bytes", "long"}, {"graph", "blocks", "int"},
-    {"graph", "ready", "string"},     {"graph", "send_window", "long"},
-    {"graph", "rounds", "long"},      {"graph", "ports", "long"},
-    {"node", "node", "int"},          {"node", "op", "long"},
-    {"node", "kind", "string"},       {"node", "peer", "int"},
-    {"node", "lane", "long"},         {"node", "round", "long"},
-    {"node", "block", "int"},         {"node", "bytes", "long"},
-    {"node", "grants", "long"},       {"edge", "order", "string"},
+const Key kOpKeys[] = {
+    {"node", "node", "int"},     {"node", "op", "long"},    {"node", "kind", "string"},
+    {"node", "peer", "int"},     {"node", "lane", "long"},  {"node", "round", "long"},
+    {"node", "block", "int"},    {"node", "bytes", "long"}, {"node", "grants", "long"},
+    {"edge", "order", "string"},
 };
+
+/// The name of a field of the header. All that is exported is a multicast: that is not said.
+std::string NameOf(const PlanField& field) {
+  std::string name = field.name;
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+template <typename Value>
+const char* TypeOf(const PlanField& field, const Value&) {
+  if constexpr (std::is_same_v<Value, NodeId>) return "int";
+  if constexpr (std::is_integral_v<Value>) return field.max <= INT32_MAX ? "int" : "long";
+  if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) return "long";
+  return "string";
+}
+
+template <typename Visit>
+void VisitExported(const PlanHeader& header, const Visit& visit) {
+  VisitContent(header, [&](const PlanField& field, const auto& value) {
+    if constexpr (!std::is_same_v<decltype(value), const CollectiveKind&>) visit(field, value);
+  });
+}
 
 class GraphmlWriter {
  public:
@@ -37,10 +59,10 @@ class GraphmlWriter {
     out_.Put(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n");
-    for (const Key& key : kKeys) {
-      out_.Put("  <key id=\"{0}_{1}\" for=\"{0}\" attr.name=\"{1}\" attr.type=\"{2}\"/>\n",
-               key.owner, key.name, key.type);
-    }
+    VisitExported(plan_.header(), [this](const PlanField& field, const auto& value) {
+      PutKey({"graph", NameOf(field), TypeOf(field, value)});
+    });
+    for (const Key& key : kOpKeys) PutKey(key);
     out_.Put("  <graph id=\"plan\" edgedefault=\"directed\">\n");
     WriteHeader();
     for (const Program& program : plan_.programs()) WriteNodes(program);
@@ -49,24 +71,20 @@ class GraphmlWriter {
   }
 
  private:
+  void PutKey(const Key& key) {
+    out_.Put("  <key id=\"{0}_{1}\" for=\"{0}\" attr.name=\"{1}\" attr.type=\"{2}\"/>\n", key.owner,
+             key.name, key.type);
+  }
   template <typename Value>
-  void Data(const char* owner, const char* name, const Value& value) {
+  void Data(const char* owner, std::string_view name, const Value& value) {
     out_.Put("<data key=\"{}_{}\">{}</data>", owner, name, value);
   }
 
   void WriteHeader() {
-    const PlanHeader& header = plan_.header();
     out_.Put("    ");
-    Data("graph", "algorithm", EscapeXml(header.algorithm));
-    Data("graph", "nodes", header.nodes);
-    Data("graph", "root", header.collective.root.value);
-    Data("graph", "message_bytes", header.payload.bytes);
-    Data("graph", "block_bytes", header.payload.block_bytes);
-    Data("graph", "blocks", header.payload.blocks);
-    Data("graph", "ready", ToString(header.ready));
-    if (header.send_window) Data("graph", "send_window", *header.send_window);
-    Data("graph", "rounds", header.rounds);
-    Data("graph", "ports", header.ports);
+    VisitExported(plan_.header(), [this](const PlanField& field, const auto& value) {
+      if (const auto text = PlainText(value)) Data("graph", NameOf(field), EscapeXml(*text));
+    });
     out_.Put("\n");
   }
 

@@ -282,8 +282,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(size_t, const std::string&, const nlohmann::detail::exception& error) override {
     if (source_.is_cut()) {
-      return Fail(fmt::format("more than {} bytes of one value, or of white space",
-                              source_.token_max()));
+      return Fail(
+          fmt::format("more than {} bytes of one value, or of white space", source_.token_max()));
     }
     if (dynamic_cast<const nlohmann::json::out_of_range*>(&error) != nullptr) {
       return Fail("the number is too large");

@@ -18,9 +18,6 @@
 #include <numeric>
 #include <optional>
 
-#include "ir/json/json_text.h"
-#include "ir/json/json_word.h"
-
 namespace prepost {
 namespace {
 
@@ -45,39 +42,6 @@ Status EntryCount::Add(uint64_t ops, uint64_t afters) {
   ops_ += ops;
   afters_ += afters;
   return {};
-}
-
-void HeaderForm::AddTo(JsonForm* form, PlanHeader* header) {
-  message_.Scalar("bytes", ReadUint64(&header->payload.bytes, kMessageBytesMax))
-      .Scalar("block_bytes", ReadUint64(&header->payload.block_bytes, kMessageBytesMax, 1))
-      .Scalar("blocks", ReadUint32(&header->payload.blocks, kBlocksMax));
-  ready_.Scalar("mode", ReadWord(&header->ready.mode, kReadyModes))
-      .Scalar("window", ReadUint32(&header->ready.window), Need::kOptional);
-  form->Scalar("generator", ReadString(&header->generator))
-      .Scalar("collective", ReadWord(&header->collective.kind, kCollectiveKinds))
-      .Scalar("algorithm", ReadString(&header->algorithm))
-      .Scalar("nodes", ReadUint32(&header->nodes, kNodesMax))
-      .Scalar("root", ReadUint32(&header->collective.root.value))
-      .Object("message", &message_)
-      .Object("ready", &ready_)
-      .Scalar("send_window", ReadOptionalUint32(&header->send_window))
-      .Scalar("rounds", ReadUint32(&header->rounds))
-      .Scalar("ports", ReadUint32(&header->ports), Need::kOptional);
-}
-
-void WriteHeaderKeys(const PlanHeader& header, TextWriter& out) {
-  out.Put("\"generator\": {},\n", QuoteJson(header.generator));
-  out.Put("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-          QuoteJson(Name(header.collective.kind)), QuoteJson(header.algorithm), header.nodes,
-          header.collective.root.value);
-  out.Put("  \"message\": {{ \"bytes\": {}, \"block_bytes\": {}, \"blocks\": {} }},\n",
-          header.payload.bytes, header.payload.block_bytes, header.payload.blocks);
-  out.Put("  \"ready\": {{ \"mode\": \"{}\"", Name(header.ready.mode));
-  if (header.ready.window != 0) out.Put(", \"window\": {}", header.ready.window);
-  out.Put(" }}, \"send_window\": {},\n",
-          header.send_window ? fmt::to_string(*header.send_window) : "null");
-  out.Put("  \"rounds\": {},\n", header.rounds);
-  if (header.ports != 1) out.Put("  \"ports\": {},\n", header.ports);
 }
 
 ChannelColumns::ChannelColumns(Ids ids) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the files of plans have in common, read (as JsonForms) and written: the header's keys, and
-// channels and ops as columns. For plan_json.cc, where a file holds a plan, and plan_shard.cc,
+// What the files of plans have in common, read (as JsonForms) and written: channels and ops as
+// columns. For plan_json.cc, where a file holds a plan, and plan_shard.cc,
 // where it holds a part of one. Internal to ir/.
 #ifndef PREPOST_IR_JSON_PLAN_FORMS_H_
 #define PREPOST_IR_JSON_PLAN_FORMS_H_
@@ -27,18 +27,6 @@ class EntryCount {
  private:
   uint64_t ops_ = 0, afters_ = 0;
 };
-
-/// The keys of a header, from "generator" to "ports".
-class HeaderForm {
- public:
-  /// Reads them into `*header`, as keys of `*form`. Both outlive the reading.
-  void AddTo(JsonForm* form, PlanHeader* header);
-
- private:
-  JsonForm message_, ready_;
-};
-/// Whole lines, the last one with its comma.
-void WriteHeaderKeys(const PlanHeader& header, TextWriter& out);
 
 /// Channels as one object of arrays.
 class ChannelColumns {

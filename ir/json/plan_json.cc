@@ -5,6 +5,7 @@
 
 #include <ostream>
 
+#include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/json_word.h"
 #include "ir/json/plan_forms.h"
@@ -49,7 +50,7 @@ class PlanReader {
         .OneOf("ops", "columns");
     plan_.Scalar("format", ExpectString(kPlanFormat))
         .Scalar("version", ExpectVersion(kPlanMajor, kPlanMinor, warnings));
-    header_.AddTo(&plan_, &builder_.header());
+    header_.AddAll(&plan_, builder_.header());
     plan_.ObjectOrObjects("channels", channel_columns_.form(), &channel_)
         .Objects("programs", &program_);
   }
@@ -90,7 +91,7 @@ class PlanReader {
 
   PlanBuilder builder_{PlanHeader{}};
   JsonForm plan_, channel_, program_, op_;
-  HeaderForm header_;
+  FieldForms header_;
   ChannelColumns channel_columns_{ChannelColumns::Ids::kPositions};
   EntryCount count_;
   OpColumns op_columns_{&builder_, &count_};
@@ -150,8 +151,8 @@ void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
   TextWriter out(stream);
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor,
           is_columns ? kPlanMinor : kMinorOfRows);
-  WriteHeaderKeys(plan.header(), out);
-  out.Put("  \"channels\": ");
+  FieldWriter(out).PutAll(plan.header());
+  out.Put(",\n  \"channels\": ");
   is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);
   out.Put(",\n  \"programs\": [");
   const char* separator = "\n";

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "ir/count.h"
+#include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/json_text.h"
 #include "ir/json/plan_forms.h"
@@ -48,7 +49,7 @@ class IndexReader {
         });
     form_.Scalar("format", ExpectString(kPlanIndexFormat))
         .Scalar("version", ExpectVersion(kShardMajor, kShardMinor, warnings));
-    header_.AddTo(&form_, &index_.header);
+    header_.AddAll(&form_, index_.header);
     form_.Scalar("channels", ReadUint32(&index_.channels))
         .Scalar("plan_hash", ReadHash(&index_.plan_hash))
         .Objects("shards", &entry_)
@@ -82,7 +83,7 @@ class IndexReader {
   ShardEntry reading_;
   EntryCount count_;
   JsonForm form_, entry_;
-  HeaderForm header_;
+  FieldForms header_;
 };
 
 }  // namespace
@@ -156,8 +157,8 @@ void WritePlanIndex(const PlanIndex& index, std::ostream& stream) {
   TextWriter out(stream);
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kShardMajor,
           kShardMinor);
-  WriteHeaderKeys(index.header, out);
-  out.Put("  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
+  FieldWriter(out).PutAll(index.header);
+  out.Put(",\n  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
           QuoteJson(index.plan_hash));
   const char* separator = "\n";
   for (size_t node = 0; node < index.shards.size(); ++node) {

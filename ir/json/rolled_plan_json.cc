@@ -5,9 +5,8 @@
 
 #include <ostream>
 
-#include "ir/json/json_reader.h"
-#include "ir/json/json_text.h"
-#include "ir/json/json_word.h"
+#include "ir/json/json_fields.h"
+#include "ir/rolled/rolled_fields.h"
 
 namespace prepost {
 namespace {
@@ -81,10 +80,6 @@ class RolledPlanReader {
  public:
   explicit RolledPlanReader(std::vector<std::string>* warnings) {
     using Need = JsonForm::Need;
-    message_.Scalar("block_bytes", ReadUint64(&plan_.block_bytes, kMessageBytesMax, 1));
-    ready_.Scalar("mode", ReadWord(&plan_.ready.mode, kReadyModes))
-        .Scalar("window", ReadUint32(&plan_.ready.window), Need::kOptional)
-        .Scalar("blocks_min", ReadUint32(&plan_.ready_blocks_min, kBlocksMax, 1), Need::kOptional);
     const auto slot = [this] { return &segment().slots.back(); };
     slot_.OnBegin([this] { segment().slots.emplace_back(); }).OnEnd([this]() -> Status {
       if (++slot_count_ <= kSlotsMax) return {};
@@ -116,18 +111,14 @@ class RolledPlanReader {
                 [this](const JsonScalar& s) { return ReadUint32(&program().node.value)(s); })
         .Objects("segments", &segment_);
     form_.Scalar("format", ExpectString(kRolledPlanFormat))
-        .Scalar("version", ExpectVersion(kRolledMajor, kRolledMinor, warnings))
-        .Scalar("generator", ReadString(&plan_.generator))
-        .Scalar("collective", ReadWord(&plan_.collective.kind, kCollectiveKinds))
-        .Scalar("algorithm", ReadString(&plan_.algorithm))
-        .Scalar("nodes", ReadUint32(&plan_.nodes, kNodesMax))
-        .Scalar("root", ReadUint32(&plan_.collective.root.value))
-        .Object("message", &message_)
-        .Object("ready", &ready_)
-        .Scalar("send_window", ReadOptionalUint32(&plan_.send_window))
-        .Scalar("send_window_blocks_min", ReadUint32(&plan_.send_window_blocks_min, kBlocksMax, 1),
-                Need::kOptional);
-    rounds_.AddTo(form_, "rounds", [this] { return &plan_.rounds; });
+        .Scalar("version", ExpectVersion(kRolledMajor, kRolledMinor, warnings));
+    VisitFields(plan_, [this](const PlanField& field, auto& value) {
+      if constexpr (std::is_same_v<decltype(value), LinearInBlocks&>) {
+        rounds_.AddTo(form_, field.key, [&value] { return &value; });
+      } else {
+        header_.Add(&form_, field, &value);
+      }
+    });
     form_.Objects("programs", &program_);
   }
 
@@ -153,7 +144,8 @@ class RolledPlanReader {
 
   RolledPlan plan_;
   size_t slot_count_ = 0;
-  JsonForm form_, message_, ready_, program_, segment_, slot_;
+  JsonForm form_, program_, segment_, slot_;
+  FieldForms header_;
   LinearForm rounds_, from_, to_, phase_;
   TransferForm send_, recv_;
 };
@@ -173,30 +165,29 @@ std::string ToJson(const char* key, const char* peer,
                      ToJson(transfer->offset));
 }
 
-void WriteSlot(const RolledSlot& slot, std::ostream& out) {
+void WriteSlot(const RolledSlot& slot, TextWriter& out) {
   const std::string send = ToJson("send", "to", slot.send);
   const std::string recv = ToJson("recv", "from", slot.recv);
   const char* const comma = send.empty() || recv.empty() ? "" : ", ";
-  out << (send.empty() && recv.empty() ? "      {}"
-                                       : fmt::format("      {{ {}{}{} }}", send, comma, recv));
+  if (send.empty() && recv.empty()) return out.Put("      {{}}");
+  out.Put("      {{ {}{}{} }}", send, comma, recv);
 }
 
-void WriteSegment(const Segment& segment, std::ostream& out) {
-  out << fmt::format("    {{ \"from\": {}, \"to\": {}", ToJson(segment.from), ToJson(segment.to));
-  if (segment.phase != LinearInBlocks{}) out << ", \"phase\": " << ToJson(segment.phase);
+void WriteSegment(const Segment& segment, TextWriter& out) {
+  out.Put("    {{ \"from\": {}, \"to\": {}", ToJson(segment.from), ToJson(segment.to));
+  if (segment.phase != LinearInBlocks{}) out.Put(", \"phase\": {}", ToJson(segment.phase));
   if (segment.rounds_per_block != 1)
-    out << fmt::format(", \"rounds_per_block\": {}", segment.rounds_per_block);
-  if (segment.blocks_min != 1) out << fmt::format(", \"blocks_min\": {}", segment.blocks_min);
-  if (segment.blocks_max != kBlocksMax)
-    out << fmt::format(", \"blocks_max\": {}", segment.blocks_max);
-  out << fmt::format(", \"above\": \"{}\", \"slots\": [", segment.clamps ? "clamp" : "skip");
+    out.Put(", \"rounds_per_block\": {}", segment.rounds_per_block);
+  if (segment.blocks_min != 1) out.Put(", \"blocks_min\": {}", segment.blocks_min);
+  if (segment.blocks_max != kBlocksMax) out.Put(", \"blocks_max\": {}", segment.blocks_max);
+  out.Put(", \"above\": \"{}\", \"slots\": [", segment.clamps ? "clamp" : "skip");
   const char* separator = "\n";
   for (const RolledSlot& slot : segment.slots) {
-    out << separator;
+    out.Put("{}", separator);
     WriteSlot(slot, out);
     separator = ",\n";
   }
-  out << "] }";
+  out.Put("] }}");
 }
 
 }  // namespace
@@ -206,35 +197,32 @@ Result<RolledPlan> ReadRolledPlan(std::istream& in, const std::string& name,
   return RolledPlanReader(warnings).Read(in, name);
 }
 
-void WriteRolledPlan(const RolledPlan& plan, std::ostream& out) {
-  out << fmt::format("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"generator\": {},\n",
-                     kRolledPlanFormat, kRolledMajor, kRolledMinor, QuoteJson(plan.generator))
-      << fmt::format("  \"collective\": {}, \"algorithm\": {}, \"nodes\": {}, \"root\": {},\n",
-                     QuoteJson(Name(plan.collective.kind)), QuoteJson(plan.algorithm), plan.nodes,
-                     plan.collective.root.value)
-      << fmt::format("  \"message\": {{ \"block_bytes\": {} }},\n", plan.block_bytes)
-      << fmt::format("  \"ready\": {{ \"mode\": \"{}\"", Name(plan.ready.mode));
-  if (plan.ready.window != 0) out << fmt::format(", \"window\": {}", plan.ready.window);
-  if (plan.ready_blocks_min != 1) out << fmt::format(", \"blocks_min\": {}", plan.ready_blocks_min);
-  out << fmt::format(" }}, \"send_window\": {}",
-                     plan.send_window ? fmt::to_string(*plan.send_window) : "null");
-  if (plan.send_window_blocks_min != 1)
-    out << fmt::format(", \"send_window_blocks_min\": {}", plan.send_window_blocks_min);
-  out << fmt::format(",\n  \"rounds\": {},\n  \"programs\": [", ToJson(plan.rounds));
+void WriteRolledPlan(const RolledPlan& plan, std::ostream& stream) {
+  TextWriter out(stream);
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kRolledPlanFormat, kRolledMajor,
+          kRolledMinor);
+  FieldWriter header(out);
+  VisitFields(plan, [&header](const PlanField& field, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const LinearInBlocks&>) {
+      header.PutText(field, ToJson(value));
+    } else {
+      header.Put(field, value);
+    }
+  });
+  out.Put(",\n  \"programs\": [");
   const char* program_separator = "\n";
   for (const RolledProgram& program : plan.programs) {
-    out << program_separator
-        << fmt::format("  {{ \"node\": {}, \"segments\": [", program.node.value);
+    out.Put("{}  {{ \"node\": {}, \"segments\": [", program_separator, program.node.value);
     program_separator = ",\n";
     const char* separator = "\n";
     for (const Segment& segment : program.segments) {
-      out << separator;
+      out.Put("{}", separator);
       WriteSegment(segment, out);
       separator = ",\n";
     }
-    out << "] }";
+    out.Put("] }}");
   }
-  out << "] }\n";
+  out.Put("] }}\n");
 }
 
 }  // namespace prepost

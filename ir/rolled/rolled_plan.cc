@@ -108,9 +108,9 @@ class ProgramCheck {
   Status CheckTransfer(const std::optional<RolledTransfer>& transfer,
                        const std::string& where) const {
     if (!transfer) return {};
-    if (transfer->peer.value >= plan_.nodes) {
+    if (transfer->peer.value >= plan_.header.nodes) {
       return Rejected(fmt::format("node {} is out of range, the nodes are 0 to {}",
-                                  transfer->peer.value, plan_.nodes - 1),
+                                  transfer->peer.value, plan_.header.nodes - 1),
                       where);
     }
     if (transfer->peer == program_.node) {
@@ -149,23 +149,21 @@ uint32_t RolledPlan::RoundsFor(uint32_t blocks) const {
 }
 
 Result<PlanHeader> RolledPlan::HeaderFor(uint64_t bytes) const {
-  const Result<Payload> payload = MakePayload(bytes, block_bytes);
+  const Result<Payload> payload = MakePayload(bytes, header.payload.block_bytes);
   if (!payload.ok()) return Rejected(payload.status().message());
-  return PlanHeader{
-      .generator = generator,
-      .collective = collective,
-      .algorithm = algorithm,
-      .nodes = nodes,
-      .payload = *payload,
-      .ready = payload->blocks >= ready_blocks_min ? ready : Ready{},
-      .send_window = payload->blocks >= send_window_blocks_min ? send_window : std::nullopt,
-      .rounds = RoundsFor(payload->blocks)};
+  PlanHeader flat = header;
+  flat.payload = *payload;
+  if (payload->blocks < ready_blocks_min) flat.ready = {};
+  if (payload->blocks < send_window_blocks_min) flat.send_window.reset();
+  flat.rounds = RoundsFor(payload->blocks);
+  return flat;
 }
 
 std::string Dump(const RolledPlan& plan) {
   std::string text = fmt::format(
-      "{}, {} nodes, root {}, {} rounds of k blocks, ready {}{}\n", plan.algorithm, plan.nodes,
-      plan.collective.root.value, ToString(plan.rounds), ToString(plan.ready),
+      "{}, {} nodes, root {}, {} rounds of k blocks, ready {}{}\n", plan.header.algorithm,
+      plan.header.nodes, plan.header.collective.root.value, ToString(plan.rounds),
+      ToString(plan.header.ready),
       plan.ready_blocks_min == 1 ? "" : fmt::format(" from {} blocks on", plan.ready_blocks_min));
   for (const RolledProgram& program : plan.programs) {
     text += fmt::format("node {}\n", program.node.value);
@@ -175,22 +173,22 @@ std::string Dump(const RolledPlan& plan) {
 }
 
 Status CheckRolled(const RolledPlan& plan) {
-  if (plan.nodes == 0 || plan.nodes > kNodesMax) {
-    return Rejected(fmt::format("a plan has 1 to {} nodes, found {}", kNodesMax, plan.nodes),
+  if (plan.header.nodes == 0 || plan.header.nodes > kNodesMax) {
+    return Rejected(fmt::format("a plan has 1 to {} nodes, found {}", kNodesMax, plan.header.nodes),
                     "/nodes");
   }
-  if (plan.collective.root.value >= plan.nodes) {
+  if (plan.header.collective.root.value >= plan.header.nodes) {
     return Rejected(fmt::format("root {} is out of range, the nodes are 0 to {}",
-                                plan.collective.root.value, plan.nodes - 1),
+                                plan.header.collective.root.value, plan.header.nodes - 1),
                     "/root");
   }
-  if (const Status status = MakePayload(0, plan.block_bytes).status(); !status.ok())
+  if (const Status status = MakePayload(0, plan.header.payload.block_bytes).status(); !status.ok())
     return Rejected(status.message(), "/message" + status.where());
-  if ((plan.ready.mode == ReadyMode::kWindow) != (plan.ready.window != 0)) {
+  if ((plan.header.ready.mode == ReadyMode::kWindow) != (plan.header.ready.window != 0)) {
     return Rejected("mode window has a window of at least 1, other modes have none",
                     "/ready/window");
   }
-  if (plan.send_window == 0u) {
+  if (plan.header.send_window == 0u) {
     return Rejected("a send window is at least 1, found 0", "/send_window");
   }
   PREPOST_RETURN_IF_ERROR(CheckLinear(plan.rounds, "/rounds"));
@@ -198,9 +196,9 @@ Status CheckRolled(const RolledPlan& plan) {
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const RolledProgram& program = plan.programs[i];
     const std::string where = fmt::format("/programs/{}", i);
-    if (program.node.value >= plan.nodes) {
+    if (program.node.value >= plan.header.nodes) {
       return Rejected(fmt::format("node {} is out of range, the nodes are 0 to {}",
-                                  program.node.value, plan.nodes - 1),
+                                  program.node.value, plan.header.nodes - 1),
                       where + "/node");
     }
     if (!seen.insert(program.node).second) {

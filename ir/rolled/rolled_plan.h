@@ -82,16 +82,11 @@ struct RolledProgram {
 
 /// For every message size. `programs` has all nodes' in order, or only some (one node's file).
 struct RolledPlan {
-  std::string generator;
-  Collective collective;
-  std::string algorithm;
-  uint32_t nodes = 1;
-  uint64_t block_bytes = 1;
-  Ready ready;
-  /// `ready` is for k >= this; fewer blocks need no credits: barrier.
+  /// Of the flat plans, but for what depends on the size: payload.bytes and .blocks, rounds, ports.
+  PlanHeader header;
+  /// header.ready is for k >= this; fewer blocks need no credits: barrier.
   uint32_t ready_blocks_min = 1;
-  std::optional<uint32_t> send_window;  ///< none: unlimited
-  /// `send_window` is for k >= this; with fewer blocks there is none.
+  /// header.send_window is for k >= this; with fewer blocks there is none.
   uint32_t send_window_blocks_min = 1;
   LinearInBlocks rounds;  ///< at most; a flat plan has its own number
   std::vector<RolledProgram> programs;

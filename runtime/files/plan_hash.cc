@@ -9,10 +9,13 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "ir/plan_fields.h"
+#include "ir/rolled/rolled_fields.h"
 #include "runtime/little_endian.h"
 
 namespace prepost {
@@ -35,6 +38,20 @@ class Hasher {
     Add(text.size());
     Update(std::as_bytes(std::span(text)));
   }
+  /// A field, or all fields of what has some.
+  template <typename Value>
+  void AddField(const PlanField& field, const Value& value) {
+    if (!field.is_content) return;
+    if constexpr (HasFields<const Value>) {
+      AddFields(value);
+    } else {
+      AddValue(value);
+    }
+  }
+  template <typename It>
+  void AddFields(const It& it) {
+    VisitFields(it, [this](const PlanField& field, const auto& value) { AddField(field, value); });
+  }
   void AddHash(const PlanHash& hash) { Update(hash); }
   PlanHash Finish() {
     PlanHash hash;
@@ -43,6 +60,17 @@ class Hasher {
   }
 
  private:
+  void AddValue(const std::string& text) { AddText(text); }
+  void AddValue(uint64_t number) { Add(number); }
+  void AddValue(const std::optional<uint32_t>& number) {
+    Add(number.has_value(), number.value_or(0));
+  }
+  void AddValue(NodeId node) { Add(node.value); }
+  void AddValue(CollectiveKind kind) { AddText(Name(kind)); }
+  void AddValue(ReadyMode mode) { Add(static_cast<uint8_t>(mode)); }
+  void AddValue(const LinearInBlocks& linear) {
+    Add(linear.per_block, linear.constant, linear.divisor);
+  }
   void Update(std::span<const std::byte> bytes) {
     crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
                               bytes.size());
@@ -50,16 +78,6 @@ class Hasher {
 
   crypto_generichash_state state_;
 };
-
-void AddHeader(const PlanHeader& header, Hasher& hasher) {
-  hasher.AddText(Name(header.collective.kind));
-  hasher.AddText(header.algorithm);
-  hasher.Add(header.nodes, header.collective.root.value, header.payload.bytes,
-             header.payload.block_bytes, header.payload.blocks);
-  hasher.Add(static_cast<uint8_t>(header.ready.mode), header.ready.window,
-             header.send_window.has_value(), header.send_window.value_or(0), header.rounds,
-             header.ports);
-}
 
 }  // namespace
 
@@ -81,7 +99,7 @@ PlanHash HashPart(const Plan& plan, const Program& program,
 
 PlanHash HashParts(const PlanHeader& header, size_t channels, std::span<const PlanHash> parts) {
   Hasher hasher;
-  AddHeader(header, hasher);
+  hasher.AddFields(header);
   hasher.Add(channels, parts.size());
   for (const PlanHash& part : parts) hasher.AddHash(part);
   return hasher.Finish();
@@ -104,13 +122,7 @@ std::string ToHex(const PlanHash& hash) {
 PlanHash HashRolledPlan(const RolledPlan& plan) {
   Hasher hasher;
   hasher.AddText("rolled");
-  hasher.AddText(Name(plan.collective.kind));
-  hasher.AddText(plan.algorithm);
-  hasher.Add(plan.nodes, plan.collective.root.value, plan.block_bytes);
-  hasher.Add(static_cast<uint8_t>(plan.ready.mode), plan.ready.window, plan.ready_blocks_min,
-             plan.send_window.has_value(), plan.send_window.value_or(0),
-             plan.send_window_blocks_min);
-  hasher.Add(plan.rounds.per_block, plan.rounds.constant, plan.rounds.divisor);
+  hasher.AddFields(plan);
   return hasher.Finish();
 }
 

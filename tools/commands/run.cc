@@ -181,9 +181,9 @@ Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
   if (!rolled.ok()) return rolled.status();
   PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, bytes, "input " + flags.input_path));
   if (PlaysRolled(flags)) {
-    if (rolled->programs.size() != rolled->nodes) {
+    if (rolled->programs.size() != rolled->header.nodes) {
       return Rejected(fmt::format("programs of {} of {} nodes are there; run needs all",
-                                  rolled->programs.size(), rolled->nodes),
+                                  rolled->programs.size(), rolled->header.nodes),
                       flags.plan_path);
     }
     return PlayedPlan::Rolled(std::move(*rolled), bytes, flags.plan_path);

@@ -66,7 +66,7 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
 /// The rules that need the programs of all nodes, if some of them are not there.
 std::vector<std::string> RulesNotChecked(const RolledPlan& plan) {
   std::vector<std::string> names;
-  if (plan.programs.size() == plan.nodes) return names;
+  if (plan.programs.size() == plan.header.nodes) return names;
   for (const Rule rule :
        {Rule::kMatch, Rule::kAcyclic, Rule::kOrder, Rule::kReady, Rule::kWindow, Rule::kRounds})
     names.emplace_back(Name(rule));
@@ -78,15 +78,15 @@ std::string ProofText(const RolledPlan& plan, const std::string& path, uint32_t 
   const std::string about = fmt::format(
       "{}, {}, {} rounds of k blocks, ready {}; every k up to {} was checked, and larger "
       "ones follow",
-      Printable(plan.algorithm), Count(plan.nodes, "node"), ToString(plan.rounds),
-      ToString(plan.ready), last);
-  if (plan.programs.size() == plan.nodes)
+      Printable(plan.header.algorithm), Count(plan.header.nodes, "node"), ToString(plan.rounds),
+      ToString(plan.header.ready), last);
+  if (plan.programs.size() == plan.header.nodes)
     return fmt::format("{}: valid for every message size: {}\n", Printable(path), about);
   return fmt::format(
       "{}: right by itself for every message size: {}\n"
       "  proved: the programs of {} of {} nodes receive each block once, and before they send it\n"
       "  not proved: that they fit those of the other nodes ({}), which needs the file of all\n",
-      Printable(path), about, plan.programs.size(), plan.nodes,
+      Printable(path), about, plan.programs.size(), plan.header.nodes,
       fmt::join(RulesNotChecked(plan), ", "));
 }
 
@@ -95,7 +95,7 @@ std::string ProofText(const RolledPlan& plan, const std::string& path, uint32_t 
 Status RunRolled(const std::string& path, const VerifyFlags& flags,
                  nlohmann::ordered_json* results) {
   const Result<RolledPlan> plan = ReadRolledPlanFile(path);
-  const bool is_whole = plan.ok() && plan->programs.size() == plan->nodes;
+  const bool is_whole = plan.ok() && plan->programs.size() == plan->header.nodes;
   const Result<uint32_t> last = [&]() -> Result<uint32_t> {
     if (!plan.ok()) return plan.status();
     Ticker ticker("verifying " + path);
@@ -114,7 +114,7 @@ Status RunRolled(const std::string& path, const VerifyFlags& flags,
   }
   nlohmann::ordered_json& result = results->back();
   result["blocks_checked"] = *last;
-  result["nodes"] = plan->nodes;
+  result["nodes"] = plan->header.nodes;
   result["programs"] = plan->programs.size();
   result["not_checked"] = RulesNotChecked(*plan);
   if (!flags.json) std::cout << ProofText(*plan, path, *last);

@@ -268,7 +268,7 @@ std::string Damage(Random& random, RolledPlan& plan) {
       segment.blocks_min += random.Between(1, 4);
       return "blocks_min";
     case 4:
-      if (slot.send) slot.send->peer = NodeId((program.node.value + 1) % plan.nodes);
+      if (slot.send) slot.send->peer = NodeId((program.node.value + 1) % plan.header.nodes);
       return "peer";
     default: {
       const auto [what, number] = one_of(numbers);
@@ -303,14 +303,14 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
       if (!Unroll(plan, k * kRolledBlockBytes).ok()) wrong = k;
     }
     EXPECT_EQ(verdict.ok(), wrong == 0)
-        << plan.algorithm << " n=" << plan.nodes << " " << what << ": looked at " << *last
+        << plan.header.algorithm << " n=" << plan.header.nodes << " " << what << ": looked at " << *last
         << ", wrong with " << wrong << " blocks, " << verdict.ToString();
     for (int sample = 0; sample < 6; ++sample) {  // half of them beyond
       const uint32_t k =
           sample % 2 == 0 ? random.Between(*last + 1, beyond) : random.Between(1, *last);
       const bool is_right = Unroll(plan, k * kRolledBlockBytes).ok();
       const Status of_one = VerifyRolledFor(plan, k);
-      EXPECT_TRUE(is_right || !of_one.ok()) << plan.algorithm << " " << what << " k=" << k;
+      EXPECT_TRUE(is_right || !of_one.ok()) << plan.header.algorithm << " " << what << " k=" << k;
       if (verdict.ok() || k <= *last) {
         EXPECT_EQ(of_one.ok(), is_right) << k << " " << of_one.ToString();
       }
@@ -358,13 +358,13 @@ TEST(VerifyRolledTest, OneSizeOfOneNodeAlone) {
     const bool is_right = VerifyRolledPrograms(alone).ok();
     bool one_is_wrong = false;
     for (uint32_t k = 1; k <= *last; ++k) one_is_wrong |= !VerifyRolledFor(alone, k).ok();
-    EXPECT_NE(is_right, one_is_wrong) << alone.algorithm;
+    EXPECT_NE(is_right, one_is_wrong) << alone.header.algorithm;
     refused += one_is_wrong ? 1 : 0;
     for (int sample = 0; sample < 4 && !is_right; ++sample) {
       const uint32_t k = random.Between(*last + 1, 3 * *last);
       refused_beyond += VerifyRolledFor(alone, k).ok() ? 0 : 1;
     }
-    EXPECT_TRUE(!is_right || VerifyRolledFor(alone, 5 * *last + 3).ok()) << alone.algorithm;
+    EXPECT_TRUE(!is_right || VerifyRolledFor(alone, 5 * *last + 3).ok()) << alone.header.algorithm;
   }
   EXPECT_GT(refused, 50);
   EXPECT_GT(refused_beyond, 50);

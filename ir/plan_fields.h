@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The fields of a plan's header, each written down once. VisitFields() shows them, with what they
+// are called, to a visitor, in the order of files; the JSON of plans, indices and rolled plans, the
+// plan hash, diffs, GraphML and the page are visitors. A field that is added to a struct and to its
+// list here is in all of them, and the schemas' test asks for it there.
+//
+//   VisitFields(header, [](const PlanField& field, auto& value) { ... });
+//
+// `value` has the field's own type; Payload and Ready have lists of their own, and are objects in
+// files.
+#ifndef PREPOST_IR_PLAN_FIELDS_H_
+#define PREPOST_IR_PLAN_FIELDS_H_
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <type_traits>
+
+#include "ir/plan.h"
+
+namespace prepost {
+
+struct PlanField {
+  const char* key;                         ///< in files
+  const char* name = key;                  ///< for people
+  uint64_t min = 0, max = UINT32_MAX;      ///< of a number: what readers accept
+  std::optional<uint64_t> if_absent = {};  ///< of a number: with this value the key is left out
+  bool starts_line = false;                ///< in files
+  bool is_content = true;                  ///< false: says nothing about what the plan does
+  bool is_of_size = false;                 ///< not in rolled plans, which are for all sizes
+};
+
+/// T, const or not.
+template <typename Given, typename T>
+concept Maybe = std::same_as<std::remove_const_t<Given>, T>;
+
+template <Maybe<Payload> It, typename Visit>
+void VisitFields(It& payload, Visit&& visit) {
+  visit(
+      PlanField{
+          .key = "bytes", .name = "message bytes", .max = kMessageBytesMax, .is_of_size = true},
+      payload.bytes);
+  visit(PlanField{.key = "block_bytes", .name = "block bytes", .min = 1, .max = kMessageBytesMax},
+        payload.block_bytes);
+  visit(PlanField{.key = "blocks", .max = kBlocksMax, .is_of_size = true}, payload.blocks);
+}
+
+template <Maybe<Ready> It, typename Visit>
+void VisitFields(It& ready, Visit&& visit) {
+  visit(PlanField{.key = "mode"}, ready.mode);
+  visit(PlanField{.key = "window", .if_absent = 0}, ready.window);
+}
+
+template <Maybe<PlanHeader> It, typename Visit>
+void VisitFields(It& header, Visit&& visit) {
+  visit(PlanField{.key = "generator", .is_content = false}, header.generator);
+  visit(PlanField{.key = "collective", .starts_line = true}, header.collective.kind);
+  visit(PlanField{.key = "algorithm"}, header.algorithm);
+  visit(PlanField{.key = "nodes", .max = kNodesMax}, header.nodes);
+  visit(PlanField{.key = "root"}, header.collective.root);
+  visit(PlanField{.key = "message", .starts_line = true}, header.payload);
+  visit(PlanField{.key = "ready", .starts_line = true}, header.ready);
+  visit(PlanField{.key = "send_window", .name = "send window"}, header.send_window);
+  visit(PlanField{.key = "rounds", .starts_line = true, .is_of_size = true}, header.rounds);
+  visit(PlanField{.key = "ports", .if_absent = 1, .starts_line = true, .is_of_size = true},
+        header.ports);
+}
+
+/// Has a list of fields.
+template <typename T>
+concept HasFields = requires(T& it) { VisitFields(it, [](const PlanField&, auto&) {}); };
+
+/// What the header says about the plan, with the payload's fields among the others: for exports.
+template <typename Visit>
+void VisitContent(const PlanHeader& header, const Visit& visit) {
+  VisitFields(header, [&](const PlanField& field, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const Payload&>) {
+      VisitFields(value, visit);
+    } else if (field.is_content) {
+      visit(field, value);
+    }
+  });
+}
+
+/// A value for people; none of an optional one that is not there.
+template <typename Value>
+std::optional<std::string> PlainText(const Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return value;
+  } else if constexpr (std::is_same_v<Value, Ready>) {
+    return ToString(value);
+  } else if constexpr (std::is_enum_v<Value>) {
+    return Name(value);
+  } else if constexpr (std::is_same_v<Value, NodeId>) {
+    return std::to_string(value.value);
+  } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
+    return value ? PlainText(*value) : std::nullopt;
+  } else {
+    return std::to_string(value);
+  }
+}
+
+}  // namespace prepost
+
+#endif  // PREPOST_IR_PLAN_FIELDS_H_
