@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "ir/count.h"
+#include "ir/plan_fields.h"
 
 namespace prepost {
 namespace {
@@ -56,8 +57,10 @@ Plan Plan::WithHeader(PlanHeader header) const {
 
 bool operator==(const Plan& a, const Plan& b) {
   const auto same_op = [&](const Op& x, const Op& y) {
-    return x.kind == y.kind && x.channel == y.channel && x.block == y.block && x.round == y.round &&
-           x.grants == y.grants && std::ranges::equal(a.after(x), b.after(y));
+    bool is_same = std::ranges::equal(a.after(x), b.after(y));
+    ListFields(std::type_identity<Op>(),
+               [&](const PlanField&, auto get) { is_same = is_same && get(x) == get(y); });
+    return is_same;
   };
   const auto same_program = [](const Program& x, const Program& y) {
     return x.node == y.node && x.op_begin == y.op_begin && x.op_count == y.op_count;

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The fields of a plan's header, each written down once. VisitFields() shows them, with what they
-// are called, to a visitor, in the order of files; the JSON of plans, indices and rolled plans, the
-// plan hash, diffs, GraphML and the page are visitors. A field that is added to a struct and to its
-// list here is in all of them, and the schemas' test asks for it there.
+// The fields of a plan's header, its channels and its ops, each written down once. VisitFields()
+// shows them, with what they are called, to a visitor, in the order of files; the JSON of plans in
+// all encodings, of indices and of rolled plans, hashes, ==, diffs, GraphML and the page are
+// visitors. A field that is added to a struct and to its list here is in all of them, and the
+// schemas' test asks for it there.
 //
 //   VisitFields(header, [](const PlanField& field, auto& value) { ... });
 //
 // `value` has the field's own type; Payload and Ready have lists of their own, and are objects in
-// files.
+// files. Where a field is a column, ListFields() gives it of any op or channel:
+//
+//   ListFields(std::type_identity<Op>(), [](const PlanField& field, auto get) { get(op) ... });
+//
+// An op's `after` is no field, but a slice of its plan.
 #ifndef PREPOST_IR_PLAN_FIELDS_H_
 #define PREPOST_IR_PLAN_FIELDS_H_
 
@@ -23,13 +28,14 @@
 namespace prepost {
 
 struct PlanField {
-  const char* key;                         ///< in files
-  const char* name = key;                  ///< for people
-  uint64_t min = 0, max = UINT32_MAX;      ///< of a number: what readers accept
-  std::optional<uint64_t> if_absent = {};  ///< of a number: with this value the key is left out
-  bool starts_line = false;                ///< in files
-  bool is_content = true;                  ///< false: says nothing about what the plan does
-  bool is_of_size = false;                 ///< not in rolled plans, which are for all sizes
+  const char* key;                          ///< in files
+  const char* name = key;                   ///< for people
+  uint64_t min = 0, max = UINT32_MAX;       ///< of a number: what readers accept
+  std::optional<uint32_t> null_value = {};  ///< of a number: what null stands for
+  std::optional<uint64_t> if_absent = {};   ///< of a number: with this value the key is left out
+  bool starts_line = false;                 ///< in files
+  bool is_content = true;                   ///< false: says nothing about what the plan does
+  bool is_of_size = false;                  ///< not in rolled plans, which are for all sizes
 };
 
 /// T, const or not.
@@ -67,6 +73,49 @@ void VisitFields(It& header, Visit&& visit) {
   visit(PlanField{.key = "ports", .if_absent = 1, .starts_line = true, .is_of_size = true},
         header.ports);
 }
+
+/// A channel's name comes first: see Channel.
+template <typename Each>
+void ListFields(std::type_identity<Channel>, Each&& each) {
+  each(PlanField{.key = "from"}, [](auto& it) -> auto& { return it.from; });
+  each(PlanField{.key = "to"}, [](auto& it) -> auto& { return it.to; });
+  each(PlanField{.key = "lane"}, [](auto& it) -> auto& { return it.lane; });
+}
+
+template <typename Each>
+void ListFields(std::type_identity<Op>, Each&& each) {
+  each(PlanField{.key = "op"}, [](auto& it) -> auto& { return it.kind; });
+  each(PlanField{.key = "channel"}, [](auto& it) -> auto& { return it.channel; });
+  each(PlanField{.key = "block", .max = kNoBlock - 1, .null_value = kNoBlock},
+       [](auto& it) -> auto& { return it.block; });
+  each(PlanField{.key = "grants", .if_absent = 0}, [](auto& it) -> auto& { return it.grants; });
+  each(PlanField{.key = "round"}, [](auto& it) -> auto& { return it.round; });
+}
+
+template <typename It, typename Visit>
+  requires Maybe<It, Channel> || Maybe<It, Op>
+void VisitFields(It& it, Visit&& visit) {
+  ListFields(std::type_identity<std::remove_const_t<It>>(),
+             [&](const PlanField& field, auto get) { visit(field, get(it)); });
+}
+
+/// Those that may be absent behind the others: the order of columns and hashes.
+template <typename It, typename Each>
+void ListColumns(std::type_identity<It> type, Each&& each) {
+  for (const bool may_be_absent : {false, true}) {
+    ListFields(type, [&](const PlanField& field, auto get) {
+      if (field.if_absent.has_value() == may_be_absent) each(field, get);
+    });
+  }
+}
+
+/// The number that stands for a value in columns and hashes.
+inline uint32_t NumberOf(uint32_t number) { return number; }
+template <typename Tag>
+uint32_t NumberOf(Id<Tag> id) {
+  return id.value;
+}
+inline uint32_t NumberOf(OpKind kind) { return static_cast<uint32_t>(kind); }
 
 /// Has a list of fields.
 template <typename T>

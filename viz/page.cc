@@ -61,20 +61,24 @@ Json RacksJson(const Network* network) {
 void AddPlan(const PlanTables& tables, const EventTimes& times, const std::string& side,
              PageColumns* columns) {
   const Plan& plan = tables.plan();
-  const auto add = [&](const char* name, const auto& range, const auto& value) {
+  const auto add = [&](const std::string& name, const auto& range, const auto& value) {
     columns->Begin(side + name);
     for (const auto& it : range) columns->Add(static_cast<int64_t>(value(it)));
   };
-  add("channel.from", plan.channels(), [](const Channel& it) { return it.from.value; });
-  add("channel.to", plan.channels(), [](const Channel& it) { return it.to.value; });
-  add("channel.lane", plan.channels(), [](const Channel& it) { return it.lane; });
+  // Which end of its channel an op's node is says whether it sends.
+  const auto add_fields = [&]<typename It>(const std::string& name, std::span<const It> range) {
+    ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
+      if constexpr (std::is_same_v<decltype(get(range[0])), const OpKind&>) return;
+      add(name + field.key, range, [&](const It& it) {
+        const uint32_t number = NumberOf(get(it));
+        return number == field.null_value ? int64_t{-1} : int64_t{number};
+      });
+    });
+  };
+  add_fields("channel.", plan.channels());
   add("program.node", plan.programs(), [](const Program& it) { return it.node.value; });
   add("program.ops", plan.programs(), [](const Program& it) { return it.op_count; });
-  add("op.channel", plan.ops(), [](const Op& it) { return it.channel.value; });
-  add("op.block", plan.ops(),
-      [](const Op& it) { return it.is_credit() ? int64_t{-1} : int64_t{it.block}; });
-  add("op.round", plan.ops(), [](const Op& it) { return it.round; });
-  add("op.grants", plan.ops(), [](const Op& it) { return it.grants; });
+  add_fields("op.", plan.ops());
   add("op.afters", plan.ops(), [](const Op& it) { return it.after_count; });
   columns->Begin(side + "after");
   for (const Program& program : plan.programs()) {

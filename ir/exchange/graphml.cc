@@ -16,19 +16,6 @@
 namespace prepost {
 namespace {
 
-struct Key {
-  const char* owner;
-  std::string name;
-  const char* type;
-};
-/// Sizes and counts can be above 2^31, so they are long.
-const Key kOpKeys[] = {
-    {"node", "node", "int"},     {"node", "op", "long"},    {"node", "kind", "string"},
-    {"node", "peer", "int"},     {"node", "lane", "long"},  {"node", "round", "long"},
-    {"node", "block", "int"},    {"node", "bytes", "long"}, {"node", "grants", "long"},
-    {"edge", "order", "string"},
-};
-
 /// The name of a field of the header. All that is exported is a multicast: that is not said.
 std::string NameOf(const PlanField& field) {
   std::string name = field.name;
@@ -51,6 +38,35 @@ void VisitExported(const PlanHeader& header, const Visit& visit) {
   });
 }
 
+/// What a node of the graph says, as put(name, type, value, whether it is there). Sizes and counts
+/// can be above 2^31, so they are long.
+template <typename Put>
+void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
+              const Channel& channel, Put put) {
+  put("node", "int", node.value, true);
+  put("op", "long", id, true);
+  const char* const credit = op.is_send() ? "send credit" : "recv credit";
+  put("kind", "string", op.is_credit() ? credit : Name(op.kind), true);
+  put("peer", "int", (op.is_send() ? channel.to : channel.from).value, true);
+  ListFields(std::type_identity<Channel>(), [&](const PlanField& field, auto get) {
+    if constexpr (!std::is_same_v<decltype(get(channel)), const NodeId&>)
+      put(field.key, "long", NumberOf(get(channel)), true);
+  });
+  const auto put_numbers = [&](bool may_be_absent) {
+    ListFields(std::type_identity<Op>(), [&](const PlanField& field, auto get) {
+      if constexpr (std::is_same_v<decltype(get(op)), const uint32_t&>) {
+        const bool is_block = field.null_value.has_value();
+        if (is_block || field.if_absent.has_value() != may_be_absent) return;
+        put(field.key, "long", get(op), field.if_absent != get(op));
+      }
+    });
+  };
+  put_numbers(/*may_be_absent=*/false);
+  put("block", "int", op.block, !op.is_credit());
+  put("bytes", "long", op.is_credit() ? 0 : payload.BlockSize(op.block), !op.is_credit());
+  put_numbers(/*may_be_absent=*/true);
+}
+
 class GraphmlWriter {
  public:
   GraphmlWriter(const Plan& plan, std::ostream& out) : plan_(plan), messages_(plan), out_(out) {}
@@ -60,9 +76,12 @@ class GraphmlWriter {
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
         "<graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n");
     VisitExported(plan_.header(), [this](const PlanField& field, const auto& value) {
-      PutKey({"graph", NameOf(field), TypeOf(field, value)});
+      PutKey("graph", NameOf(field), TypeOf(field, value));
     });
-    for (const Key& key : kOpKeys) PutKey(key);
+    ListNode({}, {}, 0, {}, {}, [this](const char* name, const char* type, const auto&, bool) {
+      PutKey("node", name, type);
+    });
+    PutKey("edge", "order", "string");
     out_.Put("  <graph id=\"plan\" edgedefault=\"directed\">\n");
     WriteHeader();
     for (const Program& program : plan_.programs()) WriteNodes(program);
@@ -71,9 +90,9 @@ class GraphmlWriter {
   }
 
  private:
-  void PutKey(const Key& key) {
-    out_.Put("  <key id=\"{0}_{1}\" for=\"{0}\" attr.name=\"{1}\" attr.type=\"{2}\"/>\n", key.owner,
-             key.name, key.type);
+  void PutKey(const char* owner, std::string_view name, const char* type) {
+    out_.Put("  <key id=\"{0}_{1}\" for=\"{0}\" attr.name=\"{1}\" attr.type=\"{2}\"/>\n", owner,
+             name, type);
   }
   template <typename Value>
   void Data(const char* owner, std::string_view name, const Value& value) {
@@ -94,18 +113,10 @@ class GraphmlWriter {
       const Channel& channel = plan_.channels()[op.channel.index()];
       names_.emplace_back(program.node.value, id);
       out_.Put("    <node id=\"{}.{}\">", program.node.value, id);
-      Data("node", "node", program.node.value);
-      Data("node", "op", id++);
-      Data("node", "kind",
-           op.is_credit() ? (op.is_send() ? "send credit" : "recv credit") : Name(op.kind));
-      Data("node", "peer", (op.is_send() ? channel.to : channel.from).value);
-      Data("node", "lane", channel.lane);
-      Data("node", "round", op.round);
-      if (!op.is_credit()) {
-        Data("node", "block", op.block);
-        Data("node", "bytes", plan_.header().payload.BlockSize(op.block));
-      }
-      if (op.grants != 0) Data("node", "grants", op.grants);
+      ListNode(plan_.header().payload, program.node, id++, op, channel,
+               [this](const char* name, const char*, const auto& value, bool is_there) {
+                 if (is_there) Data("node", name, value);
+               });
       out_.Put("</node>\n");
     }
   }

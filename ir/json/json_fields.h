@@ -47,7 +47,14 @@ class FieldForms {
 
   static ReadScalar ReaderOf(const PlanField&, std::string* out) { return ReadString(out); }
   static ReadScalar ReaderOf(const PlanField& field, uint32_t* out) {
-    return ReadUint32(out, static_cast<uint32_t>(field.max), static_cast<uint32_t>(field.min));
+    const ReadScalar read =
+        ReadUint32(out, static_cast<uint32_t>(field.max), static_cast<uint32_t>(field.min));
+    if (!field.null_value) return read;
+    return [read, out, null_value = *field.null_value](const JsonScalar& scalar) {
+      if (!scalar.is_null()) return read(scalar);
+      *out = null_value;
+      return Status();
+    };
   }
   static ReadScalar ReaderOf(const PlanField& field, uint64_t* out) {
     return ReadUint64(out, field.max, field.min);
@@ -55,7 +62,8 @@ class FieldForms {
   static ReadScalar ReaderOf(const PlanField&, std::optional<uint32_t>* out) {
     return ReadOptionalUint32(out);
   }
-  static ReadScalar ReaderOf(const PlanField& field, NodeId* out) {
+  template <typename Tag>
+  static ReadScalar ReaderOf(const PlanField& field, Id<Tag>* out) {
     return ReaderOf(field, &out->value);
   }
   static ReadScalar ReaderOf(const PlanField&, CollectiveKind* out) {
@@ -64,6 +72,7 @@ class FieldForms {
   static ReadScalar ReaderOf(const PlanField&, ReadyMode* out) {
     return ReadWord(out, kReadyModes);
   }
+  static ReadScalar ReaderOf(const PlanField&, OpKind* out) { return ReadWord(out, kOpKinds); }
 
   std::deque<JsonForm> objects_;
 };
@@ -86,6 +95,7 @@ class FieldWriter {
     } else {
       if constexpr (std::is_integral_v<Value>) {
         if (field.if_absent == value) return;
+        if (field.null_value == value) return PutText(field, "null");
       }
       PutText(field, TextOf(value));
     }
@@ -103,7 +113,11 @@ class FieldWriter {
   static std::string TextOf(const std::optional<uint32_t>& number) {
     return number ? fmt::to_string(*number) : "null";
   }
-  static std::string TextOf(NodeId node) { return fmt::to_string(node.value); }
+  template <typename Tag>
+  static std::string TextOf(Id<Tag> id) {
+    return fmt::to_string(id.value);
+  }
+  static std::string TextOf(OpKind kind) { return QuoteJson(Name(kind)); }
   static std::string TextOf(CollectiveKind kind) { return QuoteJson(Name(kind)); }
   static std::string TextOf(ReadyMode mode) { return QuoteJson(Name(mode)); }
 

@@ -17,6 +17,9 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <type_traits>
+
+#include "ir/plan_fields.h"
 
 namespace prepost {
 namespace {
@@ -32,7 +35,82 @@ Status CheckLength(const char* column, size_t length, const char* other, size_t 
                               expected, other));
 }
 
+bool IsLetters(OpKind) { return true; }
+template <typename Value>
+bool IsLetters(const Value&) {
+  return false;
+}
+
+void SetNumber(uint32_t* out, uint32_t number) { *out = number; }
+template <typename Tag>
+void SetNumber(Id<Tag>* out, uint32_t number) {
+  out->value = number;
+}
+void SetNumber(OpKind*, uint32_t) {}
+
+/// The columns of numbers of what `range` has, each with its key, `separator` before it. One that
+/// may be absent is where all its elements are what absence says.
+template <typename It, typename Range>
+void WriteColumns(const Range& range, const char* separator, TextWriter& out) {
+  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
+    const It any;
+    if (IsLetters(get(any))) return;
+    const auto number_of = [&](const It& it) { return NumberOf(get(it)); };
+    const auto is_usual = [&](const It& it) { return field.if_absent == number_of(it); };
+    if (field.if_absent && std::ranges::all_of(range, is_usual)) return;
+    out.Put("{}\n    \"{}\": ", separator, field.key);
+    separator = ",";
+    if (!field.null_value) return out.PutNumbers(range, number_of);
+    out.PutNumbersOrNull(range, [&](const It& it) {
+      const uint32_t number = number_of(it);
+      return number == field.null_value ? std::nullopt : std::optional(number);
+    });
+  });
+}
+
 }  // namespace
+
+template <typename It>
+void FieldColumns<It>::AddTo(JsonForm* form) {
+  size_t at = 0;
+  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
+    const It any;
+    if (IsLetters(get(any))) return;
+    PREPOST_CHECK(at < columns_.size());
+    form->Uint32s(field.key,
+                  {.out = &columns_[at++],
+                   .value_max = static_cast<uint32_t>(field.max),
+                   .null_value = field.null_value},
+                  field.if_absent ? Need::kOptional : Need::kRequired);
+  });
+}
+
+template <typename It>
+Status FieldColumns<It>::CheckLengths(const char* other, size_t expected) const {
+  Status status;
+  size_t at = 0;
+  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
+    const It any;
+    if (IsLetters(get(any))) return;
+    const size_t length = columns_[at++].size();
+    const bool is_absent = field.if_absent && length == 0;
+    if (status.ok() && !is_absent) status = CheckLength(field.key, length, other, expected);
+  });
+  return status;
+}
+
+template <typename It>
+It FieldColumns<It>::At(size_t i) const {
+  It it;
+  size_t at = 0;
+  ListColumns(std::type_identity<It>(), [&](const PlanField&, auto get) {
+    auto& value = get(it);
+    if (IsLetters(value)) return;
+    const std::vector<uint32_t>& column = columns_[at++];
+    if (i < column.size()) SetNumber(&value, column[i]);
+  });
+  return it;
+}
 
 Status EntryCount::Add(uint64_t ops, uint64_t afters) {
   constexpr uint64_t kMax = UINT32_MAX - 1;
@@ -46,15 +124,11 @@ Status EntryCount::Add(uint64_t ops, uint64_t afters) {
 
 ChannelColumns::ChannelColumns(Ids ids) {
   if (ids == Ids::kListed) form_.Uint32s("id", {.out = &id_});
-  form_.Uint32s("from", {.out = &from_})
-      .Uint32s("to", {.out = &to_})
-      .Uint32s("lane", {.out = &lane_})
-      .OnEnd([this, ids]() -> Status {
-        if (ids == Ids::kListed)
-          PREPOST_RETURN_IF_ERROR(CheckLength("id", id_.size(), "from", from_.size()));
-        PREPOST_RETURN_IF_ERROR(CheckLength("to", to_.size(), "from", from_.size()));
-        return CheckLength("lane", lane_.size(), "from", from_.size());
-      });
+  columns_.AddTo(&form_);
+  form_.OnEnd([this, ids]() -> Status {
+    if (ids == Ids::kListed) PREPOST_RETURN_IF_ERROR(CheckLength("id", id_.size(), "from", size()));
+    return columns_.CheckLengths("from", size());
+  });
 }
 
 void WriteChannelColumns(std::span<const Channel> channels,
@@ -65,12 +139,7 @@ void WriteChannelColumns(std::span<const Channel> channels,
     out.PutNumbers(*ids, std::identity());
     out.Put(",");
   }
-  out.Put("\n    \"from\": ");
-  out.PutNumbers(channels, [](const Channel& channel) { return channel.from.value; });
-  out.Put(",\n    \"to\": ");
-  out.PutNumbers(channels, [](const Channel& channel) { return channel.to.value; });
-  out.Put(",\n    \"lane\": ");
-  out.PutNumbers(channels, [](const Channel& channel) { return channel.lane; });
+  WriteColumns<Channel>(channels, "", out);
   out.Put(" }}");
 }
 
@@ -78,15 +147,13 @@ OpColumns::OpColumns(PlanBuilder* builder, EntryCount* count) : builder_(builder
   form_
       .OnBegin([this] {
         kinds_.clear();
-        for (auto* column : {&channel_, &block_, &round_, &grants_, &after_count_, &after_})
-          column->clear();
+        columns_.Clear();
+        after_count_.clear();
+        after_.clear();
       })
-      .Letters("op", [this](const JsonScalar& scalar) { return ReadKinds(scalar); })
-      .Uint32s("channel", {.out = &channel_})
-      .Uint32s("block", {.out = &block_, .value_max = kNoBlock - 1, .null_value = kNoBlock})
-      .Uint32s("round", {.out = &round_})
-      .Uint32s("grants", {.out = &grants_}, Need::kOptional)
-      .Uint32s("after_count", {.out = &after_count_}, Need::kOptional)
+      .Letters("op", [this](const JsonScalar& scalar) { return ReadKinds(scalar); });
+  columns_.AddTo(&form_);
+  form_.Uint32s("after_count", {.out = &after_count_}, Need::kOptional)
       .Uint32s("after", {.out = &after_}, Need::kOptional)
       .OnEnd([this] { return AddOps(); });
 }
@@ -106,11 +173,7 @@ Status OpColumns::ReadKinds(const JsonScalar& scalar) {
 }
 
 Status OpColumns::CheckLengths() const {
-  PREPOST_RETURN_IF_ERROR(CheckLength("channel", channel_.size(), "op", kinds_.size()));
-  PREPOST_RETURN_IF_ERROR(CheckLength("block", block_.size(), "op", kinds_.size()));
-  PREPOST_RETURN_IF_ERROR(CheckLength("round", round_.size(), "op", kinds_.size()));
-  if (!grants_.empty())
-    PREPOST_RETURN_IF_ERROR(CheckLength("grants", grants_.size(), "op", kinds_.size()));
+  PREPOST_RETURN_IF_ERROR(columns_.CheckLengths("op", kinds_.size()));
   if (!after_count_.empty())
     PREPOST_RETURN_IF_ERROR(CheckLength("after_count", after_count_.size(), "op", kinds_.size()));
   const uint64_t afters = std::accumulate(after_count_.begin(), after_count_.end(), uint64_t{0});
@@ -131,12 +194,9 @@ Status OpColumns::AddOps() {
     after.clear();
     for (size_t j = after_begin; j < after_end; ++j) after.push_back(OpId(after_[j]));
     after_begin = after_end;
-    builder_->AddOp({.channel = ChannelId(channel_[i]),
-                     .block = block_[i],
-                     .round = round_[i],
-                     .grants = grants_.empty() ? 0 : grants_[i],
-                     .kind = kinds_[i]},
-                    after);
+    Op op = columns_.At(i);
+    op.kind = kinds_[i];
+    builder_->AddOp(op, after);
   }
   return {};
 }
@@ -146,18 +206,8 @@ void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out) {
   std::string kinds;
   kinds.reserve(ops.size());
   for (const Op& op : ops) kinds += op.is_send() ? kSendLetter : kRecvLetter;
-  out.Put("{{\n    \"op\": \"{}\",\n    \"channel\": ", kinds);
-  out.PutNumbers(ops, [](const Op& op) { return op.channel.value; });
-  out.Put(",\n    \"block\": ");
-  out.PutNumbersOrNull(ops, [](const Op& op) {
-    return op.is_credit() ? std::nullopt : std::optional<uint32_t>(op.block);
-  });
-  out.Put(",\n    \"round\": ");
-  out.PutNumbers(ops, [](const Op& op) { return op.round; });
-  if (std::ranges::any_of(ops, [](const Op& op) { return op.grants != 0; })) {
-    out.Put(",\n    \"grants\": ");
-    out.PutNumbers(ops, [](const Op& op) { return op.grants; });
-  }
+  out.Put("{{\n    \"op\": \"{}\"", kinds);
+  WriteColumns<Op>(ops, ",", out);
   if (std::ranges::any_of(ops, [](const Op& op) { return op.after_count != 0; })) {
     out.Put(",\n    \"after_count\": ");
     out.PutNumbers(ops, [](const Op& op) { return op.after_count; });
@@ -169,5 +219,8 @@ void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out) {
   }
   out.Put(" }}");
 }
+
+template class FieldColumns<Channel>;
+template class FieldColumns<Op>;
 
 }  // namespace prepost

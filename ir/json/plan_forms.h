@@ -6,6 +6,7 @@
 #ifndef PREPOST_IR_JSON_PLAN_FORMS_H_
 #define PREPOST_IR_JSON_PLAN_FORMS_H_
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -28,6 +29,25 @@ class EntryCount {
   uint64_t ops_ = 0, afters_ = 0;
 };
 
+/// A column of numbers for each field of It but OpKind, whose elements are letters.
+template <typename It>
+class FieldColumns {
+ public:
+  /// Reads them as keys of `*form`, to be read until Clear().
+  void AddTo(JsonForm* form);
+  void Clear() {
+    for (std::vector<uint32_t>& column : columns_) column.clear();
+  }
+  /// Whether all have `expected` elements, as the column `other` has, or are absent where they may.
+  Status CheckLengths(const char* other, size_t expected) const;
+  size_t size() const { return columns_[0].size(); }
+  /// Element i of each; needs columns whose lengths were checked.
+  It At(size_t i) const;
+
+ private:
+  std::array<std::vector<uint32_t>, 8> columns_;  // in the order of ListColumns()
+};
+
 /// Channels as one object of arrays.
 class ChannelColumns {
  public:
@@ -38,13 +58,14 @@ class ChannelColumns {
 
   /// Reads them; complete and of one length when the object ends. To be read once.
   JsonForm* form() { return &form_; }
-  size_t size() const { return from_.size(); }
+  size_t size() const { return columns_.size(); }
   uint32_t id(size_t i) const { return id_[i]; }
-  Channel channel(size_t i) const { return {NodeId(from_[i]), NodeId(to_[i]), lane_[i]}; }
+  Channel channel(size_t i) const { return columns_.At(i); }
 
  private:
   JsonForm form_;
-  std::vector<uint32_t> id_, from_, to_, lane_;
+  std::vector<uint32_t> id_;
+  FieldColumns<Channel> columns_;
 };
 /// `ids`, if given, has one for each channel.
 void WriteChannelColumns(std::span<const Channel> channels,
@@ -68,7 +89,8 @@ class OpColumns {
   EntryCount* count_;
   JsonForm form_;
   std::vector<OpKind> kinds_;
-  std::vector<uint32_t> channel_, block_, round_, grants_, after_count_, after_;
+  FieldColumns<Op> columns_;
+  std::vector<uint32_t> after_count_, after_;
 };
 void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out);
 

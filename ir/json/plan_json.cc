@@ -7,7 +7,6 @@
 
 #include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
-#include "ir/json/json_word.h"
 #include "ir/json/plan_forms.h"
 #include "ir/text_writer.h"
 
@@ -24,24 +23,17 @@ class PlanReader {
  public:
   explicit PlanReader(std::vector<std::string>* warnings) {
     using Need = JsonForm::Need;
-    channel_.OnBegin([this] { reading_channel_ = {}; })
-        .Scalar("from", ReadUint32(&reading_channel_.from.value))
-        .Scalar("to", ReadUint32(&reading_channel_.to.value))
-        .Scalar("lane", ReadUint32(&reading_channel_.lane))
-        .OnEnd([this]() -> Status {
-          builder_.AddChannel(reading_channel_);
-          return {};
-        });
+    channel_.OnBegin([this] { reading_channel_ = {}; }).OnEnd([this]() -> Status {
+      builder_.AddChannel(reading_channel_);
+      return {};
+    });
+    fields_.AddAll(&channel_, reading_channel_);
     op_.OnBegin([this] {
-         reading_op_ = {};
-         reading_after_.clear();
-       })
-        .Scalar("op", ReadWord(&reading_op_.kind, kOpKinds))
-        .Scalar("channel", ReadUint32(&reading_op_.channel.value))
-        .Scalar("block", [this](const JsonScalar& scalar) { return ReadBlock(scalar); })
-        .Scalar("grants", ReadUint32(&reading_op_.grants), Need::kOptional)
-        .Scalar("round", ReadUint32(&reading_op_.round))
-        .Scalars("after", [this](const JsonScalar& scalar) { return ReadAfter(scalar); })
+      reading_op_ = {};
+      reading_after_.clear();
+    });
+    fields_.AddAll(&op_, reading_op_);
+    op_.Scalars("after", [this](const JsonScalar& scalar) { return ReadAfter(scalar); })
         .OnEnd([this] { return AddOp(); });
     program_.OnBegin([this] { builder_.BeginProgram(NodeId(0)); })
         .Scalar("node", [this](const JsonScalar& scalar) { return ReadNode(scalar); })
@@ -50,7 +42,7 @@ class PlanReader {
         .OneOf("ops", "columns");
     plan_.Scalar("format", ExpectString(kPlanFormat))
         .Scalar("version", ExpectVersion(kPlanMajor, kPlanMinor, warnings));
-    header_.AddAll(&plan_, builder_.header());
+    fields_.AddAll(&plan_, builder_.header());
     plan_.ObjectOrObjects("channels", channel_columns_.form(), &channel_)
         .Objects("programs", &program_);
   }
@@ -63,12 +55,6 @@ class PlanReader {
   }
 
  private:
-  Status ReadBlock(const JsonScalar& scalar) {
-    reading_op_.block = kNoBlock;
-    if (scalar.is_null()) return {};
-    return ReadUint32(&reading_op_.block, kNoBlock - 1)(scalar);
-  }
-
   Status ReadAfter(const JsonScalar& scalar) {
     uint32_t id = 0;
     PREPOST_RETURN_IF_ERROR(ReadUint32(&id)(scalar));
@@ -91,7 +77,7 @@ class PlanReader {
 
   PlanBuilder builder_{PlanHeader{}};
   JsonForm plan_, channel_, program_, op_;
-  FieldForms header_;
+  FieldForms fields_;
   ChannelColumns channel_columns_{ChannelColumns::Ids::kPositions};
   EntryCount count_;
   OpColumns op_columns_{&builder_, &count_};
@@ -104,22 +90,18 @@ void WriteChannels(const Plan& plan, TextWriter& out) {
   out.Put("[");
   const char* separator = "\n";
   for (const Channel& channel : plan.channels()) {
-    out.Put("{}    {{ \"from\": {}, \"to\": {}, \"lane\": {} }}", separator, channel.from.value,
-            channel.to.value, channel.lane);
+    out.Put("{}    {{ ", separator);
+    FieldWriter(out).PutAll(channel);
+    out.Put(" }}");
     separator = ",\n";
   }
   out.Put("]");
 }
 
 void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
-  out.Put("    {{ \"op\": \"{}\", \"channel\": {}, \"block\": ", Name(op.kind), op.channel.value);
-  if (op.is_credit()) {
-    out.Put("null");
-  } else {
-    out.Put("{}", op.block);
-  }
-  if (op.grants != 0) out.Put(", \"grants\": {}", op.grants);
-  out.Put(", \"round\": {}, \"after\": [", op.round);
+  out.Put("    {{ ");
+  FieldWriter(out).PutAll(op);
+  out.Put(", \"after\": [");
   const char* separator = "";
   for (OpId before : plan.after(op)) {
     out.Put("{}{}", separator, before.value);

@@ -52,6 +52,11 @@ class Hasher {
   void AddFields(const It& it) {
     VisitFields(it, [this](const PlanField& field, const auto& value) { AddField(field, value); });
   }
+  template <typename It>
+  void AddColumns(const It& it) {
+    ListColumns(std::type_identity<It>(),
+                [&](const PlanField&, auto get) { Add(NumberOf(get(it))); });
+  }
   void AddHash(const PlanHash& hash) { Update(hash); }
   PlanHash Finish() {
     PlanHash hash;
@@ -85,13 +90,15 @@ PlanHash HashPart(const Plan& plan, const Program& program,
                   std::span<const PlacedChannel> channels) {
   Hasher hasher;
   hasher.Add(program.node.value, channels.size());
-  for (const auto& [id, channel] : channels)
-    hasher.Add(id.value, channel.from.value, channel.to.value, channel.lane);
+  for (const auto& [id, channel] : channels) {
+    hasher.Add(id.value);
+    hasher.AddColumns(channel);
+  }
   const std::span<const Op> ops = plan.ops(program);
   hasher.Add(ops.size());
   for (const Op& op : ops) {
-    hasher.Add(static_cast<uint8_t>(op.kind), op.channel.value, op.block, op.round, op.grants,
-               op.after_count);
+    hasher.AddColumns(op);
+    hasher.Add(op.after_count);
     for (const OpId after : plan.after(op)) hasher.Add(after.value);
   }
   return hasher.Finish();
