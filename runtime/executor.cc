@@ -3,7 +3,7 @@
 // Dependency counting over a window of ops. A send's `pending` is the number of ops in its `after`
 // that have not completed. Whoever brings it to zero puts the send into the ready ring, and
 // StartReady() empties the ring. But sends of a channel start in its order: one whose turn has not
-// come is only counted by its lane, and whoever starts the one before it puts it into the ring.
+// come is only counted by its channel, and whoever starts the one before it puts it into the ring.
 //
 // Ops come out of the node's stream in the order of their ids, as many as its look-ahead allows;
 // the window moves on when its first op has completed. What an op names in its `after` is in the
@@ -42,7 +42,7 @@ CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObser
                          std::pmr::memory_resource& memory)
     : endpoint_(endpoint),
       slots_(memory),
-      lanes_(&memory),
+      channels_(&memory),
       ready_(memory),
       has_credits_(plan.header().ready.has_credits()),
       is_observed_(static_cast<bool>(observer)),
@@ -64,7 +64,7 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   slots_.Resize(stream_->look_ahead());
   ready_.Resize(stream_->look_ahead());
   links_.reserve(stream_->afters_max());
-  lanes_.resize(plan_.channels().size());
+  channels_.resize(plan_.channels().size());
   if (has_credits_) LinkGrants();
   Take();
 }
@@ -84,7 +84,7 @@ void CpuExecutor::LinkGrants() {
     if (!ops.outgoing || channel.lane != kCreditLane) continue;
     const auto found = blocks_from.find(channel.to);
     PREPOST_CHECK(found != blocks_from.end());
-    lanes_[found->second].granted_by = ops.channel.value;
+    channels_[found->second].granted_by = ops.channel.value;
   }
 }
 
@@ -112,7 +112,7 @@ void CpuExecutor::TakeOp() {
       ++slot.pending;
     }
   }
-  JoinLane(number);
+  JoinChannel(number);
   if (slot.is_send()) {
     if (slot.pending == 0 && TakesTurn(number) && started_) ready_[ready_end_++] = IdOf(number);
   } else if (IsGranted(slot)) {
@@ -142,19 +142,19 @@ void CpuExecutor::AddSuccessor(Slot& before, uint64_t op) {
 }
 
 /// The op is the last of its channel so far.
-void CpuExecutor::JoinLane(uint64_t op) {
+void CpuExecutor::JoinChannel(uint64_t op) {
   Slot& slot = slots_[op];
-  Lane& lane = lanes_[slot.channel.index()];
-  if (lane.is_used && lane.last >= begin_) {
-    Slot& before = slots_[lane.last];
+  ChannelState& state = channels_[slot.channel.index()];
+  if (state.is_used && state.last >= begin_) {
+    Slot& before = slots_[state.last];
     before.has_next = true;
     before.next = IdOf(op);
   }
-  lane.is_used = true;
-  lane.last = op;
-  if (slot.is_send() && !std::exchange(lane.has_unstarted, true)) lane.unstarted = op;
+  state.is_used = true;
+  state.last = op;
+  if (slot.is_send() && !std::exchange(state.has_unstarted, true)) state.unstarted = op;
   if (!IsGranted(slot)) return;
-  Lane& credits = CreditsOf(slot);
+  ChannelState& credits = CreditsOf(slot);
   if (!std::exchange(credits.has_unposted, true)) credits.unposted = op;
 }
 
@@ -171,7 +171,7 @@ void CpuExecutor::Start() {
   for (uint64_t op = begin_; op < end_; ++op) {
     const Slot& slot = slots_[op];
     if (!slot.is_send() || slot.pending != 0) continue;
-    if (lanes_[slot.channel.index()].unstarted == op) ready_[ready_end_++] = IdOf(op);
+    if (channels_[slot.channel.index()].unstarted == op) ready_[ready_end_++] = IdOf(op);
   }
   StartReady();
 }
@@ -214,23 +214,23 @@ void CpuExecutor::Release(uint64_t op) {
   if (--slots_[op].pending == 0 && TakesTurn(op)) ready_[ready_end_++] = IdOf(op);
 }
 
-/// Whether the turn of a send has come whose `after` has completed. If not, the lane counts it as
+/// Whether the turn of a send has come whose `after` has completed. If not, the channel counts it as
 /// early.
 bool CpuExecutor::TakesTurn(uint64_t op) {
-  Lane& lane = lanes_[slots_[op].channel.index()];
-  if (lane.unstarted == op) return true;
-  ++lane.early;
+  ChannelState& state = channels_[slots_[op].channel.index()];
+  if (state.unstarted == op) return true;
+  ++state.early;
   return false;
 }
 
 /// It is the turn of the next send of the channel. Its slot is far away, and mostly not yet needed.
 void CpuExecutor::StartNext(const Slot& started) {
-  Lane& lane = lanes_[started.channel.index()];
-  lane.has_unstarted = started.has_next;
+  ChannelState& state = channels_[started.channel.index()];
+  state.has_unstarted = started.has_next;
   if (!started.has_next) return;
-  lane.unstarted = NumberOf(started.next);
-  if (lane.early == 0 || slots_[lane.unstarted].pending != 0) return;
-  --lane.early;
+  state.unstarted = NumberOf(started.next);
+  if (state.early == 0 || slots_[state.unstarted].pending != 0) return;
+  --state.early;
   ready_[ready_end_++] = started.next;
 }
 
@@ -241,7 +241,7 @@ void CpuExecutor::StartReady() {
 void CpuExecutor::StartSend(uint64_t op) {
   Slot& slot = slots_[op];
   if (slot.is_credit()) {
-    Lane& credits = lanes_[slot.channel.index()];
+    ChannelState& credits = channels_[slot.channel.index()];
     credits.granted += slot.grants;
     PostGranted(credits);
   }
@@ -274,7 +274,7 @@ void CpuExecutor::PostRecv(uint64_t op) {
 }
 
 /// As many receives as are granted and taken.
-void CpuExecutor::PostGranted(Lane& credits) {
+void CpuExecutor::PostGranted(ChannelState& credits) {
   while (credits.has_unposted && credits.posted < credits.granted) {
     const Slot& slot = slots_[credits.unposted];
     ++credits.posted;

@@ -110,7 +110,7 @@ class alignas(64) CpuExecutor {
     uint32_t next = kNone;
   };
   /// The row of one channel's ops at this node.
-  struct alignas(64) Lane {
+  struct alignas(64) ChannelState {
     uint64_t last = 0;  ///< taken last, if is_used
     uint32_t granted_by =
         kNone;  ///< of a channel whose receives credits grant: that of the credits
@@ -138,20 +138,20 @@ class alignas(64) CpuExecutor {
   void Take();
   void TakeOp();
   void AddSuccessor(Slot& before, uint64_t op);
-  void JoinLane(uint64_t op);
+  void JoinChannel(uint64_t op);
   void Release(uint64_t op);
   bool TakesTurn(uint64_t op);
   void StartNext(const Slot& started);
   void StartReady();
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
-  /// The lane that counts the grants of a receive.
-  Lane& CreditsOf(const Slot& slot) {
-    const uint32_t credits = lanes_[slot.channel.index()].granted_by;
+  /// The channel that counts the grants of a receive.
+  ChannelState& CreditsOf(const Slot& slot) {
+    const uint32_t credits = channels_[slot.channel.index()].granted_by;
     PREPOST_CHECK(credits != kNone);
-    return lanes_[credits];
+    return channels_[credits];
   }
-  void PostGranted(Lane& credits);
+  void PostGranted(ChannelState& credits);
   void Complete(OpId op);
   void Observe(uint64_t op, OpEvent::Kind kind) const {
     if (is_observed_) observer_({.node = node_, .op = IdOf(op), .kind = kind});
@@ -167,7 +167,8 @@ class alignas(64) CpuExecutor {
   uint64_t begin_ = 0;
   uint64_t end_ = 0;
   SequenceRing<Slot> slots_;
-  std::pmr::vector<Lane> lanes_;  ///< by channel; where they are stands in the first cache line
+  std::pmr::vector<ChannelState>
+      channels_;  ///< by channel; where they are stands in the first cache line
   uint64_t completions_ = 0;
   uint32_t ready_begin_ = 0;
   uint32_t ready_end_ = 0;

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Between columns are gutters, gutter i left of column i. A route leaves its box to the right or,
-// when none of its targets is further right, to the left, goes up or down there in a lane of its
+// when none of its targets is further right, to the left, goes up or down there in a track of its
 // own, and enters targets at that gutter's right side. For targets in other columns it goes up to a
-// level of its own above all columns, along it, and down in a lane of each target's gutter:
+// level of its own above all columns, along it, and down in a track of each target's gutter:
 //
 //        +-----------------------+           a level
 //   [A]--|--+     [C]   +->[E]   |
-//   [B]--+  +---->[D]   |        +-->[F]     lanes
+//   [B]--+  +---->[D]   |        +-->[F]     tracks
 //                    [G]+
 //
-// Lines of two routes only cross: lanes and levels are given to the first that they are free for,
+// Lines of two routes only cross: tracks and levels are given to the first that they are free for,
 // and along the columns entries, exits to the left and exits to the right are at heights that
-// differ modulo kRouteGrid. The order in which lanes are given avoids crossings where it can: of
+// differ modulo kRouteGrid. The order in which tracks are given avoids crossings where it can: of
 // those that go down, the one that begins first is the rightmost; of those that go up, the one that
 // begins last.
 #include "viz/routes.h"
@@ -28,26 +28,26 @@ namespace {
 constexpr int kEntry = 8;  ///< below a box's top; these three differ by 6 and more, modulo the grid
 constexpr int kLeftExit = 14;
 constexpr int kRightExit = 21;
-constexpr int kAbove = -1;  ///< the height of all levels, for lanes
-constexpr int kLane = 6;    ///< from one lane or level to the next
+constexpr int kAbove = -1;  ///< the height of all levels, for tracks
+constexpr int kTrack = 6;   ///< from one track or level to the next
 constexpr int kHeadRoom = 14;
 constexpr int kExitRoom = 8;
 constexpr int kGutterMin = 24;
 
-/// Lines that are taken, by lane.
-class Lanes {
+/// Lines that are taken, by track.
+class Tracks {
  public:
-  /// The first lane that is free from `begin` to `end`.
+  /// The first track that is free from `begin` to `end`.
   int Take(int begin, int end) {
     constexpr int kApart = 4;
     const auto overlaps = [&](const std::pair<int, int>& other) {
       return begin < other.second + kApart && other.first < end + kApart;
     };
-    size_t lane = 0;
-    while (lane < taken_.size() && std::ranges::any_of(taken_[lane], overlaps)) ++lane;
-    if (lane == taken_.size()) taken_.emplace_back();
-    taken_[lane].emplace_back(begin, end);
-    return static_cast<int>(lane);
+    size_t track = 0;
+    while (track < taken_.size() && std::ranges::any_of(taken_[track], overlaps)) ++track;
+    if (track == taken_.size()) taken_.emplace_back();
+    taken_[track].emplace_back(begin, end);
+    return static_cast<int>(track);
   }
   int count() const { return static_cast<int>(taken_.size()); }
 
@@ -58,9 +58,9 @@ class Lanes {
 }  // namespace
 
 Routes::Routes(std::vector<Route> routes, size_t columns)
-    : routes_(std::move(routes)), lanes_(columns, 0) {
+    : routes_(std::move(routes)), tracks_(columns, 0) {
   for (size_t i = 0; i < routes_.size(); ++i) ways_.push_back(WayOf(i));
-  for (size_t gutter = 0; gutter < columns; ++gutter) ChooseLanes(gutter);
+  for (size_t gutter = 0; gutter < columns; ++gutter) ChooseTracks(gutter);
   ChooseLevels();
 }
 
@@ -89,7 +89,7 @@ Routes::Way Routes::WayOf(size_t index) const {
   return way;
 }
 
-void Routes::ChooseLanes(size_t gutter) {
+void Routes::ChooseTracks(size_t gutter) {
   std::vector<Upright*> uprights;
   for (Way& way : ways_) {
     for (Upright& upright : way.uprights) {
@@ -104,9 +104,9 @@ void Routes::ChooseLanes(size_t gutter) {
     return upright->bottom > y ? std::tuple(1, y, upright->bottom) : std::tuple(2, -y, 0);
   };
   std::ranges::stable_sort(uprights, {}, order);
-  Lanes lanes;
-  for (Upright* upright : uprights) upright->lane = lanes.Take(upright->top, upright->bottom);
-  lanes_[gutter] = lanes.count();
+  Tracks tracks;
+  for (Upright* upright : uprights) upright->track = tracks.Take(upright->top, upright->bottom);
+  tracks_[gutter] = tracks.count();
 }
 
 /// Short ways lie lowest.
@@ -119,7 +119,7 @@ void Routes::ChooseLevels() {
     if (way.uprights.size() > 1) ways.push_back(&way);
   }
   std::ranges::stable_sort(ways, {}, length);
-  Lanes levels;
+  Tracks levels;
   for (Way* way : ways) {
     constexpr int kGutter = 10;  // any distance that keeps lines of different gutters apart
     way->level = levels.Take(static_cast<int>(way->uprights.front().gutter) * kGutter,
@@ -130,26 +130,26 @@ void Routes::ChooseLevels() {
 
 int Routes::most() const {
   int most = levels_;
-  for (const int lanes : lanes_) most = std::max(most, lanes);
+  for (const int tracks : tracks_) most = std::max(most, tracks);
   return most;
 }
 
 int Routes::GutterWidth(size_t column) const {
-  const int lanes = lanes_[column];
-  if (lanes == 0) return column == 0 ? 0 : kGutterMin;
-  return std::max(kGutterMin, kExitRoom + lanes * kLane + kHeadRoom);
+  const int tracks = tracks_[column];
+  if (tracks == 0) return column == 0 ? 0 : kGutterMin;
+  return std::max(kGutterMin, kExitRoom + tracks * kTrack + kHeadRoom);
 }
 
-int Routes::height() const { return levels_ == 0 ? 0 : (levels_ + 1) * kLane; }
+int Routes::height() const { return levels_ == 0 ? 0 : (levels_ + 1) * kTrack; }
 
 RoutePicture Routes::Place(size_t index, std::span<const Extent> columns, int top) const {
   const Route& route = routes_[index];
   const Way& way = ways_[index];
-  const int level = top - (way.level + 1) * kLane;
+  const int level = top - (way.level + 1) * kTrack;
   RoutePicture picture;
   std::map<size_t, int> x_of;  // by gutter
   for (const Upright& upright : way.uprights) {
-    const int x = columns[upright.gutter].left - kHeadRoom - upright.lane * kLane;
+    const int x = columns[upright.gutter].left - kHeadRoom - upright.track * kTrack;
     x_of[upright.gutter] = x;
     picture.lines.push_back(
         {{x, upright.top == kAbove ? level : top + upright.top}, {x, top + upright.bottom}});

@@ -65,24 +65,24 @@ class Routes {
     bool source = false;
     int top = 0;
     int bottom = 0;
-    int lane = 0;
+    int track = 0;
   };
   /// How a route lies.
   struct Way {
     bool leaves_left = false;
     std::vector<Upright> uprights;  ///< by gutter
-    int level = -1;                 ///< its lane above the columns; -1: it has none
+    int level = -1;                 ///< its track above the columns; -1: it has none
   };
 
   Way WayOf(size_t route) const;
   int SourceY(size_t route) const;
-  void ChooseLanes(size_t gutter);
+  void ChooseTracks(size_t gutter);
   void ChooseLevels();
 
   std::vector<Route> routes_;
-  std::vector<Way> ways_;   ///< by route
-  std::vector<int> lanes_;  ///< in use, by gutter
-  int levels_ = 0;          ///< in use
+  std::vector<Way> ways_;    ///< by route
+  std::vector<int> tracks_;  ///< in use, by gutter
+  int levels_ = 0;           ///< in use
 };
 
 }  // namespace prepost::viz

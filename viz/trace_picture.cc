@@ -3,7 +3,7 @@
 // One walk over the selected ops makes a row per node of its receives and sends with their times.
 // The ideal run of the plan's R rounds takes as long as the measured one, T, and its round r ends
 // at (r + 1) / R x T: a receive that completes d later is late by d. Bars of one row that overlap
-// (a node that receives from two peers at once) are put into lanes, each into the first that is
+// (a node that receives from two peers at once) are put into tracks, each into the first that is
 // free.
 #include "viz/trace_picture.h"
 
@@ -23,7 +23,7 @@
 namespace prepost::viz {
 namespace {
 
-constexpr int kLanesMax = 4;
+constexpr int kTracksMax = 4;
 constexpr int kReceiveHeight = 20;
 constexpr int kSendHeight = 12;
 constexpr int kRowHeight = kReceiveHeight + kSendHeight + 8;
@@ -305,19 +305,19 @@ void DrawAxis(Svg& svg, const TracePicture& picture, const Grid& grid, const Tim
   }
 }
 
-/// A lane for each of `moves`, and how many there are.
-std::pair<std::vector<int>, int> LanesOf(const std::vector<TimedMove>& moves, int64_t end) {
-  std::vector<int> lanes;
+/// A track for each of `moves`, and how many there are.
+std::pair<std::vector<int>, int> TracksOf(const std::vector<TimedMove>& moves, int64_t end) {
+  std::vector<int> tracks;
   std::vector<int64_t> free_at;
   for (const TimedMove& move : moves) {
-    size_t lane = 0;
-    while (lane < free_at.size() && free_at[lane] > move.started) ++lane;
-    lane = std::min<size_t>(lane, kLanesMax - 1);
-    if (lane == free_at.size()) free_at.push_back(0);
-    free_at[lane] = move.completed.value_or(end);
-    lanes.push_back(static_cast<int>(lane));
+    size_t track = 0;
+    while (track < free_at.size() && free_at[track] > move.started) ++track;
+    track = std::min<size_t>(track, kTracksMax - 1);
+    if (track == free_at.size()) free_at.push_back(0);
+    free_at[track] = move.completed.value_or(end);
+    tracks.push_back(static_cast<int>(track));
   }
-  return {std::move(lanes), std::max(1, static_cast<int>(free_at.size()))};
+  return {std::move(tracks), std::max(1, static_cast<int>(free_at.size()))};
 }
 
 std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const TimedMove& move,
@@ -332,18 +332,18 @@ std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const T
   return text + ", " + LateText(*move.completed - IdealEnd(picture, move.round));
 }
 
-/// Draws `moves` into `area`, whose height the lanes share.
+/// Draws `moves` into `area`, whose height the tracks share.
 void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const TimedRow& row,
               bool sent, const Box& area) {
   const std::vector<TimedMove>& moves = sent ? row.sent : row.received;
   const uint32_t blocks = picture.plan.header().payload.blocks;
-  const auto [lanes, count] = LanesOf(moves, axis.last());
+  const auto [tracks, count] = TracksOf(moves, axis.last());
   for (size_t i = 0; i < moves.size(); ++i) {
     const TimedMove& move = moves[i];
     const int begin = axis.X(move.started);
     const int end = axis.X(move.completed.value_or(axis.last()));
     const int height = area.height / count;
-    const Box bar{begin, area.y + lanes[i] * height, std::max(1, end - begin),
+    const Box bar{begin, area.y + tracks[i] * height, std::max(1, end - begin),
                   std::max(1, height - 1)};
     svg.BeginGroup(sent ? "send" : "recv", BarTooltip(picture, row, move, sent));
     const Color color = BlockColor(move.block, blocks);

@@ -53,7 +53,7 @@ class Lowering {
 
  private:
   /// Of a channel of sends.
-  struct Lane {
+  struct SendState {
     std::map<uint32_t, uint64_t> waited_for;  ///< by counter: the highest threshold so far
     std::map<uint32_t, uint32_t> joins;       ///< by counter: the counter that joins it
     std::optional<Trigger> released;          ///< when the last send so far starts
@@ -75,13 +75,13 @@ class Lowering {
       const std::vector<OpId>& ops = program_.ends[end].ops;
       for (uint32_t i = 0; i < ops.size(); ++i) completion_[ops[i].index()] = {end, i + 1};
     }
-    lanes_.resize(program_.ends.size());
+    states_.resize(program_.ends.size());
     program_.counters =
         static_cast<uint32_t>(program_.ends.size()) + DeferredProgram::kFixedCounters;
   }
 
   /// What the send waits for that the sends before it on its channel do not, by counter.
-  std::map<uint32_t, uint64_t> NewConditions(OpId id, Lane& lane) const {
+  std::map<uint32_t, uint64_t> NewConditions(OpId id, SendState& state) const {
     const Op& op = ops_[id.index()];
     std::map<uint32_t, uint64_t> conditions;
     for (const OpId before : plan_.after(op)) {
@@ -89,61 +89,61 @@ class Lowering {
       uint64_t& threshold = conditions[completion.counter];
       threshold = std::max(threshold, completion.threshold);
     }
-    if (conditions.empty() && lane.sends == 0) conditions[program_.start()] = 1;
-    if (conditions.erase(completion_[id.index()].counter) != 0) lane.waits_for_own = true;
-    ++lane.sends;
+    if (conditions.empty() && state.sends == 0) conditions[program_.start()] = 1;
+    if (conditions.erase(completion_[id.index()].counter) != 0) state.waits_for_own = true;
+    ++state.sends;
     std::erase_if(conditions, [&](const auto& it) {
-      uint64_t& waited_for = lane.waited_for[it.first];
+      uint64_t& waited_for = state.waited_for[it.first];
       const bool is_new = it.second > waited_for;
       waited_for = std::max(waited_for, it.second);
       return !is_new;
     });
     return conditions;
   }
-  Lane& LaneOf(OpId id) { return lanes_[completion_[id.index()].counter]; }
+  SendState& StateOf(OpId id) { return states_[completion_[id.index()].counter]; }
 
   void CountSources() {
     for (uint32_t i = 0; i < ops_.size(); ++i) {
-      if (ops_[i].is_send()) NewConditions(OpId(i), LaneOf(OpId(i)));
+      if (ops_[i].is_send()) NewConditions(OpId(i), StateOf(OpId(i)));
     }
-    for (Lane& lane : lanes_) {
-      lane = {.waits_for_own = lane.waits_for_own,
-              .is_serial = lane.waited_for.size() > 1 || lane.waits_for_own};
-      if (!lane.is_serial) continue;
-      lane.pulses = AddCounter();
+    for (SendState& state : states_) {
+      state = {.waits_for_own = state.waits_for_own,
+               .is_serial = state.waited_for.size() > 1 || state.waits_for_own};
+      if (!state.is_serial) continue;
+      state.pulses = AddCounter();
       ++program_.pulse_counters;
     }
   }
 
   void AddSend(OpId id) {
-    Lane& lane = LaneOf(id);
+    SendState& state = StateOf(id);
     const Trigger completion = completion_[id.index()];
-    const std::map<uint32_t, uint64_t> conditions = NewConditions(id, lane);
+    const std::map<uint32_t, uint64_t> conditions = NewConditions(id, state);
     std::optional<Trigger> released;
-    if (!lane.is_serial) released = lane.released;
-    if (lane.is_serial && completion.threshold > 1)
-      released = {lane.pulses, completion.threshold - 1};
+    if (!state.is_serial) released = state.released;
+    if (state.is_serial && completion.threshold > 1)
+      released = {state.pulses, completion.threshold - 1};
     for (const auto& [counter, threshold] : conditions) {
       const Trigger condition = {counter, threshold};
-      released = released && lane.is_serial ? Joined(lane, *released, condition) : condition;
+      released = released && state.is_serial ? Joined(state, *released, condition) : condition;
     }
-    lane.released = released;
+    state.released = released;
     program_.works.push_back({.kind = DeferredWork::Kind::kSend,
                               .trigger = *released,
                               .end = completion.counter,
                               .op = id,
                               .block = ops_[id.index()].block});
     const bool is_last = completion.threshold == program_.ends[completion.counter].ops.size();
-    if (!lane.is_serial || is_last) return;
+    if (!state.is_serial || is_last) return;
     program_.works.push_back({.kind = DeferredWork::Kind::kPulse,
-                              .trigger = lane.waits_for_own ? completion : *released,
-                              .counter = lane.pulses,
+                              .trigger = state.waits_for_own ? completion : *released,
+                              .counter = state.pulses,
                               .value = 1});
   }
 
   /// When both are there.
-  Trigger Joined(Lane& lane, Trigger released, Trigger condition) {
-    const auto [at, is_new] = lane.joins.try_emplace(condition.counter, program_.counters);
+  Trigger Joined(SendState& state, Trigger released, Trigger condition) {
+    const auto [at, is_new] = state.joins.try_emplace(condition.counter, program_.counters);
     if (is_new) AddCounter();
     uint64_t& joined = joins_[at->second];
     ++joined;
@@ -171,7 +171,7 @@ class Lowering {
   const std::span<const Op> ops_;
   DeferredProgram program_;
   std::vector<Trigger> completion_;     // by op
-  std::vector<Lane> lanes_;             // by end
+  std::vector<SendState> states_;       // by end
   std::map<uint32_t, uint64_t> joins_;  // by counter: how many sends it joins conditions for
 };
 

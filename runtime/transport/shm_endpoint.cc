@@ -51,7 +51,7 @@ Result<std::unique_ptr<ShmEndpoint>> ShmEndpoint::Make(Playable plan, NodeId nod
                                                        const LocalMemory& memory, int wake_fd,
                                                        const Checkpoint& checkpoint) {
   std::unique_ptr<ShmEndpoint> endpoint(new ShmEndpoint(plan, node, board));
-  endpoint->AddLanes();
+  endpoint->AddChannels();
   PREPOST_RETURN_IF_ERROR(endpoint->AddSources(memory, checkpoint));
   PREPOST_RETURN_IF_ERROR(endpoint->Watch(wake_fd));
   return endpoint;
@@ -68,34 +68,34 @@ std::vector<int> ShmEndpoint::FilesOf(Playable plan, NodeId node, const ShmBoard
   return files;
 }
 
-void ShmEndpoint::AddLanes() {
+void ShmEndpoint::AddChannels() {
   const size_t in_flight_max = plan_.look_ahead(node_);
   completed_.Reserve(in_flight_max);
-  lane_of_channel_.assign(plan_.channels().size(), kNone);
+  state_of_channel_.assign(plan_.channels().size(), kNone);
   for (const ChannelOps& channel : plan_.ChannelOpsOf(node_)) {
-    lane_of_channel_[channel.channel.index()] = static_cast<uint32_t>(lanes_.size());
+    state_of_channel_[channel.channel.index()] = static_cast<uint32_t>(channels_.size());
     const auto [mine, theirs] = channel.outgoing
                                     ? std::pair(ShmBoard::End::kFrom, ShmBoard::End::kTo)
                                     : std::pair(ShmBoard::End::kTo, ShmBoard::End::kFrom);
-    Lane& lane = lanes_.emplace_back();
-    lane.mine = {.channel = channel.channel, .writer = mine};
-    lane.theirs = {.channel = channel.channel, .writer = theirs};
-    lane.outgoing = channel.outgoing;
-    lane.carries_credits = plan_.channels()[channel.channel.index()].lane == kCreditLane;
-    lane.ops = channel.ops;
-    lane.slots.Resize(std::min<size_t>(channel.ops, in_flight_max));
+    ChannelState& state = channels_.emplace_back();
+    state.mine = {.channel = channel.channel, .writer = mine};
+    state.theirs = {.channel = channel.channel, .writer = theirs};
+    state.outgoing = channel.outgoing;
+    state.carries_credits = plan_.channels()[channel.channel.index()].lane == kCreditLane;
+    state.ops = channel.ops;
+    state.slots.Resize(std::min<size_t>(channel.ops, in_flight_max));
   }
-  active_.Resize(lanes_.size());
+  active_.Resize(channels_.size());
 }
 
 Status ShmEndpoint::AddSources(const LocalMemory& memory, const Checkpoint& checkpoint) {
   std::map<NodeId, uint32_t> source_of;  // several lanes may come from one peer
-  for (Lane& lane : lanes_) {
-    const Channel& channel = plan_.channels()[lane.mine.channel.index()];
+  for (ChannelState& state : channels_) {
+    const Channel& channel = plan_.channels()[state.mine.channel.index()];
     if (!IsBlocksTo(channel, node_)) continue;
     const auto [found, is_new] =
         source_of.try_emplace(channel.from, static_cast<uint32_t>(sources_.size()));
-    lane.source = found->second;
+    state.source = found->second;
     if (!is_new) continue;
     Result<ShmSource> source =
         ShmSource::Make({.fd = CopyOf(plan_, channel.from, memory),
@@ -122,57 +122,57 @@ Status ShmEndpoint::Watch(int wake_fd) {
 }
 
 void ShmEndpoint::PostRecv(const RecvRequest& request) {
-  Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(!lane.outgoing);
-  Post(lane, {.op = request.op, .block = request.block, .memory = request.memory});
-  if (lane.carries_credits) {
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(!state.outgoing);
+  Post(state, {.op = request.op, .block = request.block, .memory = request.memory});
+  if (state.carries_credits) {
     // Either this load sees the send, or the sender sees this receive: Load() and Store() are
     // sequentially consistent.
-    board_.Store(lane.mine, lane.posted);
-    if (board_.Load(lane.theirs) >= lane.posted) board_.Notify(lane.mine);
+    board_.Store(state.mine, state.posted);
+    if (board_.Load(state.theirs) >= state.posted) board_.Notify(state.mine);
   }
-  Complete(lane);
+  Complete(state);
 }
 
 void ShmEndpoint::PostSend(const SendRequest& request) {
-  Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(lane.outgoing);
-  Post(lane, {.op = request.op,
-              .block = request.block,
-              .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
-  board_.Store(lane.mine, lane.posted);
-  board_.Notify(lane.mine);
-  if (lane.carries_credits) Hear(lane);
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(state.outgoing);
+  Post(state, {.op = request.op,
+               .block = request.block,
+               .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}});
+  board_.Store(state.mine, state.posted);
+  board_.Notify(state.mine);
+  if (state.carries_credits) Hear(state);
 }
 
-void ShmEndpoint::Post(Lane& lane, const Slot& slot) {
-  PREPOST_CHECK(lane.posted < lane.ops);
-  lane.slots[lane.posted++] = slot;
+void ShmEndpoint::Post(ChannelState& state, const Slot& slot) {
+  PREPOST_CHECK(state.posted < state.ops);
+  state.slots[state.posted++] = slot;
 }
 
 /// Reads how far the other end is.
-void ShmEndpoint::Hear(Lane& lane) {
-  const uint32_t heard_before = std::exchange(lane.heard, board_.Load(lane.theirs));
-  PREPOST_CHECK(lane.heard <= lane.ops);
-  if (!lane.outgoing && !lane.carries_credits) {
-    const uint32_t posted = std::max(lane.posted, heard_before);
-    if (lane.heard > posted) counters_.early += lane.heard - posted;
+void ShmEndpoint::Hear(ChannelState& state) {
+  const uint32_t heard_before = std::exchange(state.heard, board_.Load(state.theirs));
+  PREPOST_CHECK(state.heard <= state.ops);
+  if (!state.outgoing && !state.carries_credits) {
+    const uint32_t posted = std::max(state.posted, heard_before);
+    if (state.heard > posted) counters_.early += state.heard - posted;
   }
-  Complete(lane);
+  Complete(state);
 }
 
-bool ShmEndpoint::HasToCopy(const Lane& lane) const {
-  return lane.source != kNone && lane.completed < std::min(lane.heard, lane.posted);
+bool ShmEndpoint::HasToCopy(const ChannelState& state) const {
+  return state.source != kNone && state.completed < std::min(state.heard, state.posted);
 }
 
 /// Completes what both ends have done, but for blocks that come in: those are copied first.
-void ShmEndpoint::Complete(Lane& lane) {
-  if (lane.source != kNone) {
-    if (HasToCopy(lane)) active_.Push(lane_of_channel_[lane.mine.channel.index()]);
+void ShmEndpoint::Complete(ChannelState& state) {
+  if (state.source != kNone) {
+    if (HasToCopy(state)) active_.Push(state_of_channel_[state.mine.channel.index()]);
     return;
   }
-  while (lane.completed < std::min(lane.heard, lane.posted)) {
-    const Slot& slot = lane.slots[lane.completed++];
+  while (state.completed < std::min(state.heard, state.posted)) {
+    const Slot& slot = state.slots[state.completed++];
     counters_.bytes_moved += slot.memory.size();
     completed_.Add(slot.op);
   }
@@ -213,40 +213,40 @@ Status ShmEndpoint::LookUp(std::chrono::milliseconds timeout, bool* woken) {
   return {};
 }
 
-/// Takes the news, then copies a piece on every lane that has something to copy.
+/// Takes the news, then copies a piece on every channel that has something to copy.
 Status ShmEndpoint::Work() {
-  board_.TakeNews(node_, [this](ShmBoard::Counter counter) { Hear(LaneOf(counter.channel)); });
+  board_.TakeNews(node_, [this](ShmBoard::Counter counter) { Hear(StateOf(counter.channel)); });
   for (size_t visits = active_.size(); visits > 0; --visits) {
     const uint32_t index = active_.Pop();
-    Lane& lane = lanes_[index];
-    PREPOST_RETURN_IF_ERROR(CopySome(lane));
-    if (HasToCopy(lane)) active_.Push(index);
+    ChannelState& state = channels_[index];
+    PREPOST_RETURN_IF_ERROR(CopySome(state));
+    if (HasToCopy(state)) active_.Push(index);
   }
   return {};
 }
 
-Status ShmEndpoint::CopySome(Lane& lane) {
-  const Slot& slot = lane.slots[lane.completed];
-  if (lane.copied_bytes == 0 && on_arrival_) on_arrival_(slot.op);
-  const size_t rest = slot.memory.size() - lane.copied_bytes;
+Status ShmEndpoint::CopySome(ChannelState& state) {
+  const Slot& slot = state.slots[state.completed];
+  if (state.copied_bytes == 0 && on_arrival_) on_arrival_(slot.op);
+  const size_t rest = slot.memory.size() - state.copied_bytes;
   if (rest > 0) {
-    const uint64_t offset = plan_.header().payload.BlockOffset(slot.block) + lane.copied_bytes;
-    const Result<size_t> copied = sources_[lane.source].Copy(
-        offset, slot.memory.subspan(lane.copied_bytes, std::min(rest, kCopyBytesMax)));
+    const uint64_t offset = plan_.header().payload.BlockOffset(slot.block) + state.copied_bytes;
+    const Result<size_t> copied = sources_[state.source].Copy(
+        offset, slot.memory.subspan(state.copied_bytes, std::min(rest, kCopyBytesMax)));
     if (!copied.ok()) {
-      const NodeId from = plan_.channels()[lane.mine.channel.index()].from;
+      const NodeId from = plan_.channels()[state.mine.channel.index()].from;
       return {copied.status().code(),
               fmt::format("node {} cannot copy block {} from node {}: {}", node_.value, slot.block,
                           from.value, copied.status().message())};
     }
-    lane.copied_bytes += *copied;
+    state.copied_bytes += *copied;
     counters_.bytes_moved += *copied;
   }
-  if (lane.copied_bytes < slot.memory.size()) return {};
-  lane.copied_bytes = 0;
+  if (state.copied_bytes < slot.memory.size()) return {};
+  state.copied_bytes = 0;
   completed_.Add(slot.op);
-  board_.Store(lane.mine, ++lane.completed);
-  board_.Notify(lane.mine);
+  board_.Store(state.mine, ++state.completed);
+  board_.Notify(state.mine);
   return {};
 }
 

@@ -77,7 +77,7 @@ class ShmEndpoint final : public Endpoint {
   ///
   /// A credit has no bytes, so it is delivered as soon as both are posted, and its sender sees that
   /// without being woken.
-  struct Lane {
+  struct ChannelState {
     ShmBoard::Counter mine;
     ShmBoard::Counter theirs;
     bool outgoing = false;
@@ -93,17 +93,17 @@ class ShmEndpoint final : public Endpoint {
 
   ShmEndpoint(Playable plan, NodeId node, ShmBoard& board)
       : plan_(plan), node_(node), board_(board) {}
-  void AddLanes();
+  void AddChannels();
   Status AddSources(const LocalMemory& memory, const Checkpoint& checkpoint);
   Status Watch(int wake_fd);
 
-  Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
-  void Post(Lane& lane, const Slot& slot);
-  void Hear(Lane& lane);
-  void Complete(Lane& lane);
-  bool HasToCopy(const Lane& lane) const;
+  ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }
+  void Post(ChannelState& state, const Slot& slot);
+  void Hear(ChannelState& state);
+  void Complete(ChannelState& state);
+  bool HasToCopy(const ChannelState& state) const;
   Status Work();
-  Status CopySome(Lane& lane);
+  Status CopySome(ChannelState& state);
   Status LookUp(std::chrono::milliseconds timeout, bool* woken);
 
   const Playable plan_;
@@ -111,9 +111,9 @@ class ShmEndpoint final : public Endpoint {
   ShmBoard& board_;
   FileDescriptor epoll_;
   std::vector<ShmSource> sources_;
-  std::vector<Lane> lanes_;
-  std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
-  VisitRing active_;                       ///< lanes with a block to copy
+  std::vector<ChannelState> channels_;
+  std::vector<uint32_t> state_of_channel_;  ///< by plan channel; kNone: not ours
+  VisitRing active_;                        ///< channels with a block to copy
   CompletionList completed_;
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty

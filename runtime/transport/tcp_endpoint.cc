@@ -88,7 +88,7 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   source_ = source;
   message_ = message;
   block_bytes_ = plan.header().payload.block_bytes;
-  AddLanes(plan);
+  AddChannels(plan);
   const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
   for (uint32_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
@@ -96,7 +96,7 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
     if (link.carries_blocks) link.rx_head = 2 * kRecordBytes;
     link.seen = {};
     if (link.local.is_read) link.window->Open(message.number, source);
-    link.announces = has_credits && link.out != kNone && lanes_[link.out].ops > 0;
+    link.announces = has_credits && link.out != kNone && channels_[link.out].ops > 0;
     PREPOST_RETURN_IF_ERROR(BeginOn(link));
     active_.Push(i);  // which may have waited for this
   }
@@ -112,7 +112,7 @@ Status TcpEndpoint::BeginOn(Link& link) {
         link, {.channel = kStartChannel, .block = link.next->number, .bytes = link.next->bytes},
         fmt::format("message {}, {}", message_.number, Count(message_.bytes, "byte")));
   }
-  if (is_later && link.in != kNone && lanes_[link.in].ops > 0) {
+  if (is_later && link.in != kNone && channels_[link.in].ops > 0) {
     return Rejected(
         fmt::format("node {} got message {} from node {} without the blocks of message {}",
                     node_.value, link.next->number, link.peer.value, message_.number));
@@ -167,32 +167,32 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
 }
 
-void TcpEndpoint::AddLanes(Playable plan) {
+void TcpEndpoint::AddChannels(Playable plan) {
   const size_t in_flight_max = plan.look_ahead(node_);
   completed_.Reserve(in_flight_max);
-  lanes_.clear();
-  lane_of_channel_.assign(plan.channels().size(), kNone);
+  channels_.clear();
+  state_of_channel_.assign(plan.channels().size(), kNone);
   for (Link& link : links_) {
     link.out = link.in = kNone;
     link.noted.clear();
   }
   std::vector<size_t> records(links_.size(), 1);  // the start
   for (const ChannelOps& ops : plan.ChannelOpsOf(node_)) {
-    const auto index = static_cast<uint32_t>(lanes_.size());
-    lane_of_channel_[ops.channel.index()] = index;
+    const auto index = static_cast<uint32_t>(channels_.size());
+    state_of_channel_[ops.channel.index()] = index;
     const Channel& channel = plan.channels()[ops.channel.index()];
     const NodeId peer = ops.outgoing ? channel.to : channel.from;
-    Lane& lane = lanes_.emplace_back();
-    lane.wire = WireChannel(channel);
-    lane.link = FindLink(peer, channel.lane);
-    lane.note_link = FindLink(peer, kCreditLane);
-    lane.ops = ops.ops;
-    lane.outgoing = ops.outgoing;
-    lane.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
-    links_[lane.note_link].noted.push_back(index);
-    Link& link = links_[lane.link];
+    ChannelState& state = channels_.emplace_back();
+    state.wire = WireChannel(channel);
+    state.link = FindLink(peer, channel.lane);
+    state.note_link = FindLink(peer, kCreditLane);
+    state.ops = ops.ops;
+    state.outgoing = ops.outgoing;
+    state.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
+    links_[state.note_link].noted.push_back(index);
+    Link& link = links_[state.link];
     if (link.carries_blocks) (ops.outgoing ? link.out : link.in) = index;
-    if (!lane.outgoing || !link.carries_blocks) records[lane.note_link] += lane.ops;
+    if (!state.outgoing || !link.carries_blocks) records[state.note_link] += state.ops;
   }
   // Unwritten are at most this node's credits in flight and the notes that the peer's ops in flight
   // wait for. As much again, so that they seldom have to be moved to the front.
@@ -210,30 +210,30 @@ uint32_t TcpEndpoint::FindLink(NodeId peer, uint32_t lane) const {
 }
 
 void TcpEndpoint::PostRecv(const RecvRequest& request) {
-  Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(!lane.outgoing && lane.posted < lane.ops);
-  lane.slots[lane.posted++] = {.op = request.op,
-                               .block = request.block,
-                               .memory = {request.memory.data(), request.memory.size()}};
-  Link& link = links_[lane.link];
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(!state.outgoing && state.posted < state.ops);
+  state.slots[state.posted++] = {.op = request.op,
+                                 .block = request.block,
+                                 .memory = {request.memory.data(), request.memory.size()}};
+  Link& link = links_[state.link];
   if (!link.carries_blocks) {
-    CompleteArrived(lane);
+    CompleteArrived(state);
   } else if (std::exchange(link.stalled, false)) {
-    active_.Push(lane.link);
+    active_.Push(state.link);
   }
 }
 
 void TcpEndpoint::PostSend(const SendRequest& request) {
-  Lane& lane = LaneOf(request.channel);
-  PREPOST_CHECK(lane.outgoing && lane.posted < lane.ops);
-  lane.slots[lane.posted++] = {
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(state.outgoing && state.posted < state.ops);
+  state.slots[state.posted++] = {
       .op = request.op,
       .block = request.block,
       .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}};
-  if (links_[lane.link].carries_blocks) {
-    active_.Push(lane.link);
+  if (links_[state.link].carries_blocks) {
+    active_.Push(state.link);
   } else {
-    AppendRecord(lane.link, RecordOf(lane, lane.moved++));
+    AppendRecord(state.link, RecordOf(state, state.moved++));
   }
 }
 
@@ -291,7 +291,7 @@ Status TcpEndpoint::Service() {
 bool TcpEndpoint::HasToWrite(const Link& link) const {
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
   if (link.out == kNone) return false;
-  return link.announces || lanes_[link.out].moved < lanes_[link.out].posted;
+  return link.announces || channels_[link.out].moved < channels_[link.out].posted;
 }
 
 Status TcpEndpoint::Visit(Link& link) {
@@ -335,18 +335,18 @@ Status TcpEndpoint::WriteRecords(Link& link) {
 }
 
 Status TcpEndpoint::WriteBlock(Link& link) {
-  Lane& lane = lanes_[link.out];
-  if (link.tx_head == 0 && lane.moved < lane.posted)
+  ChannelState& state = channels_[link.out];
+  if (link.tx_head == 0 && state.moved < state.posted)
     link.announces = false;  // it goes with a block
-  const Slot slot = link.announces ? Slot() : lane.slots[lane.moved];
+  const Slot slot = link.announces ? Slot() : state.slots[state.moved];
   if (link.tx_head == 0) {  // else nothing of it has been sent yet, or not all
     const auto add = [&](const Record& record) {
       EncodeRecord(record, RecordAt(link.tx, link.tx_head));
       link.tx_head += kRecordBytes;
     };
     if (!std::exchange(link.has_begun, true)) add(StartRecord());
-    if (!link.announces) add(RecordOf(lane, lane.moved));
-    if (!link.announces && link.local.is_read) link.window->set_sends(lane.moved + 1);
+    if (!link.announces) add(RecordOf(state, state.moved));
+    if (!link.announces && link.local.is_read) link.window->set_sends(state.moved + 1);
   }
   iovec block = slot.memory;
   if (IsRead(block, link.local.is_read)) block.iov_len = 0;
@@ -359,17 +359,18 @@ Status TcpEndpoint::WriteBlock(Link& link) {
   link.bytes_written += io.bytes;
   if (link.tx_bytes == link.tx_head + block.iov_len) {
     link.tx_head = link.tx_bytes = 0;
-    if (!std::exchange(link.announces, false)) ++lane.moved;
+    if (!std::exchange(link.announces, false)) ++state.moved;
   }
   return {};
 }
 
 Status TcpEndpoint::ReadBlock(Link& link) {
-  if (link.in == kNone || lanes_[link.in].moved == lanes_[link.in].ops) return ReadStart(link);
-  Lane& lane = lanes_[link.in];
-  if (lane.moved == lane.posted) return ReadUnposted(link);
-  if (link.is_copying) return CopyBlock(link, lane);
-  const Slot& slot = lane.slots[lane.moved];
+  if (link.in == kNone || channels_[link.in].moved == channels_[link.in].ops)
+    return ReadStart(link);
+  ChannelState& state = channels_[link.in];
+  if (state.moved == state.posted) return ReadUnposted(link);
+  if (link.is_copying) return CopyBlock(link, state);
+  const Slot& slot = state.slots[state.moved];
   iovec block = slot.memory;
   const bool is_read = IsRead(block, link.local.can_read);
   if (is_read) block.iov_len = 0;
@@ -390,10 +391,10 @@ Status TcpEndpoint::ReadBlock(Link& link) {
     if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
   }
   if (!had_head && link.rx_bytes >= link.rx_head) {
-    PREPOST_RETURN_IF_ERROR(TakeHead(link, lane));
+    PREPOST_RETURN_IF_ERROR(TakeHead(link, state));
     link.is_copying = is_read;
   }
-  if (!is_read && link.rx_bytes == link.rx_head + block.iov_len) FinishBlock(link, lane);
+  if (!is_read && link.rx_bytes == link.rx_head + block.iov_len) FinishBlock(link, state);
   return {};
 }
 
@@ -421,19 +422,19 @@ void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
 }
 
 /// What stands before the block.
-Status TcpEndpoint::TakeHead(Link& link, const Lane& lane) {
-  if (on_arrival_) on_arrival_(lane.slots[lane.moved].op);
+Status TcpEndpoint::TakeHead(Link& link, const ChannelState& state) {
+  if (on_arrival_) on_arrival_(state.slots[state.moved].op);
   const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
-  const Record wanted = RecordOf(lane, lane.moved);
+  const Record wanted = RecordOf(state, state.moved);
   if (record == wanted) return {};
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
 }
 
-void TcpEndpoint::FinishBlock(Link& link, Lane& lane) {
+void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
   link.rx_bytes = 0;
   link.rx_head = kRecordBytes;
-  ++lane.moved;
-  CompleteArrived(lane);
+  ++state.moved;
+  CompleteArrived(state);
 }
 
 /// A block is expected, but its receive is not posted. Only peeks: the bytes stay with the kernel.
@@ -514,39 +515,39 @@ Status TcpEndpoint::TakeRecords(Link& link) {
   return {};
 }
 
-TcpEndpoint::Lane* TcpEndpoint::FindLane(const Link& link, ChannelId wire) {
-  const auto found =
-      std::ranges::find_if(link.noted, [&](uint32_t lane) { return lanes_[lane].wire == wire; });
-  return found == link.noted.end() ? nullptr : &lanes_[*found];
+TcpEndpoint::ChannelState* TcpEndpoint::FindChannel(const Link& link, ChannelId wire) {
+  const auto found = std::ranges::find_if(
+      link.noted, [&](uint32_t state) { return channels_[state].wire == wire; });
+  return found == link.noted.end() ? nullptr : &channels_[*found];
 }
 
 Status TcpEndpoint::TakeRecord(Link& link, const Record& record) {
-  Lane* const found = FindLane(link, record.channel);
+  ChannelState* const found = FindChannel(link, record.channel);
   if (found == nullptr) return Unexpected(link, record, "a channel between the two");
-  Lane& lane = *found;
-  if (lane.outgoing) return TakeNote(link, lane, record);
+  ChannelState& state = *found;
+  if (state.outgoing) return TakeNote(link, state, record);
   const Record credit = {.channel = record.channel, .block = kNoBlock, .bytes = 0};
-  if (links_[lane.link].carries_blocks || record != credit || lane.moved == lane.ops) {
+  if (links_[state.link].carries_blocks || record != credit || state.moved == state.ops) {
     return Unexpected(link, record, "a credit that the plan has");
   }
-  ++lane.moved;
-  CompleteArrived(lane);
+  ++state.moved;
+  CompleteArrived(state);
   return {};
 }
 
-Status TcpEndpoint::TakeNote(Link& link, Lane& lane, const Record& record) {
-  if (lane.completed == lane.moved || record != RecordOf(lane, lane.completed)) {
+Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& record) {
+  if (state.completed == state.moved || record != RecordOf(state, state.completed)) {
     return Unexpected(link, record, "the note of the oldest undelivered send");
   }
-  completed_.Add(lane.slots[lane.completed++].op);
+  completed_.Add(state.slots[state.completed++].op);
   return {};
 }
 
 /// Completes receives that are posted and have arrived, and notifies the sender.
-void TcpEndpoint::CompleteArrived(Lane& lane) {
-  while (lane.completed < std::min(lane.moved, lane.posted)) {
-    AppendRecord(lane.note_link, RecordOf(lane, lane.completed));
-    completed_.Add(lane.slots[lane.completed++].op);
+void TcpEndpoint::CompleteArrived(ChannelState& state) {
+  while (state.completed < std::min(state.moved, state.posted)) {
+    AppendRecord(state.note_link, RecordOf(state, state.completed));
+    completed_.Add(state.slots[state.completed++].op);
   }
 }
 
@@ -562,14 +563,14 @@ void TcpEndpoint::PutRecord(uint32_t index, const Record& record) {
     link.tx_bytes = 0;
   }
   const size_t offset = link.tx.size();
-  link.tx.resize(offset + kRecordBytes);  // within what AddLanes() reserved
+  link.tx.resize(offset + kRecordBytes);  // within what AddChannels() reserved
   EncodeRecord(record, RecordAt(link.tx, offset));
   active_.Push(index);
 }
 
-Record TcpEndpoint::RecordOf(const Lane& lane, uint32_t index) const {
-  const Slot& slot = lane.slots[index];
-  return {.channel = lane.wire, .block = slot.block, .bytes = slot.memory.iov_len};
+Record TcpEndpoint::RecordOf(const ChannelState& state, uint32_t index) const {
+  const Slot& slot = state.slots[index];
+  return {.channel = state.wire, .block = slot.block, .bytes = slot.memory.iov_len};
 }
 
 Status TcpEndpoint::Unexpected(const Link& link, const Record& record,

@@ -86,7 +86,7 @@ class TcpEndpoint final : public MessageEndpoint {
   /// One channel that starts or ends here. Its slots stand in channel order; `moved` counts those
   /// whose bytes were written out (sends) or have arrived (receives; credits may arrive before they
   /// are posted).
-  struct Lane {
+  struct ChannelState {
     ChannelId wire;              ///< its number in records: WireChannel()
     uint32_t link = kNone;       ///< that carries the messages
     uint32_t note_link = kNone;  ///< that carries the delivery notes
@@ -122,9 +122,9 @@ class TcpEndpoint final : public MessageEndpoint {
     std::unique_ptr<MemoryWindow> window;  ///< this end's, until this endpoint ends
     MemoryWindow::Value seen = {};         ///< the peer's, as it was read last, for this message
     std::optional<MessageStart> next;      ///< a later message, whose start was read
-    uint32_t out = kNone;                  ///< lane, if it carries blocks that way
+    uint32_t out = kNone;                  ///< channel, if it carries blocks that way
     uint32_t in = kNone;
-    std::vector<uint32_t> noted;  ///< lanes whose delivery notes it carries
+    std::vector<uint32_t> noted;  ///< channels whose delivery notes it carries
     std::vector<std::byte> tx;
     std::vector<std::byte> rx;
     size_t tx_head = 0;
@@ -146,11 +146,11 @@ class TcpEndpoint final : public MessageEndpoint {
 
   TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
-  void AddLanes(Playable plan);
+  void AddChannels(Playable plan);
   Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, uint32_t lane) const;
 
-  Lane& LaneOf(ChannelId channel) { return lanes_[lane_of_channel_[channel.index()]]; }
+  ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
   Status Service();
   bool HasToWrite(const Link& link) const;
@@ -166,22 +166,22 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadUnposted(Link& link);
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
-  Status CopyBlock(Link& link, Lane& lane);
-  Status ReadWindow(Link& link, const Lane& lane);
+  Status CopyBlock(Link& link, ChannelState& state);
+  Status ReadWindow(Link& link, const ChannelState& state);
   Io CopyPiece(Link& link, uint64_t offset, iovec piece);
-  void FinishBlock(Link& link, Lane& lane);
-  Status TakeHead(Link& link, const Lane& lane);
+  void FinishBlock(Link& link, ChannelState& state);
+  Status TakeHead(Link& link, const ChannelState& state);
   Status TakeStart(Link& link, const Record& record);
   Status TakeRecords(Link& link);
-  Lane* FindLane(const Link& link, ChannelId wire);
+  ChannelState* FindChannel(const Link& link, ChannelId wire);
   Status TakeRecord(Link& link, const Record& record);
-  Status TakeNote(Link& link, Lane& lane, const Record& record);
-  void CompleteArrived(Lane& lane);
+  Status TakeNote(Link& link, ChannelState& state, const Record& record);
+  void CompleteArrived(ChannelState& state);
   void AppendRecord(uint32_t link, const Record& record);
   void PutRecord(uint32_t link, const Record& record);
   void AppendSign(uint32_t link, bool asks);
   void TakeSign(Link& link, const Record& record);
-  Record RecordOf(const Lane& lane, uint32_t index) const;
+  Record RecordOf(const ChannelState& state, uint32_t index) const;
   Record StartRecord() const {
     return {.channel = kStartChannel,
             .block = message_.number,
@@ -199,9 +199,9 @@ class TcpEndpoint final : public MessageEndpoint {
   MessageStart message_;  ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
   std::vector<Link> links_;
-  std::vector<Lane> lanes_;
-  std::vector<uint32_t> lane_of_channel_;  ///< by plan channel; kNone: not ours
-  VisitRing active_;                       ///< links
+  std::vector<ChannelState> channels_;
+  std::vector<uint32_t> state_of_channel_;  ///< by plan channel; kNone: not ours
+  VisitRing active_;                        ///< links
   CompletionList completed_;
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty

@@ -26,10 +26,10 @@ void TcpEndpoint::End() {
   }
 }
 
-/// Reads the peer's window, unless it is known already that the next block of `lane` is behind it.
+/// Reads the peer's window, unless it is known already that the next block of `state` is behind it.
 /// Errors: it is gone; what the connection brought is not what the peer has sent.
-Status TcpEndpoint::ReadWindow(Link& link, const Lane& lane) {
-  if (link.seen.sends > lane.moved) return {};
+Status TcpEndpoint::ReadWindow(Link& link, const ChannelState& state) {
+  if (link.seen.sends > state.moved) return {};
   const iovec memory = {.iov_base = &link.seen, .iov_len = sizeof(link.seen)};
   const iovec remote = RemoteAt(link.local.window, sizeof(link.seen));
   const Io io = ReadSome(link.local.process, std::span(&memory, 1), std::span(&remote, 1));
@@ -38,13 +38,13 @@ Status TcpEndpoint::ReadWindow(Link& link, const Lane& lane) {
       link.seen.sign != link.local.sign)
     return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", kNoBlock);
   if (link.seen.message == message_.number && link.seen.bytes == message_.bytes &&
-      link.seen.sends > lane.moved)
+      link.seen.sends > state.moved)
     return {};
   link.seen = {};
   return Rejected(
       fmt::format("the connection of node {} to node {} announces block {} of message {}, which "
                   "node {} has not sent",
-                  node_.value, link.peer.value, lane.slots[lane.moved].block, message_.number,
+                  node_.value, link.peer.value, state.slots[state.moved].block, message_.number,
                   link.peer.value));
 }
 
@@ -75,9 +75,9 @@ Io TcpEndpoint::CopyPiece(Link& link, uint64_t offset, iovec piece) {
 }
 
 /// A piece, so that no other link waits long.
-Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
+Status TcpEndpoint::CopyBlock(Link& link, ChannelState& state) {
   constexpr size_t kPieceMax = size_t{1} << 20;
-  const Slot& slot = lane.slots[lane.moved];
+  const Slot& slot = state.slots[state.moved];
   const size_t done = link.rx_bytes - link.rx_head;
   iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
                  std::min(slot.memory.iov_len - done, kPieceMax)};
@@ -89,15 +89,15 @@ Status TcpEndpoint::CopyBlock(Link& link, Lane& lane) {
       return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
     piece.iov_len = std::min(piece.iov_len, left);
   }
-  PREPOST_RETURN_IF_ERROR(ReadWindow(link, lane));
-  if (link.seen.sends <= lane.moved) return {};  // interrupted
+  PREPOST_RETURN_IF_ERROR(ReadWindow(link, state));
+  if (link.seen.sends <= state.moved) return {};  // interrupted
   const Io io = CopyPiece(link, uint64_t{slot.block} * block_bytes_ + done, piece);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;
   if (link.rx_bytes < link.rx_head + slot.memory.iov_len) return {};
   link.is_copying = false;
-  FinishBlock(link, lane);
+  FinishBlock(link, state);
   return {};
 }
 
