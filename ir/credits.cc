@@ -12,7 +12,7 @@ CreditTable::CreditTable(const Plan& plan, const MessageTable& messages)
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> credit_channels;  // (from, to)
   for (uint32_t c = 0; c < plan.channels().size(); ++c) {
     const Channel& channel = plan.channels()[c];
-    if (channel.lane != kCreditLane) continue;
+    if (!channel.carries_credits()) continue;
     credit_channels[{channel.from.value, channel.to.value}] = c;
     uint64_t total = 0;
     for (uint32_t m = messages.ChannelBegin(ChannelId(c)); m < messages.ChannelEnd(ChannelId(c));
@@ -23,7 +23,7 @@ CreditTable::CreditTable(const Plan& plan, const MessageTable& messages)
   }
   for (uint32_t c = 0; c < plan.channels().size(); ++c) {
     const Channel& channel = plan.channels()[c];
-    if (channel.lane != kBlockLane) continue;
+    if (channel.carries_credits()) continue;
     const auto credits = credit_channels.find({channel.to.value, channel.from.value});
     if (credits == credit_channels.end()) continue;
     partner_[c] = credits->second;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CreditTable: which channel's receives a credit channel grants, and how many receives each credit
-// has granted. Only lane-0 channels are granted, by the lane-1 channel of the reverse pair.
+// has granted. Only channels of blocks are granted, by the reverse channel of credits.
 #ifndef PREPOST_IR_CREDITS_H_
 #define PREPOST_IR_CREDITS_H_
 

@@ -23,8 +23,8 @@ std::string Route(const Channel& channel, uint32_t block) {
   const bool is_credit = block == kNoBlock;
   std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
   if (!is_credit) route += fmt::format(":{}", block);
-  const uint32_t usual_lane = is_credit ? kCreditLane : kBlockLane;
-  if (channel.lane != usual_lane) route += fmt::format(" lane {}", channel.lane);
+  if (channel.carries_credits() != is_credit)
+    route += fmt::format(" lane {}", NumberOf(channel.lane));
   return route;
 }
 
@@ -42,6 +42,14 @@ std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
 }
 
 }  // namespace
+
+Result<Lane> LaneOf(uint64_t number) {
+  for (const Lane lane : {Lane::kBlocks, Lane::kCredits}) {
+    if (number == NumberOf(lane)) return lane;
+  }
+  return Rejected(fmt::format("lane {} is out of range, the lanes are {} (blocks) and {} (credits)",
+                              number, NumberOf(Lane::kBlocks), NumberOf(Lane::kCredits)));
+}
 
 uint64_t Payload::BlockSize(uint32_t b) const {
   PREPOST_CHECK(b < blocks);
@@ -115,6 +123,17 @@ const char* Name(ReadyMode mode) {
       return "window";
     case ReadyMode::kRetry:
       return "retry";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+const char* Name(Lane lane) {
+  switch (lane) {
+    case Lane::kBlocks:
+      return "blocks";
+    case Lane::kCredits:
+      return "credits";
   }
   PREPOST_CHECK(false);
   return "";

@@ -26,9 +26,14 @@ namespace prepost {
 /// The block of a credit: none. In JSON: null.
 inline constexpr uint32_t kNoBlock = 0xffffffff;
 
-/// Lanes of a channel: what it carries. Lanes above kCreditLane carry stripes of blocks.
-inline constexpr uint32_t kBlockLane = 0;
-inline constexpr uint32_t kCreditLane = 1;
+/// What a channel carries. In files and on wires it is its number.
+enum class Lane : uint8_t {
+  kBlocks = 0,
+  kCredits = 1  ///< of blocks in the opposite direction
+};
+constexpr uint32_t NumberOf(Lane lane) { return static_cast<uint32_t>(lane); }
+/// The lane of a number that may be anything.
+Result<Lane> LaneOf(uint64_t number);
 
 /// Limits on what a reader accepts, so that a file cannot ask for unbounded work. Nodes and blocks
 /// also fit 32 bits.
@@ -38,15 +43,15 @@ inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 62;
 
 enum class OpKind : uint8_t { kSend, kRecv };
 
-/// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, lane 1, from
-/// receiver to sender.
+/// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, on a channel of
+/// credits, from receiver to sender.
 struct Op {
   ChannelId channel;
   uint32_t block = kNoBlock;
   /// Step in the ideal one-port schedule; bounds and drawings only, never correctness.
   uint32_t round = 0;
-  uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse lane-0 channel
-                        ///< are posted; else 0
+  uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse channel of
+                        ///< blocks are posted; else 0
   /// Slice of Plan's after array: [after_begin, after_begin + after_count).
   uint32_t after_begin = 0;
   uint32_t after_count = 0;
@@ -62,7 +67,9 @@ static_assert(std::is_trivially_copyable_v<Op>);
 struct Channel {
   NodeId from;
   NodeId to;
-  uint32_t lane = kBlockLane;
+  Lane lane = Lane::kBlocks;
+
+  bool carries_credits() const { return lane == Lane::kCredits; }
 
   friend auto operator<=>(const Channel&, const Channel&) = default;
 };
@@ -179,6 +186,8 @@ class PlanBuilder {
 /// The words of the plan file for an enumerator, e.g. "send", "window".
 const char* Name(OpKind kind);
 const char* Name(ReadyMode mode);
+/// "blocks", "credits".
+const char* Name(Lane lane);
 /// "window=1", "barrier", ...
 std::string ToString(const Ready& ready);
 

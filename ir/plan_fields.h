@@ -79,7 +79,8 @@ template <typename Each>
 void ListFields(std::type_identity<Channel>, Each&& each) {
   each(PlanField{.key = "from"}, [](auto& it) -> auto& { return it.from; });
   each(PlanField{.key = "to"}, [](auto& it) -> auto& { return it.to; });
-  each(PlanField{.key = "lane"}, [](auto& it) -> auto& { return it.lane; });
+  each(PlanField{.key = "lane", .max = NumberOf(Lane::kCredits)},
+       [](auto& it) -> auto& { return it.lane; });
 }
 
 template <typename Each>

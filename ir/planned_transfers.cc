@@ -52,7 +52,7 @@ class TransferPlanner {
     }
     Compact();
     for (const auto& [from, to] : channels_)
-      builder_.AddChannel({.from = NodeId(from), .to = NodeId(to), .lane = kBlockLane});
+      builder_.AddChannel({.from = NodeId(from), .to = NodeId(to), .lane = Lane::kBlocks});
   }
   void Compact() {
     std::ranges::sort(channels_);

@@ -34,8 +34,8 @@ constexpr size_t kFlatPlansMax = 16;
 
 void AddConnections(NodeId a, NodeId b, std::set<TcpConnection>* all) {
   const auto [low, high] = std::minmax(a, b);
-  all->insert({.low = low, .high = high, .lane = kBlockLane});
-  all->insert({.low = low, .high = high, .lane = kCreditLane});
+  all->insert({.low = low, .high = high, .lane = Lane::kBlocks});
+  all->insert({.low = low, .high = high, .lane = Lane::kCredits});
 }
 
 /// Plans of one schedule, for blocks of any size.

@@ -75,13 +75,13 @@ void CpuExecutor::LinkGrants() {
   const std::vector<ChannelOps> own = plan_.ChannelOpsOf(node_);
   for (const ChannelOps& ops : own) {
     const Channel& channel = plan_.channels()[ops.channel.index()];
-    if (!ops.outgoing && channel.lane == kBlockLane) {
+    if (!ops.outgoing && !channel.carries_credits()) {
       blocks_from.emplace(channel.from, ops.channel.value);
     }
   }
   for (const ChannelOps& ops : own) {
     const Channel& channel = plan_.channels()[ops.channel.index()];
-    if (!ops.outgoing || channel.lane != kCreditLane) continue;
+    if (!ops.outgoing || !channel.carries_credits()) continue;
     const auto found = blocks_from.find(channel.to);
     PREPOST_CHECK(found != blocks_from.end());
     channels_[found->second].granted_by = ops.channel.value;
@@ -214,8 +214,8 @@ void CpuExecutor::Release(uint64_t op) {
   if (--slots_[op].pending == 0 && TakesTurn(op)) ready_[ready_end_++] = IdOf(op);
 }
 
-/// Whether the turn of a send has come whose `after` has completed. If not, the channel counts it as
-/// early.
+/// Whether the turn of a send has come whose `after` has completed. If not, its channel counts it
+/// as early.
 bool CpuExecutor::TakesTurn(uint64_t op) {
   ChannelState& state = channels_[slots_[op].channel.index()];
   if (state.unstarted == op) return true;

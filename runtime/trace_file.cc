@@ -201,7 +201,8 @@ void TraceWriter::WriteName(const Program& program, ChannelId id) {
   out_.Put(
       ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
       "\"channel {}: {}>{} lane {}\"}}}}",
-      program.node.value, id.value, id.value, channel.from.value, channel.to.value, channel.lane);
+      program.node.value, id.value, id.value, channel.from.value, channel.to.value,
+      NumberOf(channel.lane));
   out_.Put(
       ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
       "index\":{}}}}}",

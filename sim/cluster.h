@@ -54,7 +54,7 @@ struct Cluster {
     Picoseconds last = 0;
     for (const nic::OpenQp& qp : open.qps) {
       const QpState* const state = fabric.state(host).FindQp(qp.qpn);
-      if (qp.lane != kCreditLane && state != nullptr) last = std::max(last, state->landed_at);
+      if (qp.lane != Lane::kCredits && state != nullptr) last = std::max(last, state->landed_at);
     }
     return last;
   }

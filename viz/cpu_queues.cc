@@ -19,8 +19,7 @@ namespace {
 
 std::string EndTitle(const Plan& plan, const ChannelEnd& end) {
   const Channel& channel = plan.channels()[end.channel.index()];
-  return fmt::format("{}>{} {}", channel.from.value, channel.to.value,
-                     channel.lane == kCreditLane ? "credits" : "blocks");
+  return fmt::format("{}>{} {}", channel.from.value, channel.to.value, Name(channel.lane));
 }
 
 }  // namespace

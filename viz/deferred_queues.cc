@@ -42,11 +42,7 @@ class DeferredQueues {
  private:
   std::string TitleOf(const ChannelEnd& end) const {
     const Channel& channel = plan_.channels()[end.channel.index()];
-    return fmt::format("{}>{}{}", channel.from.value, channel.to.value,
-                       channel.lane == kCreditLane ? " credits"
-                       : channel.lane == kBlockLane
-                           ? " blocks"
-                           : fmt::format(" blocks, lane {}", channel.lane));
+    return fmt::format("{}>{} {}", channel.from.value, channel.to.value, Name(channel.lane));
   }
 
   void AddReceives() {

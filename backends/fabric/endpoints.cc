@@ -89,7 +89,7 @@ Result<Fid<fid_ep>> Endpoints::MakeEndpoint(Entries entries, fid_cntr* receives)
 Status Endpoints::Learn(uint32_t end, std::span<const std::byte> tag_and_name) {
   if (!spec_.ends[end].is_send) return {};
   if (tag_and_name.size() <= sizeof(uint64_t))
-    return Rejected(fmt::format("it has no endpoint for lane {}", spec_.ends[end].lane));
+    return Rejected(fmt::format("it has no endpoint for lane {}", NumberOf(spec_.ends[end].lane)));
   parts_[end].tag = ByteReader(tag_and_name).Get<uint64_t>();
   const std::span<const std::byte> name = tag_and_name.subspan(sizeof(uint64_t));
   // A provider takes a name for as long as its own are.

@@ -217,8 +217,9 @@ uint64_t DeferredProgram::receives() const {
 std::string DeferredProgram::CounterName(uint32_t counter) const {
   if (counter < ends.size()) {
     const ChannelEnd& end = ends[counter];
-    return end.is_send ? fmt::format("sent to {} lane {}", end.peer.value, end.lane)
-                       : fmt::format("received from {} lane {}", end.peer.value, end.lane);
+    return end.is_send
+               ? fmt::format("sent to {} lane {}", end.peer.value, NumberOf(end.lane))
+               : fmt::format("received from {} lane {}", end.peer.value, NumberOf(end.lane));
   }
   if (counter == start()) return "start";
   if (counter == complete()) return "complete";
@@ -235,7 +236,7 @@ std::string ListDeferred(const Plan& plan, const DeferredProgram& program) {
   for (const ChannelEnd& end : program.ends) {
     const Channel& channel = plan.channels()[end.channel.index()];
     text += fmt::format("  endpoint {}>{}{}: {} {}\n", channel.from.value, channel.to.value,
-                        channel.lane == kCreditLane ? " credits" : "", end.ops.size(),
+                        channel.carries_credits() ? " credits" : "", end.ops.size(),
                         end.is_send ? "sends" : "receives, posted before the start");
   }
   for (const DeferredWork& work : program.works) {

@@ -176,7 +176,7 @@ std::vector<std::byte> QueuePairs::NameOf(const Part& part) const {
 /// Connects the end with the queue pair of this name.
 Status QueuePairs::Learn(uint32_t end, std::span<const std::byte> name) {
   if (name.empty())
-    return Rejected(fmt::format("it has no queue pair for lane {}", ends_[end].lane));
+    return Rejected(fmt::format("it has no queue pair for lane {}", NumberOf(ends_[end].lane)));
   if (name.size() != kPairNameBytes) return Rejected("its queue pair's name is none");
   ByteReader in(name);
   PortAddress remote;

@@ -60,7 +60,7 @@ class CreditInserter {
     for (const Channel& channel : given) builder_.AddChannel(channel);
     for (const Channel& channel : given) {
       const ChannelId credits =
-          builder_.AddChannel({.from = channel.to, .to = channel.from, .lane = kCreditLane});
+          builder_.AddChannel({.from = channel.to, .to = channel.from, .lane = Lane::kCredits});
       credit_channel_.push_back(credits);
     }
     receives_.resize(given.size());

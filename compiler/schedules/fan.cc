@@ -9,7 +9,7 @@ namespace prepost {
 Fan FanOf(const Plan& plan) {
   std::vector<uint32_t> in(plan.header().nodes), out(plan.header().nodes);
   for (const Channel& channel : plan.channels()) {
-    if (channel.lane != kBlockLane) continue;  // one per pair, stripes have more
+    if (channel.carries_credits()) continue;
     ++in[channel.to.index()];
     ++out[channel.from.index()];
   }

@@ -71,7 +71,7 @@ class SchedulePlayer {
       }
       Compact(targets);
       for (uint32_t target : targets) {
-        builder_.AddChannel({.from = NodeId(node), .to = NodeId(target), .lane = kBlockLane});
+        builder_.AddChannel({.from = NodeId(node), .to = NodeId(target), .lane = Lane::kBlocks});
         channel_target_.push_back(target);
       }
       channel_begin_.push_back(static_cast<uint32_t>(channel_target_.size()));
@@ -91,7 +91,7 @@ class SchedulePlayer {
     }
     const auto [unsent, is_new] = unsent_.try_emplace({from, to});
     if (is_new) {
-      unsent->second = builder_.AddChannel({.from = from, .to = to, .lane = kBlockLane});
+      unsent->second = builder_.AddChannel({.from = from, .to = to, .lane = Lane::kBlocks});
     }
     return unsent->second;
   }

@@ -68,14 +68,13 @@ struct Side {
   std::map<uint32_t, const Program*> program_of;
 };
 
-bool IsCredit(const MessageKey& key) { return key.channel.lane == kCreditLane; }
+bool IsCredit(const MessageKey& key) { return key.channel.carries_credits(); }
 
 std::string Text(const MessageKey& key) {
   const Channel& channel = key.channel;
   if (IsCredit(key))
     return fmt::format("credit {} of {}>{}", key.what, channel.from.value, channel.to.value);
-  const std::string lane = channel.lane == kBlockLane ? "" : fmt::format(" lane {}", channel.lane);
-  return fmt::format("{}>{}:{}{}", channel.from.value, channel.to.value, key.what, lane);
+  return fmt::format("{}>{}:{}", channel.from.value, channel.to.value, key.what);
 }
 
 class Differ {

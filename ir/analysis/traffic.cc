@@ -9,7 +9,7 @@ namespace {
 
 /// Adds the queue pairs: the distinct (node, peer, lane) of channels that carry something.
 void CountQueuePairs(const PlanTables& tables, Traffic* traffic) {
-  using Pair = std::tuple<NodeId, NodeId, uint32_t>;  // smaller node, larger node, lane
+  using Pair = std::tuple<NodeId, NodeId, Lane>;  // smaller node, larger node, lane
   std::vector<Pair> pairs;
   for (uint32_t c = 0; c < tables.plan().channels().size(); ++c) {
     const ChannelId id(c);

@@ -116,8 +116,6 @@ std::string GoalLosses(const Plan& plan) {
     text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
                         kGoalCreditTag);
   }
-  if (std::ranges::any_of(plan.channels(), [](const Channel& c) { return c.lane > kCreditLane; }))
-    text += ", no lanes";
   if (header.payload.blocks == 1 && header.payload.bytes < header.payload.block_bytes) {
     text += fmt::format(", no size of a full block (import takes --block-bytes {})",
                         header.payload.block_bytes);

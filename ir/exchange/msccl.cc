@@ -224,11 +224,6 @@ class MscclWriter {
 
 Status CheckMsccl(const Plan& plan) {
   if (plan.header().payload.bytes == 0) return Rejected("MSCCL has no form for an empty message");
-  for (const Channel& channel : plan.channels()) {
-    if (channel.lane > kCreditLane)
-      return Rejected(fmt::format("MSCCL has no form for lane {} of {}>{}", channel.lane,
-                                  channel.from.value, channel.to.value));
-  }
   if (plan.header().payload.blocks > kMscclStepsMax) {
     return Rejected(
         fmt::format("{} blocks, an MSCCL thread block has at most {} steps; larger "

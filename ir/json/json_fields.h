@@ -73,6 +73,7 @@ class FieldForms {
     return ReadWord(out, kReadyModes);
   }
   static ReadScalar ReaderOf(const PlanField&, OpKind* out) { return ReadWord(out, kOpKinds); }
+  static ReadScalar ReaderOf(const PlanField&, Lane* out) { return ReadLane(out); }
 
   std::deque<JsonForm> objects_;
 };
@@ -117,6 +118,7 @@ class FieldWriter {
   static std::string TextOf(Id<Tag> id) {
     return fmt::to_string(id.value);
   }
+  static std::string TextOf(Lane lane) { return fmt::to_string(NumberOf(lane)); }
   static std::string TextOf(OpKind kind) { return QuoteJson(Name(kind)); }
   static std::string TextOf(CollectiveKind kind) { return QuoteJson(Name(kind)); }
   static std::string TextOf(ReadyMode mode) { return QuoteJson(Name(mode)); }

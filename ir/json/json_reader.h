@@ -66,6 +66,7 @@ class JsonForm {
     std::vector<uint32_t>* out = nullptr;
     uint32_t value_max = 0xffffffff;
     std::optional<uint32_t> null_value = {};  ///< what null stands for; none: it is an error
+    ReadScalar check = {};  ///< says better what is wrong with an element above value_max
   };
   JsonForm& Uint32s(std::string key, Uint32Column column, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);
@@ -100,7 +101,7 @@ class JsonForm {
     JsonForm* element_form = nullptr;       ///< of the objects of an array that may be the value
     uint64_t least = 0;                     ///< elements of an array
     bool is_letters = false;
-    Uint32Column column = {};               ///< of Uint32s
+    Uint32Column column = {};  ///< of Uint32s
   };
   JsonForm& Add(Field field);
 

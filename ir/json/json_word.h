@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ReadWord: a reader (json_reader.h) of a string that names an enumerator. Internal to ir/.
+// Readers (json_reader.h) of enumerators: ReadWord of a string that names one, ReadLane of a number. Internal to ir/.
 #ifndef PREPOST_IR_JSON_JSON_WORD_H_
 #define PREPOST_IR_JSON_JSON_WORD_H_
 
@@ -37,6 +37,17 @@ JsonForm::ReadScalar ReadWord(Enum* out, const std::array<Enum, count>& values) 
     return Rejected(fmt::format("expected {}\"{}\", found {}{}", count == 1 ? "" : "one of ",
                                 fmt::join(names, "\", \""), scalar.Describe(),
                                 DidYouMean(scalar.text, names)));
+  };
+}
+
+/// The number of a lane.
+inline JsonForm::ReadScalar ReadLane(Lane* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    uint64_t number = 0;
+    PREPOST_RETURN_IF_ERROR(ReadUint64(&number)(scalar));
+    const Result<Lane> lane = LaneOf(number);
+    if (lane.ok()) *out = *lane;
+    return lane.status();
   };
 }
 

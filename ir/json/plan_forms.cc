@@ -19,6 +19,7 @@
 #include <optional>
 #include <type_traits>
 
+#include "ir/json/json_word.h"
 #include "ir/plan_fields.h"
 
 namespace prepost {
@@ -47,6 +48,19 @@ void SetNumber(Id<Tag>* out, uint32_t number) {
   out->value = number;
 }
 void SetNumber(OpKind*, uint32_t) {}
+void SetNumber(Lane* out, uint32_t number) { *out = *LaneOf(number); }
+
+/// What is said of a number above the maximum; none: the usual.
+template <typename Value>
+JsonForm::ReadScalar CheckOf(const Value&) {
+  return nullptr;
+}
+JsonForm::ReadScalar CheckOf(Lane) {
+  return [](const JsonScalar& scalar) {
+    Lane lane = Lane::kBlocks;
+    return ReadLane(&lane)(scalar);
+  };
+}
 
 /// The columns of numbers of what `range` has, each with its key, `separator` before it. One that
 /// may be absent is where all its elements are what absence says.
@@ -80,7 +94,8 @@ void FieldColumns<It>::AddTo(JsonForm* form) {
     form->Uint32s(field.key,
                   {.out = &columns_[at++],
                    .value_max = static_cast<uint32_t>(field.max),
-                   .null_value = field.null_value},
+                   .null_value = field.null_value,
+                   .check = CheckOf(get(any))},
                   field.if_absent ? Need::kOptional : Need::kRequired);
   });
 }

@@ -283,7 +283,7 @@ Result<RolledPlay> RolledPlay::Make(const RolledPlan& plan, uint64_t bytes) {
   for (const Channel& channel : channels) builder.AddChannel(channel);
   if (header->ready.has_credits()) {
     for (const Channel& channel : channels) {
-      builder.AddChannel({.from = channel.to, .to = channel.from, .lane = kCreditLane});
+      builder.AddChannel({.from = channel.to, .to = channel.from, .lane = Lane::kCredits});
     }
   }
   return RolledPlay(plan, std::move(builder).Build());

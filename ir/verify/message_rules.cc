@@ -21,7 +21,7 @@ void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findin
       findings->Add(PlaceOf(plan, send == MessageTable::kNone ? recv : send), Rule::kMatch, [&] {
         return fmt::format("{} number {} on {}>{} lane {} has no {}", Name(op.kind),
                            m - messages.ChannelBegin(op.channel), channel.from.value,
-                           channel.to.value, channel.lane,
+                           channel.to.value, NumberOf(channel.lane),
                            send == MessageTable::kNone ? "send" : "recv");
       });
     } else if (plan.ops()[send].block != plan.ops()[recv].block) {

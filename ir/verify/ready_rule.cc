@@ -27,7 +27,7 @@ class ReadyRule {
       const uint32_t count = messages_.ChannelEnd(ChannelId(c)) - begin;
       if (count == 0) continue;
       if (!header_.ready.has_credits()) {
-        if (channel.lane == kCreditLane) {
+        if (channel.carries_credits()) {
           ReadyFinding(Place::ChannelAt(c), "{} in ready mode {}, which has none",
                        Count(count, "credit"), Name(header_.ready.mode));
         }
@@ -37,23 +37,20 @@ class ReadyRule {
                        "{} cannot all be posted before the start, the depth is {}",
                        Count(count, "receive"), *options_.recv_depth);
         }
-      } else if (channel.lane == kBlockLane) {
+      } else if (!channel.carries_credits()) {
         CheckGrants(c, count);
-      } else if (channel.lane == kCreditLane) {
+      } else {
         const uint32_t blocks = credits_.Partner(ChannelId(c));
         if (blocks == CreditTable::kNone) {
           ReadyFinding(Place::ChannelAt(c), "{}, but no channel {}>{} lane {} to grant",
-                       Count(count, "credit"), channel.to.value, channel.from.value, kBlockLane);
+                       Count(count, "credit"), channel.to.value, channel.from.value,
+                       NumberOf(Lane::kBlocks));
         } else if (messages_.ChannelBegin(ChannelId(blocks)) ==
                    messages_.ChannelEnd(ChannelId(blocks))) {
           ReadyFinding(Place::ChannelAt(c), "{}, but nothing is sent on the channel to grant",
                        Count(count, "credit"));
         }
         CheckCredits(c);
-      } else {
-        ReadyFinding(Place::ChannelAt(c),
-                     "blocks on lane {} in ready mode {}: credits grant lane {} only", channel.lane,
-                     Name(header_.ready.mode), kBlockLane);
       }
     }
   }

@@ -13,10 +13,6 @@
 
 namespace prepost {
 
-/// Lanes from one node to another, so that a channel's number between them fits its record on a
-/// connection.
-inline constexpr uint32_t kLanesMax = 1u << 16;
-
 /// shape. All others index by what it checks, so they need a plan without its findings.
 void CheckShape(const Plan& plan, Findings* findings);
 /// match. What compares channels needs a plan without its findings too.

@@ -94,15 +94,11 @@ class ShapeRule {
       if (channel.from == channel.to) {
         Shape(Place::ChannelAt(c), "channel from node {} to itself", channel.from.value);
       }
-      if (channel.lane >= kLanesMax) {
-        Shape(Place::ChannelAt(c, "lane"), "lane {} is out of range, the lanes are 0 to {}",
-              channel.lane, kLanesMax - 1);
-      }
-      const auto [first, is_new] =
-          channel_of.try_emplace({{channel.from.value, channel.to.value}, channel.lane}, c);
+      const auto [first, is_new] = channel_of.try_emplace(
+          {{channel.from.value, channel.to.value}, NumberOf(channel.lane)}, c);
       if (!is_new) {
         Shape(Place::ChannelAt(c), "{}>{} lane {} is the same as /channels/{}", channel.from.value,
-              channel.to.value, channel.lane, first->second);
+              channel.to.value, NumberOf(channel.lane), first->second);
       }
     }
   }
@@ -134,9 +130,9 @@ class ShapeRule {
       Shape(Place::OpAt(p, i, "block"), "block {} is out of range, the blocks are 0 to {}",
             op.block, header_.payload.blocks - 1);
     }
-    if (op.is_credit() != (channel.lane == kCreditLane)) {
+    if (op.is_credit() != channel.carries_credits()) {
       Shape(Place::OpAt(p, i, "block"), "{} on lane {}, lane {} is for credits and only for them",
-            op.is_credit() ? "credit" : "block", channel.lane, kCreditLane);
+            op.is_credit() ? "credit" : "block", NumberOf(channel.lane), NumberOf(Lane::kCredits));
     }
     const bool may_grant = op.is_credit() && op.is_send();
     if (may_grant != (op.grants != 0)) {

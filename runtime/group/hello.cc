@@ -46,7 +46,7 @@ void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer
   writer.Put(static_cast<uint32_t>(link.purpose));
   writer.Put(link.from.value);
   writer.Put(link.to.value);
-  writer.Put(link.lane);
+  writer.Put(NumberOf(link.lane));
   writer.PutBytes(terms.plan);
   writer.Put(static_cast<uint32_t>(terms.carrier));
   writer.Put(terms.message_bytes);
@@ -127,7 +127,7 @@ GroupKey HelloSide::LinkKey() const {
 }
 
 std::optional<GroupKey> HelloSide::BlockKey() const {
-  const bool is_for_blocks = link_.purpose == LinkPurpose::kData && link_.lane != kCreditLane;
+  const bool is_for_blocks = link_.purpose == LinkPurpose::kData && link_.lane != Lane::kCredits;
   return is_for_blocks ? std::optional(LinkKey()) : std::nullopt;
 }
 
@@ -240,13 +240,14 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   link_.purpose = static_cast<LinkPurpose>(purpose);
   link_.from = NodeId(reader.Get<uint32_t>());
   link_.to = NodeId(reader.Get<uint32_t>());
-  link_.lane = reader.Get<uint32_t>();
+  const Result<Lane> lane = LaneOf(reader.Get<uint32_t>());
   terms_.plan = GetArray<sizeof(PlanHash)>(reader);
   const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
-  if (!carrier) {
+  if (!lane.ok() || !carrier) {
     state_ = HelloState::kBroken;
     return {};
   }
+  link_.lane = *lane;
   terms_.carrier = *carrier;
   terms_.message_bytes = reader.Get<uint64_t>();
   peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ir/ids.h"
+#include "ir/plan.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/group_key.h"
 
@@ -33,7 +34,7 @@ struct LinkName {
   NodeId from;
   NodeId to;
   LinkPurpose purpose = LinkPurpose::kData;
-  uint32_t lane = 0;  ///< 0 for control
+  Lane lane = Lane::kBlocks;  ///< kBlocks for control
 
   friend bool operator==(const LinkName&, const LinkName&) = default;
 };

@@ -405,7 +405,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
   {
     const std::lock_guard lock(mutex_);
     for (const TcpSocket& socket : sockets) {
-      if (socket.lane == kCreditLane) continue;
+      if (socket.lane == Lane::kCredits) continue;
       ++(socket.local.can_read ? group->paths.memory : group->paths.network);
       if (socket.local.is_forbidden) ++group->paths.forbidden;
     }

@@ -172,8 +172,9 @@ void Keeper::Connect(Group& group) {
   group.bootstrap.reset();
   for (const TcpSocket& socket : group.sockets) {
     group.introductions.push_back(
-        socket.lane == kCreditLane ? nullptr
-                                   : std::make_unique<Introduction>(socket, options_.reads_memory));
+        socket.lane == Lane::kCredits
+            ? nullptr
+            : std::make_unique<Introduction>(socket, options_.reads_memory));
   }
   group.watches.resize(group.sockets.size());
   const ControlMessage joined = {.kind = Kind::kJoined};

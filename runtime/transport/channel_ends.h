@@ -21,7 +21,7 @@ namespace prepost {
 struct ChannelEnd {
   ChannelId channel;
   NodeId peer;
-  uint32_t lane = kBlockLane;
+  Lane lane = Lane::kBlocks;
   bool is_send = false;
   std::vector<OpId> ops;  ///< in channel order
 

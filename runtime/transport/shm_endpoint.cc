@@ -21,7 +21,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <map>
 #include <utility>
 
 #include "runtime/clock.h"
@@ -42,7 +41,7 @@ int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
 }
 
 bool IsBlocksTo(const Channel& channel, NodeId node) {
-  return channel.to == node && channel.lane != kCreditLane;
+  return channel.to == node && !channel.carries_credits();
 }
 
 }  // namespace
@@ -81,7 +80,7 @@ void ShmEndpoint::AddChannels() {
     state.mine = {.channel = channel.channel, .writer = mine};
     state.theirs = {.channel = channel.channel, .writer = theirs};
     state.outgoing = channel.outgoing;
-    state.carries_credits = plan_.channels()[channel.channel.index()].lane == kCreditLane;
+    state.carries_credits = plan_.channels()[channel.channel.index()].carries_credits();
     state.ops = channel.ops;
     state.slots.Resize(std::min<size_t>(channel.ops, in_flight_max));
   }
@@ -89,14 +88,10 @@ void ShmEndpoint::AddChannels() {
 }
 
 Status ShmEndpoint::AddSources(const LocalMemory& memory, const Checkpoint& checkpoint) {
-  std::map<NodeId, uint32_t> source_of;  // several lanes may come from one peer
   for (ChannelState& state : channels_) {
     const Channel& channel = plan_.channels()[state.mine.channel.index()];
     if (!IsBlocksTo(channel, node_)) continue;
-    const auto [found, is_new] =
-        source_of.try_emplace(channel.from, static_cast<uint32_t>(sources_.size()));
-    state.source = found->second;
-    if (!is_new) continue;
+    state.source = static_cast<uint32_t>(sources_.size());
     Result<ShmSource> source =
         ShmSource::Make({.fd = CopyOf(plan_, channel.from, memory),
                          .bytes = plan_.header().payload.bytes,

@@ -146,7 +146,7 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     Link& link = links_.emplace_back();
     link.fd = std::move(socket.fd);
     link.peer = socket.peer;
-    link.carries_blocks = socket.lane != kCreditLane;
+    link.carries_blocks = socket.lane != Lane::kCredits;
     link.lane = socket.lane;
     link.local = socket.local;
     link.window = std::move(socket.window);
@@ -156,7 +156,7 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
   }
   std::map<NodeId, uint32_t> blocks_of;
   for (uint32_t i = 0; i < links_.size(); ++i) {
-    if (links_[i].lane == kBlockLane) blocks_of[links_[i].peer] = i;
+    if (links_[i].carries_blocks) blocks_of[links_[i].peer] = i;
   }
   for (Link& link : links_) {
     const auto blocks = blocks_of.find(link.peer);
@@ -185,7 +185,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
     ChannelState& state = channels_.emplace_back();
     state.wire = WireChannel(channel);
     state.link = FindLink(peer, channel.lane);
-    state.note_link = FindLink(peer, kCreditLane);
+    state.note_link = FindLink(peer, Lane::kCredits);
     state.ops = ops.ops;
     state.outgoing = ops.outgoing;
     state.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
@@ -202,7 +202,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
   }
 }
 
-uint32_t TcpEndpoint::FindLink(NodeId peer, uint32_t lane) const {
+uint32_t TcpEndpoint::FindLink(NodeId peer, Lane lane) const {
   const auto found = std::ranges::find_if(
       links_, [&](const Link& link) { return link.peer == peer && link.lane == lane; });
   PREPOST_CHECK(found != links_.end());

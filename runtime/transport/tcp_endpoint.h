@@ -106,7 +106,7 @@ class TcpEndpoint final : public MessageEndpoint {
   struct Link {
     FileDescriptor fd;
     NodeId peer;
-    uint32_t lane = kBlockLane;
+    Lane lane = Lane::kBlocks;
     bool carries_blocks = false;
     bool is_asked = false;  ///< the kernel asks often whether the peer is there
     TcpWatch watch;
@@ -148,7 +148,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
   void AddChannels(Playable plan);
   Status BeginOn(Link& link);
-  uint32_t FindLink(NodeId peer, uint32_t lane) const;
+  uint32_t FindLink(NodeId peer, Lane lane) const;
 
   ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }
   Status Wait(std::chrono::milliseconds timeout, bool* woken);

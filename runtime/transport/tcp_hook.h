@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "ir/ids.h"
+#include "ir/plan.h"
 
 namespace prepost {
 
@@ -16,7 +17,7 @@ namespace prepost {
 struct TcpWay {
   NodeId self;
   NodeId peer;
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   bool is_send = false;
   bool is_copy = false;  ///< from the peer's memory, of a block whose record the connection brought
 };

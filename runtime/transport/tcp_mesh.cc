@@ -85,7 +85,7 @@ std::vector<TcpConnection> TcpConnections(Playable plan) {
   for (const Channel& channel : plan.channels()) {
     const auto [low, high] = std::minmax(channel.from, channel.to);
     all.push_back({.low = low, .high = high, .lane = channel.lane});
-    all.push_back({.low = low, .high = high, .lane = kCreditLane});
+    all.push_back({.low = low, .high = high, .lane = Lane::kCredits});
   }
   std::ranges::sort(all);
   const auto rest = std::ranges::unique(all);

@@ -21,12 +21,12 @@
 
 namespace prepost {
 
-/// Two nodes that share a channel have one connection per lane of blocks between them, and one
-/// "lane" kCreditLane for credits and delivery notes, so that these never stand behind a block.
+/// Two nodes that share a channel have one connection for blocks, if any pass between them, and one
+/// for credits and delivery notes, so that these never stand behind a block.
 struct TcpConnection {
   NodeId low;
   NodeId high;
-  uint32_t lane = kBlockLane;
+  Lane lane = Lane::kBlocks;
 
   friend auto operator<=>(const TcpConnection&, const TcpConnection&) = default;
 };
@@ -46,7 +46,7 @@ struct LocalPeer {
 /// One end of a connection.
 struct TcpSocket {
   NodeId peer;
-  uint32_t lane = kBlockLane;
+  Lane lane = Lane::kBlocks;
   FileDescriptor fd;     ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
   LocalPeer local = {};  ///< on this machine: blocks are copied from memory to memory
   std::unique_ptr<MemoryWindow> window = nullptr;  ///< this end's, if the peer may read its memory

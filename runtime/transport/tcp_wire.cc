@@ -51,17 +51,21 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
     return fmt::format("the start of message {}, {}", record.block, Count(record.bytes, "byte"));
   }
   if (record.channel == kLifeChannel) return "a sign of life";
-  const Channel channel = ChannelOfWire(record.channel, a, b);
+  const std::optional<Channel> channel = ChannelOfWire(record.channel, a, b);
+  const std::string route = channel ? fmt::format("{}>{} lane {}", channel->from.value,
+                                                  channel->to.value, NumberOf(channel->lane))
+                                    : fmt::format("unknown channel {}", record.channel.value);
   const std::string what =
       record.block == kNoBlock ? "credit" : fmt::format("block {}", record.block);
-  return fmt::format("{}>{} lane {}, {}, {}", channel.from.value, channel.to.value, channel.lane,
-                     what, Count(record.bytes, "byte"));
+  return fmt::format("{}, {}, {}", route, what, Count(record.bytes, "byte"));
 }
 
-Channel ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
+std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
+  const Result<Lane> lane = LaneOf(wire.value / 2);
+  if (!lane.ok()) return std::nullopt;
   const auto [low, high] = std::minmax(a, b);
   const bool is_down = wire.value % 2 == 1;
-  return {.from = is_down ? high : low, .to = is_down ? low : high, .lane = wire.value / 2};
+  return Channel{.from = is_down ? high : low, .to = is_down ? low : high, .lane = *lane};
 }
 
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out) {

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -50,13 +51,13 @@ std::string Describe(const Record& record, NodeId a, NodeId b);
 inline constexpr size_t kRecordBytes = 16;
 
 /// The number of a channel among those between its two nodes, which both know whatever else of the
-/// plan they have. A valid plan's lanes are below 2^16.
+/// plan they have.
 constexpr ChannelId WireChannel(const Channel& channel) {
-  return ChannelId(2 * channel.lane + (channel.from > channel.to ? 1 : 0));
+  return ChannelId(2 * NumberOf(channel.lane) + (channel.from > channel.to ? 1 : 0));
 }
 
-/// The channel of that number between `a` and `b`, in either order.
-Channel ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
+/// The channel of that number between `a` and `b`, in either order, if there can be one.
+std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
 
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out);
 Record DecodeRecord(std::span<const std::byte, kRecordBytes> in);

@@ -96,7 +96,7 @@ TEST(CompileTest, OpsStandInThePlansOrder) {
   ForSmallSpecs([](const Spec& spec) {
     const VerifiedPlan plan = *Compile(spec);
     for (const Program& program : plan.programs()) {
-      std::tuple<uint32_t, bool, NodeId, NodeId, uint32_t, uint32_t> last{};
+      std::tuple<uint32_t, bool, NodeId, NodeId, Lane, uint32_t> last{};
       for (const Op& op : plan.ops(program)) {
         const Channel& channel = plan.channels()[op.channel.index()];
         const auto key =

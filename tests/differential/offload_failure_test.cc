@@ -56,7 +56,7 @@ Status Outcome(const VerifiedPlan& plan, const OffloadOptions& options = {}) {
 }
 
 /// The data QP of `node` towards `peer`.
-QueuePair& DataQp(QueueProgram& program, uint32_t node, uint32_t peer, uint32_t lane) {
+QueuePair& DataQp(QueueProgram& program, uint32_t node, uint32_t peer, Lane lane) {
   for (QueuePair& qp : program.nodes[node].qps) {
     if (!qp.loopback && qp.peer == NodeId(peer) && qp.lane == lane) return qp;
   }
@@ -85,7 +85,7 @@ TEST(OffloadFailureTest, BuffersOfTheWrongSizeAreRefused) {
 TEST(OffloadFailureTest, LostCreditIsReportedAsStuck) {
   const VerifiedPlan plan = MakePlan("chain", 3, 3, "window=1");
   QueueProgram program = *nic::Lower(plan);
-  QueuePair& credits = DataQp(program, 2, 1, kCreditLane);
+  QueuePair& credits = DataQp(program, 2, 1, Lane::kCredits);
   credits.sends.pop_back();  // the last credit of node 2, with its completion
   credits.sends.back().signaled = true;
   for (SchedulerMode mode : {SchedulerMode::kRoundRobin, SchedulerMode::kAdversarial}) {
@@ -105,7 +105,7 @@ TEST(OffloadFailureTest, LostCreditIsReportedAsStuck) {
 class StuckTest : public testing::TestWithParam<nic::LoweringMode> {
  protected:
   static void LoseLastCredit(QueueProgram& program) {
-    std::vector<SendEntry>& sends = DataQp(program, 2, 1, kCreditLane).sends;
+    std::vector<SendEntry>& sends = DataQp(program, 2, 1, Lane::kCredits).sends;
     sends.pop_back();
     sends.back().signaled = true;
     for (QueuePair& master : program.nodes[2].qps) {  // managed: enable what there is
@@ -146,7 +146,7 @@ TEST_P(StuckTest, DeadlineNamesTheFirstCulpritAndWhatIsBehindIt) {
 TEST_P(StuckTest, MissingReceiveIsTheCulprit) {
   const VerifiedPlan plan = MakePlan("chain", 4, 6, "retry");
   QueueProgram program = *nic::Lower(plan, {.mode = GetParam()});
-  DataQp(program, 3, 2, kBlockLane).receives.pop_back();
+  DataQp(program, 3, 2, Lane::kBlocks).receives.pop_back();
   const Status status = Outcome(plan, program);
   EXPECT_THAT(status.message(), HasSubstr("first culprit: node 2's QP 2<>3 blocks has sent WQE "));
   EXPECT_THAT(status.message(), HasSubstr("without an answer: node 3's QP 3<>2 blocks has no "
@@ -155,7 +155,7 @@ TEST_P(StuckTest, MissingReceiveIsTheCulprit) {
 
 // What a credit grants is not posted, so its doorbell is held back: not the NIC is to blame.
 TEST_P(StuckTest, HostThatDoesNotRingIsTheCulprit) {
-  DataQp(program_, 3, 2, kBlockLane).receives.pop_back();
+  DataQp(program_, 3, 2, Lane::kBlocks).receives.pop_back();
   const Status status = Outcome(plan_, program_);
   EXPECT_THAT(status.message(), HasSubstr("first culprit: node 3's QP 3"));
   EXPECT_THAT(status.message(), HasSubstr(" has not been rung on by its host\n"));
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(Modes, StuckTest,
 TEST(OffloadFailureTest, CycleIsNamed) {
   const VerifiedPlan plan = MakePlan("chain", 4, 6, "window=1");
   QueueProgram program = *nic::Lower(plan);
-  QueuePair& qp = DataQp(program, 1, 2, kBlockLane);
+  QueuePair& qp = DataQp(program, 1, 2, Lane::kBlocks);
   const auto signaled = std::ranges::count_if(qp.sends, &SendEntry::signaled);
   qp.sends.insert(qp.sends.begin(), {.opcode = Opcode::kWait,
                                      .cq = qp.send_cq,
@@ -182,7 +182,7 @@ TEST(OffloadFailureTest, CycleIsNamed) {
 TEST(OffloadFailureTest, LostSendShowsInTheImmediates) {
   const VerifiedPlan plan = MakePlan("chain", 3, 2, "barrier");
   QueueProgram program = *nic::Lower(plan);
-  std::vector<SendEntry>& sends = DataQp(program, 0, 1, kBlockLane).sends;
+  std::vector<SendEntry>& sends = DataQp(program, 0, 1, Lane::kBlocks).sends;
   sends.erase(sends.begin());  // block 0 never leaves the root
   const Status status = Outcome(plan, program);
   EXPECT_EQ(status.code(), StatusCode::kRejected);
@@ -195,7 +195,7 @@ TEST(OffloadFailureTest, LostSendShowsInTheImmediates) {
 TEST(OffloadFailureTest, MissingWaitForwardsStaleBytes) {
   const VerifiedPlan plan = MakePlan("chain", 3, 4, "barrier");
   QueueProgram program = *nic::Lower(plan);
-  std::vector<SendEntry>& sends = DataQp(program, 1, 2, kBlockLane).sends;
+  std::vector<SendEntry>& sends = DataQp(program, 1, 2, Lane::kBlocks).sends;
   std::erase_if(sends, [](const SendEntry& it) { return it.opcode == Opcode::kWait; });
   bool stale = false;
   for (uint64_t seed = 1; seed <= 20 && !stale; ++seed) {

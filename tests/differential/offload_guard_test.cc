@@ -263,7 +263,7 @@ class FaultyRun {
     }
     if (fault_.kind != FaultKind::kNoReceives) return;
     const ArmedNode& node = group_->nodes()[fault_.node.index()];
-    const Result<QpId> qp = FindQp(node.program(), fault_.peer, kBlockLane);
+    const Result<QpId> qp = FindQp(node.program(), fault_.peer, Lane::kBlocks);
     ASSERT_TRUE(qp.ok());
     nic::PostReceives(node.qp(*qp), static_cast<uint16_t>(fault_.after));
   }
@@ -342,7 +342,7 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     std::vector<Fault> faults;
     for (const nic::NodeProgram& node : program_.nodes) {
       for (const nic::QueuePair& qp : node.qps) {
-        if (qp.receives.empty() || qp.lane != kBlockLane) continue;
+        if (qp.receives.empty() || qp.lane != Lane::kBlocks) continue;
         const auto after = static_cast<uint32_t>(random.Below(qp.receives.size()));
         faults.push_back({kind, node.node, qp.peer, after});
       }

@@ -38,7 +38,7 @@ class ValidatedStartTest : public testing::TestWithParam<LoweringMode> {
     const nic::QueueProgram program = *nic::Lower(plan_, {.mode = GetParam()});
     const std::vector<nic::QueuePair>& qps = program.nodes[kNode.index()].qps;
     size_t i = 0;
-    while (qps[i].lane != kBlockLane || qps[i].sends.empty() || qps[i].receives.empty()) ++i;
+    while (qps[i].lane != Lane::kBlocks || qps[i].sends.empty() || qps[i].receives.empty()) ++i;
     return i;
   }
 

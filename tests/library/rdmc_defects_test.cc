@@ -152,7 +152,7 @@ class Meter final : public TcpHook {
   size_t Limit(const TcpWay& way, size_t bytes) override {
     const std::lock_guard lock(mutex_);
     if (is_cutting_ && way.self == NodeId(1) && way.peer == NodeId(2)) return kCut;
-    if (way.is_send) (way.lane == kCreditLane ? of_notes_ : of_blocks_) += bytes;
+    if (way.is_send) (way.lane == Lane::kCredits ? of_notes_ : of_blocks_) += bytes;
     return bytes;
   }
   void Cut() {

@@ -315,7 +315,8 @@ bool WrongChannelNode(Draft& draft, Random& random) {
 }
 bool WrongChannelLane(Draft& draft, Random& random) {
   if (draft.channels.empty()) return false;
-  draft.channels[random.Below(draft.channels.size())].lane = random.Below(3);
+  Lane& lane = draft.channels[random.Below(draft.channels.size())].lane;
+  lane = lane == Lane::kBlocks ? Lane::kCredits : Lane::kBlocks;
   return true;
 }
 bool ReverseChannel(Draft& draft, Random& random) {

@@ -159,19 +159,9 @@ bool AddUnusedChannel(Draft& draft, Random& random) {
   const uint32_t nodes = draft.header.nodes;
   const Channel channel{.from = NodeId(random.Below(nodes)),
                         .to = NodeId(random.Below(nodes)),
-                        .lane = random.Below(3)};
+                        .lane = random.Coin() ? Lane::kBlocks : Lane::kCredits};
   if (channel.from == channel.to || draft.Find(channel)) return false;
   draft.channels.push_back(channel);
-  return true;
-}
-
-/// A stripe is as good as lane 0 where no credits are.
-bool MoveChannelToStripe(Draft& draft, Random& random) {
-  const ReadyMode mode = draft.header.ready.mode;
-  if (draft.channels.empty() || mode == ReadyMode::kChannel || mode == ReadyMode::kWindow) {
-    return false;
-  }
-  draft.channels[random.Below(draft.channels.size())].lane = random.Between(2, 9);
   return true;
 }
 
@@ -222,7 +212,6 @@ constexpr Mutator kHarmlessChanges[] = {
     {"shift rounds", ShiftRounds},
     {"stretch rounds", StretchRounds},
     {"add an unused channel", AddUnusedChannel},
-    {"move a channel to a stripe", MoveChannelToStripe},
     {"raise ports", RaisePorts},
     {"relax the send window", RelaxSendWindow},
     {"widen the ready window", WidenReadyWindow},

@@ -20,8 +20,8 @@ using Kind = OpEvent::Kind;
 /// and have 1, 3 and 2 ops.
 Plan UnsortedPlan() {
   PlanBuilder builder({.nodes = 3, .payload = *MakePayload(2000, 1000)});
-  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
-  const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), kBlockLane});
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), Lane::kBlocks});
   builder.BeginProgram(NodeId(2));
   builder.AddOp({.channel = to_2, .block = 0, .kind = OpKind::kRecv});
   builder.BeginProgram(NodeId(0));

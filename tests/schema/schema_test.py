@@ -53,6 +53,7 @@ def wrong_plans(plan):
     yield changed("fractional block", lambda p: p["programs"][0]["ops"][0].update(block=0.5))
     yield changed("large block", lambda p: p["programs"][0]["ops"][0].update(block=2**32))
     yield changed("no lane", lambda p: p["channels"][0].pop("lane"))
+    yield changed("lane 2", lambda p: p["channels"][0].update(lane=2))
     yield changed("mode", lambda p: p["ready"].update(mode="hope"))
     yield changed("version", lambda p: p.update(version="2.0"))
     yield changed("nodes is text", lambda p: p.update(nodes="2"))
@@ -78,6 +79,7 @@ def wrong_columns(plan):
     yield "a column that is a number", changed(lambda p, g: g["columns"].update(round=1))
     yield "an unknown column", changed(lambda p, g: g["columns"].update(extra=[]))
     yield "no lanes", changed(lambda p, g: p["channels"].pop("lane"))
+    yield "lane 2", changed(lambda p, g: p["channels"]["lane"].__setitem__(0, 2))
 
 
 def check_encodings(algorithms, readies, plan_schema):

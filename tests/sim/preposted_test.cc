@@ -338,7 +338,7 @@ class PrepostedErrors : public testing::TestWithParam<LoweringMode> {
   static std::vector<Entry>& Most(nic::NodeProgram& node,
                                   std::vector<Entry> nic::QueuePair::*entries) {
     const auto most = std::ranges::max_element(node.qps, {}, [&](const nic::QueuePair& qp) {
-      return qp.loopback || qp.lane != 0 ? size_t{0} : (qp.*entries).size();
+      return qp.loopback || qp.lane != Lane::kBlocks ? size_t{0} : (qp.*entries).size();
     });
     return (*most).*entries;
   }
@@ -373,7 +373,7 @@ TEST_P(PrepostedErrors, AWaitThatIsMissing) {
   const auto of_receive = [](const nic::NodeProgram& node, const nic::SendEntry& send) {
     return send.opcode == nic::Opcode::kWait &&
            node.cqs[send.cq.index()].role == nic::CompletionQueue::Role::kReceives &&
-           node.qps[node.cqs[send.cq.index()].qp.index()].lane == 0;
+           node.qps[node.cqs[send.cq.index()].qp.index()].lane == Lane::kBlocks;
   };
   int caught = 0;
   for (nic::NodeProgram& node : Program().nodes) {

@@ -124,7 +124,7 @@ class Checker {
     return header_.ready.mode == ReadyMode::kChannel || header_.ready.mode == ReadyMode::kWindow;
   }
   /// The index of channel (from, to, lane), or the number of channels.
-  size_t Find(NodeId from, NodeId to, uint32_t lane) const {
+  size_t Find(NodeId from, NodeId to, Lane lane) const {
     const auto all = plan_.channels();
     return static_cast<size_t>(
         std::ranges::find(all, Channel{.from = from, .to = to, .lane = lane}) - all.begin());
@@ -169,10 +169,10 @@ bool Checker::HeaderHolds() const {
 }
 
 bool Checker::ChannelsHold() const {
-  std::set<std::tuple<NodeId, NodeId, uint32_t>> seen;
+  std::set<std::tuple<NodeId, NodeId, Lane>> seen;
   for (const Channel& channel : plan_.channels()) {
     if (channel.from.value >= header_.nodes || channel.to.value >= header_.nodes) return false;
-    if (channel.from == channel.to || channel.lane > 65535) return false;
+    if (channel.from == channel.to) return false;
     if (!seen.insert({channel.from, channel.to, channel.lane}).second) return false;
   }
   return true;
@@ -194,7 +194,7 @@ bool Checker::OpHolds(const Program& program, size_t id) const {
   if (op.channel.index() >= plan_.channels().size()) return false;
   const Channel& channel = ChannelOf(op);
   if ((op.is_send() ? channel.from : channel.to) != program.node) return false;
-  if (op.is_credit() != (channel.lane == 1)) return false;
+  if (op.is_credit() != channel.carries_credits()) return false;
   if (!op.is_credit() && op.block >= header_.payload.blocks) return false;
   if ((op.grants >= 1) != (op.is_credit() && op.is_send())) return false;
   const auto after = plan_.after(op);
@@ -348,7 +348,7 @@ void Checker::AddProgramOrder(const Program& program, bool chain_sends, Graph* g
 std::vector<Site> Checker::GrantedBy(const Site& credit) const {
   if (!credit.op->is_credit()) return {};
   const Channel& channel = ChannelOf(*credit.op);
-  const std::vector<Site>& recvs = SitesOn(recvs_, Find(channel.to, channel.from, kBlockLane));
+  const std::vector<Site>& recvs = SitesOn(recvs_, Find(channel.to, channel.from, Lane::kBlocks));
   uint64_t begin = 0;
   for (const Site& earlier : sends_[credit.op->channel.index()]) {
     if (earlier.id == credit.id) break;
@@ -366,18 +366,17 @@ bool Checker::ReadyHolds() const {
   for (size_t channel = 0; channel < channels.size(); ++channel) {
     const bool has_ops = !sends_[channel].empty();
     if (!HasCredits()) {
-      if (has_ops && channels[channel].lane == kCreditLane) return false;
+      if (has_ops && channels[channel].carries_credits()) return false;
       if (header_.ready.mode == ReadyMode::kBarrier && depths_.recv &&
           recvs_[channel].size() > *depths_.recv) {
         return false;
       }
       continue;
     }
-    if (has_ops && channels[channel].lane > kCreditLane) return false;
-    if (channels[channel].lane == kBlockLane && !GrantsHold(channel)) return false;
+    if (!channels[channel].carries_credits() && !GrantsHold(channel)) return false;
     // Credits of a channel that does not exist grant nothing.
-    if (has_ops && channels[channel].lane == kCreditLane &&
-        Find(channels[channel].to, channels[channel].from, kBlockLane) == channels.size()) {
+    if (has_ops && channels[channel].carries_credits() &&
+        Find(channels[channel].to, channels[channel].from, Lane::kBlocks) == channels.size()) {
       return false;
     }
   }
@@ -387,7 +386,7 @@ bool Checker::ReadyHolds() const {
 /// The credits of a channel of blocks are its receives, and its sends wait for them.
 bool Checker::GrantsHold(size_t channel) const {
   const Channel& it = plan_.channels()[channel];
-  const size_t credit_channel = Find(it.to, it.from, kCreditLane);
+  const size_t credit_channel = Find(it.to, it.from, Lane::kCredits);
   const std::vector<Site>& credit_sends = SitesOn(sends_, credit_channel);
   const std::vector<Site>& credit_recvs = SitesOn(recvs_, credit_channel);
   const std::vector<Site>& sends = sends_[channel];

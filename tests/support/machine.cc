@@ -88,7 +88,7 @@ void Machine::AddGrants(const Plan& plan) {
   }
   for (uint32_t channel = 0; channel < channel_count(); ++channel) {
     const Channel& credits = plan.channels()[channel];
-    const Channel granted{.from = credits.to, .to = credits.from, .lane = kBlockLane};
+    const Channel granted{.from = credits.to, .to = credits.from, .lane = Lane::kBlocks};
     const auto found = std::ranges::find(plan.channels(), granted);
     if (found == plan.channels().end()) continue;
     const auto reverse = static_cast<uint32_t>(found - plan.channels().begin());

@@ -59,7 +59,7 @@ class TcpDisturbance final : public TcpHook {
   Random random_;
   uint64_t moves_until_cut_;
   const std::function<void()> on_cut_;
-  std::map<std::tuple<NodeId, NodeId, uint32_t, bool>, Clock::time_point> held_until_;
+  std::map<std::tuple<NodeId, NodeId, Lane, bool>, Clock::time_point> held_until_;
 };
 
 }  // namespace prepost::test

@@ -37,7 +37,7 @@ struct RelayedLink {
   LinkPurpose purpose = LinkPurpose::kControl;
   uint32_t from = 0;  ///< the node that connects
   uint32_t to = 0;
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   /// Sends bytes of an attacker, after the hello, to the connector or to the listener.
   std::function<void(bool to_connector, const RelayedBytes&)> send;
 };
@@ -136,7 +136,7 @@ class TcpRelay {
     it.link.purpose = static_cast<LinkPurpose>(reader.Get<uint32_t>());
     it.link.from = reader.Get<uint32_t>();
     it.link.to = reader.Get<uint32_t>();
-    it.link.lane = reader.Get<uint32_t>();
+    it.link.lane = LaneOf(reader.Get<uint32_t>()).value();
     attack_(it.link, side == 1, bytes);
     SendAll(it.fds[1 - side].get(), bytes);
   }

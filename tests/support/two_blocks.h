@@ -23,8 +23,8 @@ inline Plan TwoBlocks(uint64_t block_bytes) {
   PlanBuilder builder({.nodes = 2,
                        .payload = *MakePayload(2 * block_bytes, block_bytes),
                        .ready = {.mode = ReadyMode::kWindow, .window = 1}});
-  const ChannelId blocks = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
-  const ChannelId credits = builder.AddChannel({NodeId(1), NodeId(0), kCreditLane});
+  const ChannelId blocks = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const ChannelId credits = builder.AddChannel({NodeId(1), NodeId(0), Lane::kCredits});
   for (uint32_t node : {0u, 1u}) {
     builder.BeginProgram(NodeId(node));
     for (uint32_t block : {0u, 1u}) {

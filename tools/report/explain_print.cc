@@ -267,7 +267,8 @@ Json RefJson(const EventWords& words, OpRef ref) {
 Json MessageJson(const PlanTables& tables, const EventTimes& times, uint32_t message) {
   const Channel& channel = tables.ChannelOf(message);
   const Op& send = tables.SendOf(message);
-  Json json = {{"from", channel.from.value}, {"to", channel.to.value}, {"lane", channel.lane}};
+  Json json = {
+      {"from", channel.from.value}, {"to", channel.to.value}, {"lane", NumberOf(channel.lane)}};
   json["block"] = send.is_credit() ? Json() : Json(send.block);
   json["round"] = send.round;
   json["start"] = times.StartOf(message);

@@ -164,7 +164,7 @@ Json ChannelsJson(const PlanStats& stats) {
     const Channel& channel = stats.tables.plan().channels()[c];
     channels.push_back({{"from", channel.from.value},
                         {"to", channel.to.value},
-                        {"lane", channel.lane},
+                        {"lane", NumberOf(channel.lane)},
                         {"blocks", stats.traffic.channel_blocks[c]},
                         {"bytes", stats.traffic.channel_bytes[c]}});
   }

@@ -163,7 +163,7 @@ bool DeviceEndpoint::IsInPlace(uint32_t block, std::span<const std::byte> memory
 uint32_t DeviceEndpoint::OutstandingOf(const Pair& pair, bool is_send) const {
   const uint32_t all = is_send ? pair.sends : pair.receives;
   const Ready& ready = plan_.header().ready;
-  const bool is_ahead = !is_send && pair.lane == kCreditLane;
+  const bool is_ahead = !is_send && pair.lane == Lane::kCredits;
   if (ready.mode != ReadyMode::kWindow || is_ahead || ready.window > all / 4) return all;
   return 4 * ready.window;
 }

@@ -83,7 +83,7 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
     Qp qp;
     NodeId peer;
     bool is_freed = false;  ///< in freed_
-    uint32_t lane = 0;
+    Lane lane = Lane::kBlocks;
     RequestQueue sends;
     RequestQueue receives;
   };

@@ -44,7 +44,7 @@ std::vector<std::byte> RecordFor(const OpenNode& own, std::span<const OpenQp> qp
   const PortAddress address = own.device->port_address();
   at = std::ranges::copy(address.bytes, at).out;
   for (const OpenQp& qp : qps) {
-    put(qp.lane);
+    put(NumberOf(qp.lane));
     put(qp.qpn);
   }
   return record;
@@ -72,8 +72,8 @@ Status Connect(const OpenNode& own, const RecordExchange& exchange, const PeerRe
   for (const OpenQp& qp : qps) {
     const uint32_t lane = get();
     const uint32_t qpn = get();
-    if (lane != qp.lane)
-      return wrong(fmt::format("it has one on lane {}, expected lane {}", lane, qp.lane));
+    if (lane != NumberOf(qp.lane))
+      return wrong(fmt::format("it has one on lane {}, expected lane {}", lane, NumberOf(qp.lane)));
     if (qpn > kNumberMask) return wrong(fmt::format("{:#x} is no QPN", qpn));
     PREPOST_RETURN_IF_ERROR(own.device->Connect(qp.qpn, {address, qpn}));
   }

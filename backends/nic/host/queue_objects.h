@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/ids.h"
+#include "ir/plan.h"
 
 namespace prepost::nic {
 
@@ -35,12 +36,12 @@ struct PostedFirst {
 
 struct QpObject {
   uint32_t number = 0;
-  NodeId peer;             ///< the node itself: loopback
-  uint32_t lane = 0;       ///< no meaning for a loopback QP
-  uint32_t peer_qpn = 0;   ///< what it is connected to
-  bool cd_master = false;  ///< may hold WAIT and SEND_EN
-  bool managed = false;    ///< cd_slave_send
-  uint16_t sq_base = 0;    ///< index of its first WQE
+  NodeId peer;                ///< the node itself: loopback
+  Lane lane = Lane::kBlocks;  ///< no meaning for a loopback QP
+  uint32_t peer_qpn = 0;      ///< what it is connected to
+  bool cd_master = false;     ///< may hold WAIT and SEND_EN
+  bool managed = false;       ///< cd_slave_send
+  uint16_t sq_base = 0;       ///< index of its first WQE
   /// Rings. A queue that is longer is written by halves: a half when the one that stood there
   /// before has completed.
   uint32_t sq_wqebbs = 1;

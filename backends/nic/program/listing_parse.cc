@@ -243,12 +243,10 @@ class NodeParser {
       in.Expect("<>");
       in.Number(&qp.peer.value, kNodesMax - 1);
       in.Expect(" ");
-      if (in.Skip("credits")) {
-        qp.lane = kCreditLane;
-      } else if (in.Skip("lane ")) {
-        in.Number(&qp.lane, UINT32_MAX);
-      } else {
-        in.Expect("blocks");
+      if (in.Skip(Name(Lane::kCredits))) {
+        qp.lane = Lane::kCredits;
+      } else if (!in.Skip(Name(Lane::kBlocks))) {
+        in.Fail("\"blocks\" or \"credits\"");
       }
     }
     in.Expect(": ");
@@ -320,7 +318,7 @@ class NodeParser {
     in.Expect("RECV ");
     const Range range = ParseRange(in);
     ReceiveEntry entry{.offset = range.begin, .bytes = range.bytes};
-    if (qp.lane != kCreditLane) {
+    if (qp.lane != Lane::kCredits) {
       entry.block = static_cast<uint32_t>(range.begin / payload_.block_bytes);
     } else if (range.bytes != 0) {
       in.Reject("0 bytes, as of a credit");

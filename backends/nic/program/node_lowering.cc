@@ -111,7 +111,7 @@ class NodeLowering {
       made.receives.reserve(pair.receives);
       queues_[i].sends = pair.sends;
       // Pairs are sorted by peer and lane: the credits of a peer follow its blocks.
-      if (pair.lane != kCreditLane || i == 0 || pairing.pairs[i - 1].peer != pair.peer) continue;
+      if (pair.lane != Lane::kCredits || i == 0 || pairing.pairs[i - 1].peer != pair.peer) continue;
       queues_[i].blocks = QpId::FromIndex(i - 1);
       queues_[i - 1].credits = QpId::FromIndex(i);
     }
@@ -134,8 +134,8 @@ class NodeLowering {
       for (size_t i = 0; i < queues_.size(); ++i) {
         if (queues_[i].sends == 0) continue;
         const bool per_lane = options_.masters == Masters::kLane;
-        const auto [known, fresh] =
-            of_lane.try_emplace(per_lane ? out_.qps[i].lane : static_cast<uint32_t>(i), kNoQp);
+        const auto [known, fresh] = of_lane.try_emplace(
+            per_lane ? NumberOf(out_.qps[i].lane) : static_cast<uint32_t>(i), kNoQp);
         if (fresh) known->second = AddLoopback();
         queues_[i].master = known->second;
       }

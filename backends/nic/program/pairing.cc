@@ -15,7 +15,7 @@ Pairing PairUp(const Plan& plan, const Program& program) {
     const Channel& channel = plan.channels()[op.channel.index()];
     return std::pair(op.is_send() ? channel.to : channel.from, channel.lane);
   };
-  std::map<std::pair<NodeId, uint32_t>, uint32_t> positions;
+  std::map<std::pair<NodeId, Lane>, uint32_t> positions;
   for (const Op& op : ops) positions.try_emplace(key(op));
   Pairing out;
   for (auto& [peer_and_lane, position] : positions) {
@@ -41,7 +41,7 @@ Status ConnectAll(std::span<OpenNode> nodes) {
       const auto back = std::ranges::lower_bound(peer.qps, wanted, {}, key);
       if (back == peer.qps.end() || key(*back) != wanted) {
         return Rejected(fmt::format("node {} has no QP to node {} on lane {}", peer.node.value,
-                                    node.node.value, qp.lane));
+                                    node.node.value, NumberOf(qp.lane)));
       }
       PREPOST_RETURN_IF_ERROR(
           node.device->Connect(qp.qpn, {peer.device->port_address(), back->qpn}));

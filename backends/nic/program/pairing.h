@@ -18,7 +18,7 @@ namespace prepost::nic {
 /// One QP of a node: the channels node>peer and peer>node of one lane.
 struct Pair {
   NodeId peer;
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   uint32_t sends = 0;  ///< ops of the node's program
   uint32_t receives = 0;
 };
@@ -34,7 +34,7 @@ Pairing PairUp(const Plan& plan, const Program& program);
 /// A QP that is to be connected to its counterpart at `peer`.
 struct OpenQp {
   NodeId peer;
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   uint32_t qpn = 0;
   uint32_t peer_qpn = 0;  ///< what ConnectAll() has connected it to
 };

@@ -59,23 +59,14 @@ uint8_t RnrRetryOfMember(const PlanHeader& header) {
   return header.payload.blocks <= kSureRingWqes ? RnrRetryOf(header) : kRnrRetryForEver;
 }
 
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane) {
+Result<QpId> FindQp(const NodeProgram& program, NodeId peer, Lane lane) {
   for (size_t i = 0; i < program.qps.size(); ++i) {
     const QueuePair& qp = program.qps[i];
     if (!qp.loopback && qp.peer == peer && qp.lane == lane) return QpId::FromIndex(i);
   }
-  return Rejected(
-      fmt::format("node {} has no QP to node {} on lane {}", program.node.value, peer.value, lane));
+  return Rejected(fmt::format("node {} has no QP to node {} on lane {}", program.node.value,
+                              peer.value, NumberOf(lane)));
 }
-
-namespace {
-
-std::string NameOfLane(uint32_t lane) {
-  if (lane == kBlockLane) return "blocks";
-  return lane == kCreditLane ? "credits" : fmt::format("lane {}", lane);
-}
-
-}  // namespace
 
 const char* Name(CompletionQueue::Role role) {
   switch (role) {
@@ -92,12 +83,12 @@ const char* Name(CompletionQueue::Role role) {
   return "";
 }
 
-std::string NameOfDirection(NodeId from, NodeId to, uint32_t lane) {
-  return fmt::format("{}>{} {}", from.value, to.value, NameOfLane(lane));
+std::string NameOfDirection(NodeId from, NodeId to, Lane lane) {
+  return fmt::format("{}>{} {}", from.value, to.value, Name(lane));
 }
 
-std::string NameOfQp(NodeId node, NodeId peer, uint32_t lane) {
-  return fmt::format("QP {}<>{} {}", node.value, peer.value, NameOfLane(lane));
+std::string NameOfQp(NodeId node, NodeId peer, Lane lane) {
+  return fmt::format("QP {}<>{} {}", node.value, peer.value, Name(lane));
 }
 
 std::string NameOfLoopback(NodeId node, size_t index, size_t count) {

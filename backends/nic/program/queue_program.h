@@ -95,7 +95,7 @@ struct CompletionQueue {
 /// One RC QP. It is used in both directions: the channels node>peer and peer>node of one lane.
 struct QueuePair {
   NodeId peer;  ///< the node itself for the loopback QP
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   bool loopback = false;
   bool managed = false;  ///< runs what SEND_EN enables
   CqId send_cq;
@@ -149,14 +149,14 @@ uint8_t RnrRetryOfMember(const PlanHeader& header);
 inline constexpr uint32_t kSureRingWqes = 1024;
 
 /// The QP towards `peer` on `lane`. Every node that this one has a QP to has one back.
-Result<QpId> FindQp(const NodeProgram& program, NodeId peer, uint32_t lane);
+Result<QpId> FindQp(const NodeProgram& program, NodeId peer, Lane lane);
 
 /// "sends", "receives", "final", "idle".
 const char* Name(CompletionQueue::Role role);
-/// One direction of a QP, as plans write it: "1>4 blocks", "1>4 credits", "1>4 lane 2".
-std::string NameOfDirection(NodeId from, NodeId to, uint32_t lane);
+/// One direction of a QP, as plans write it: "1>4 blocks", "1>4 credits".
+std::string NameOfDirection(NodeId from, NodeId to, Lane lane);
 /// The name of a QP between two nodes: "QP 1<>4 blocks".
-std::string NameOfQp(NodeId node, NodeId peer, uint32_t lane);
+std::string NameOfQp(NodeId node, NodeId peer, Lane lane);
 /// The name of the loopback QP at `index` of `count`: "QP 1 loopback"; of several "QP 1 loopback
 /// 0".
 std::string NameOfLoopback(NodeId node, size_t index, size_t count);

@@ -75,7 +75,7 @@ Json NodeJson(const NodeProgram& node) {
   for (size_t i = 0; i < node.qps.size(); ++i) {
     const QueuePair& qp = node.qps[i];
     qps.push_back({{"peer", qp.peer.value},
-                   {"lane", qp.lane},
+                   {"lane", NumberOf(qp.lane)},
                    {"loopback", qp.loopback},
                    {"managed", qp.managed},
                    {"sq_wqebbs", qp.sq_wqebbs},
@@ -146,9 +146,9 @@ std::string ToBinary(const QueueProgram& program) {
     const std::vector<QueuePairImage> images = Encode(node);
     for (size_t i = 0; i < node.qps.size(); ++i) {
       const QueuePair& qp = node.qps[i];
-      for (size_t word :
-           {size_t{qp.peer.value}, size_t{qp.lane}, size_t{qp.loopback}, size_t{qp.managed},
-            size_t{qp.sq_wqebbs}, size_t{qp.rq_wqes}, qp.send_cq.index(), qp.recv_cq.index()}) {
+      for (size_t word : {size_t{qp.peer.value}, size_t{NumberOf(qp.lane)}, size_t{qp.loopback},
+                          size_t{qp.managed}, size_t{qp.sq_wqebbs}, size_t{qp.rq_wqes},
+                          qp.send_cq.index(), qp.recv_cq.index()}) {
         out.Word(word);
       }
       out.Queue(images[i].rq);

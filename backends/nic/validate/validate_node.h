@@ -30,7 +30,7 @@ struct QueueStep {
 
 struct QueueSteps {
   NodeId peer;
-  uint32_t lane = 0;
+  Lane lane = Lane::kBlocks;
   uint32_t number = 0;
   uint32_t peer_qpn = 0;
   bool loopback = false;

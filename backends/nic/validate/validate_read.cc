@@ -84,7 +84,7 @@ class NodeReader : NodeCheck {
   }
 
   /// Position of the QP to that peer; kAbsent: there is none.
-  uint32_t QueueTo(NodeId peer, uint32_t lane) const {
+  uint32_t QueueTo(NodeId peer, Lane lane) const {
     const auto at = std::ranges::lower_bound(pairs_, std::tuple(peer, lane, 0u));
     const bool is_there =
         at != pairs_.end() && std::get<0>(*at) == peer && std::get<1>(*at) == lane;
@@ -246,7 +246,7 @@ class NodeReader : NodeCheck {
   /// its ring all are before anything is sent.
   void CheckGranted(size_t i, size_t at, OpId id, const QueueStep& step) {
     granted_ += ops_[id.index()].grants;
-    const uint32_t blocks = QueueTo(objects_.qps[i].peer, kBlockLane);
+    const uint32_t blocks = QueueTo(objects_.qps[i].peer, Lane::kBlocks);
     if (blocks == kAbsent || receives_[blocks].size() <= objects_.qps[blocks].rq_wqes) return;
     if (step.value >= granted_ && step.target == blocks) return;
     FindLazily(i, at, "post", [&] {
@@ -367,7 +367,7 @@ class NodeReader : NodeCheck {
   }
 
   NodeReading read_;
-  std::vector<std::tuple<NodeId, uint32_t, uint32_t>> pairs_;  // (peer, lane, QP), sorted
+  std::vector<std::tuple<NodeId, Lane, uint32_t>> pairs_;  // (peer, lane, QP), sorted
   uint64_t granted_ = 0;  // receives, by the credits so far of the queue that is read
   NumberIndex cq_of_;
   NumberIndex qp_of_;

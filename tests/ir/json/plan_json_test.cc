@@ -4,6 +4,7 @@
 // error.
 #include "ir/json/plan_json.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,7 +113,8 @@ TEST(PlanJsonTest, RoundTripOfArbitraryPlans) {
     header.ports = 1 + random() % 2;
     PlanBuilder builder(header);
     for (uint32_t c = random() % 4; c > 0; --c) {
-      builder.AddChannel({NodeId(random()), NodeId(random()), random()});
+      builder.AddChannel(
+          {NodeId(random()), NodeId(random()), random() % 2 ? Lane::kBlocks : Lane::kCredits});
     }
     for (uint32_t p = random() % 4; p > 0; --p) {
       builder.BeginProgram(NodeId(random()));
@@ -220,6 +222,18 @@ TEST(PlanJsonTest, BoundsItsNumbers) {
   EXPECT_THAT(ErrorOf(SmallWith("\"round\": 0", "\"round\": 1e3")),
               HasSubstr("/round: expected an integer"));
   EXPECT_THAT(ErrorOf(SmallWith("\"block\": 0", "\"block\": 4294967295")), HasSubstr("/block"));
+}
+
+// Catches a number that becomes a lane which is none, whatever the form of the channels.
+TEST(PlanJsonTest, LanesAreTwo) {
+  for (const char* const lane : {"2", "7", "256", "4294967296"}) {
+    const std::string why =
+        fmt::format("lane {} is out of range, the lanes are 0 (blocks) and 1 (credits)", lane);
+    EXPECT_THAT(ErrorOf(SmallWith("\"lane\": 0", fmt::format("\"lane\": {}", lane))),
+                AllOf(StartsWith("p.json:"), HasSubstr("/channels/0/lane: " + why)));
+    EXPECT_THAT(ErrorOf(ColumnsWith("\"lane\": [0,", fmt::format("\"lane\": [0, {},", lane))),
+                AllOf(StartsWith("p.json:"), HasSubstr("/channels/lane/1: " + why)));
+  }
 }
 
 // Numbers of a column are taken past the parser: catches a form of number, or of white space, that

@@ -151,7 +151,8 @@ TEST(RolledPlayTest, TheLargestMessageTakesNoTimeToPrepare) {
   ASSERT_TRUE(play.ok()) << play.status().ToString();
   uint64_t received = 0;
   for (const ChannelOps& channel : play->ChannelOpsOf(NodeId(0))) {
-    const bool is_credit = play->outline().channels()[channel.channel.index()].lane == kCreditLane;
+    const bool is_credit =
+        play->outline().channels()[channel.channel.index()].lane == Lane::kCredits;
     if (!channel.outgoing && !is_credit) received += channel.ops;
   }
   EXPECT_EQ(received, uint64_t{1} << 24);

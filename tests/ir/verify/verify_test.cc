@@ -41,7 +41,7 @@ Plan WindowChain() { return Chain("window=1", "1"); }
 /// Adds a message to a draft in barrier or retry mode: a channel if need be, a send, a receive.
 void AddMessage(Draft& draft, uint32_t from, uint32_t to, uint32_t block, uint32_t round,
                 std::vector<uint32_t> after = {}) {
-  const Channel channel{.from = NodeId(from), .to = NodeId(to), .lane = kBlockLane};
+  const Channel channel{.from = NodeId(from), .to = NodeId(to), .lane = Lane::kBlocks};
   if (!draft.Find(channel)) draft.channels.push_back(channel);
   const Op send{.channel = *draft.Find(channel), .block = block, .round = round};
   Op recv = send;
@@ -162,10 +162,7 @@ const Example kShapeExamples[] = {
      Rule::kShape, "/programs/0/ops/1/block", "block 2 is out of range, the blocks are 0 to 1"},
     {"CreditOnBlockLane", BarrierChain, [](Draft& d) { d.programs[0].ops[1].op.block = kNoBlock; },
      Rule::kShape, "/programs/0/ops/1/block", "credit on lane 0"},
-    {"LaneOutOfRange", BarrierChain, [](Draft& d) { d.channels[0].lane = 65536; }, Rule::kShape,
-     "/channels/0/lane", "lane 65536 is out of range, the lanes are 0 to 65535"},
-    {"LastLane", BarrierChain, [](Draft& d) { d.channels[0].lane = 65535; }},
-    {"BlockOnCreditLane", BarrierChain, [](Draft& d) { d.channels[0].lane = kCreditLane; },
+    {"BlockOnCreditLane", BarrierChain, [](Draft& d) { d.channels[0].lane = Lane::kCredits; },
      Rule::kShape, "/programs/1/ops/0/block", "block on lane 1"},
     {"GrantsOfBlock", BarrierChain, [](Draft& d) { d.programs[0].ops[0].op.grants = 1; },
      Rule::kShape, "/programs/0/ops/0/grants", "grants 1, expected none"},
@@ -350,11 +347,13 @@ const Example kReadyExamples[] = {
      },
      Rule::kReady, "/programs/2/ops/1/after",
      "waits for 1 op in ready mode channel, expected none"},
-    {"CreditsOfNoChannel", ChannelChain, [](Draft& d) { d.channels[0].lane = 2; }, Rule::kReady,
-     "/channels/2", "1 credit, but no channel 0>1 lane 0 to grant"},
-    {"StripeInChannel", ChannelChain, [](Draft& d) { d.channels[0].lane = 2; }, Rule::kReady,
-     "/channels/0", "blocks on lane 2 in ready mode channel: credits grant lane 0 only"},
-    {"StripeInBarrier", BarrierChain, [](Draft& d) { d.channels[0].lane = 2; }},
+    {"CreditsOfNoChannel", ChannelChain,
+     [](Draft& d) {
+       d.channels.push_back({.from = NodeId(2), .to = NodeId(0), .lane = Lane::kCredits});
+       d.programs[2].ops.push_back({{.channel = ChannelId(4), .grants = 1}, {}});
+       d.programs[0].ops.push_back({{.channel = ChannelId(4), .kind = OpKind::kRecv}, {}});
+     },
+     Rule::kReady, "/channels/4", "1 credit, but no channel 0>2 lane 0 to grant"},
     {"SendWithoutCredit", ChannelChain, [](Draft& d) { d.programs[0].ops[1].after = {}; },
      Rule::kReady, "/programs/0/ops/1/after",
      "node 0 op 1 (send 0>1:0) does not wait for node 0 op 0 (recv credit 1>0)"},
@@ -465,7 +464,7 @@ TEST(VerifyTest, AcceptsANodeAloneAndAnUnusedChannel) {
   Draft one = EmptyDraft(1, 1, 0);
   EXPECT_TRUE(Verify(one.Build()).ok());
   Draft unused(BarrierChain());
-  unused.channels.push_back({.from = NodeId(2), .to = NodeId(0), .lane = kCreditLane});
+  unused.channels.push_back({.from = NodeId(2), .to = NodeId(0), .lane = Lane::kCredits});
   EXPECT_TRUE(Verify(unused.Build()).ok());
 }
 

@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 constexpr size_t kBytes = 8192;
 
 bool CarriesBlocks(const RelayedLink& link) {
-  return link.purpose == LinkPurpose::kData && link.lane == 0;
+  return link.purpose == LinkPurpose::kData && link.lane == Lane::kBlocks;
 }
 
 void Put(RelayedBytes& out, const Record& record) {

@@ -54,13 +54,13 @@ TEST_P(StalledLinksTest, WhileMessagesMove) {
   std::atomic<bool> is_stalled = false;
   SessionOptions options = Options();
   options.local_copies = GetParam().local_copies;
-  RelayedSessions sessions(3, options,
-                           [&](RelayedLink& link, bool to_connector, RelayedBytes& bytes) {
-                             const bool is_it = link.purpose == LinkPurpose::kData &&
-                                                (link.lane == 0) == GetParam().is_blocks &&
-                                                to_connector == GetParam().to_connector;
-                             if (is_it && is_stalled) bytes.clear();
-                           });
+  RelayedSessions sessions(
+      3, options, [&](RelayedLink& link, bool to_connector, RelayedBytes& bytes) {
+        const bool is_it = link.purpose == LinkPurpose::kData &&
+                           (link.lane == Lane::kBlocks) == GetParam().is_blocks &&
+                           to_connector == GetParam().to_connector;
+        if (is_it && is_stalled) bytes.clear();
+      });
   const std::vector<uint32_t> members = Members(3);
   sessions->Create(1, members, 0, {.algorithm = "chain", .block_bytes = 65536});
   const std::vector<std::byte> message = Bytes(1 << 20, 1);
@@ -81,7 +81,7 @@ TEST_P(StalledLinksTest, WhileMessagesMove) {
 
 TEST(StalledLinksTest, WhileMembersIntroduceThemselves) {
   RelayedSessions sessions(3, Options(), [&](RelayedLink& link, bool, RelayedBytes& bytes) {
-    if (link.purpose == LinkPurpose::kData && link.lane == 0) bytes.clear();
+    if (link.purpose == LinkPurpose::kData && link.lane == Lane::kBlocks) bytes.clear();
   });
   const auto begin = std::chrono::steady_clock::now();
   sessions->Create(1, Members(3), 0, {.algorithm = "chain"});

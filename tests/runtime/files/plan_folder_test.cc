@@ -99,7 +99,8 @@ TEST(PlanFolderTest, ANodesPlanIsAsLargeAsItsShard) {
   shard.node = NodeId(7);
   for (const uint32_t id : {5u, UINT32_MAX - 1})
     shard.channels.push_back(
-        {.id = ChannelId(id), .channel = {.from = NodeId(7), .to = NodeId(8), .lane = id % 2}});
+        {.id = ChannelId(id),
+         .channel = {.from = NodeId(7), .to = NodeId(8), .lane = *LaneOf(id % 2)}});
   PlanBuilder part{PlanHeader{}};
   part.BeginProgram(NodeId(7));
   part.AddOp({.channel = ChannelId(UINT32_MAX - 1), .block = 3, .kind = OpKind::kSend});

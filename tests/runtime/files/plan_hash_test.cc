@@ -98,8 +98,8 @@ TEST(PlanHashTest, DependsOnChannels) {
     return HashPlan(std::move(builder).Build());
   };
   const std::set<PlanHash> hashes = {
-      with({NodeId(0), NodeId(1), 0}), with({NodeId(1), NodeId(0), 0}),
-      with({NodeId(0), NodeId(1), 1}), with({NodeId(0), NodeId(2), 0})};
+      with({NodeId(0), NodeId(1), Lane::kBlocks}), with({NodeId(1), NodeId(0), Lane::kBlocks}),
+      with({NodeId(0), NodeId(1), Lane::kCredits}), with({NodeId(0), NodeId(2), Lane::kBlocks})};
   EXPECT_EQ(hashes.size(), 4u);
 }
 

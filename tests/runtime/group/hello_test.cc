@@ -33,7 +33,7 @@ GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kDevice,
 }
 
 constexpr LinkName kLink = {
-    .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = 2};
+    .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = Lane::kBlocks};
 
 /// What node 1 of plan 0 over a device answers to peers that have proved the secret.
 Refusal Judge(const LinkName& link, const GroupTerms& terms) {
@@ -109,7 +109,7 @@ TEST(HelloTest, TheRefusedSideLearnsWhy) {
   LinkName to_other = kLink;
   to_other.to = NodeId(2);
   LinkName other_lane = kLink;
-  other_lane.lane = 9;
+  other_lane.lane = Lane::kCredits;
   for (const Case& c :
        {Case{to_other, Terms(), Refusal::kWrongNode}, Case{kLink, Terms(1), Refusal::kOtherPlan},
         Case{kLink, Terms(0, Carrier::kTcp), Refusal::kOtherCarrier},
@@ -158,6 +158,16 @@ TEST(HelloTest, AnUnknownCarrierBreaksTheConversation) {
     if (index == 3) (*bytes)[kInVerdict] = std::byte{0};
   });
   EXPECT_EQ(to_connector.connector.state(), HelloState::kBroken);
+}
+
+// Catches a number that becomes a lane although there is none of it.
+TEST(HelloTest, AnUnknownLaneBreaksTheConversation) {
+  constexpr size_t kInHello = kPrefixBytes + 12;
+  Conversation talk;
+  talk.Run([](size_t index, Bytes* bytes) {
+    if (index == 0) (*bytes)[kInHello] = std::byte{2};
+  });
+  EXPECT_EQ(talk.listener.state(), HelloState::kBroken);
 }
 
 // Catches a listener that says anything about its plan to one without the secret, a connector that

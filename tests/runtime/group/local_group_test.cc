@@ -66,7 +66,7 @@ TEST_P(LocalGroupTest, ReportsEveryNodeAndTheSum) {
 TEST_P(LocalGroupTest, ARunThatStandsStillSaysWho) {
   const MappedInput input = Input(10);
   PlanBuilder builder({.nodes = 2, .payload = *MakePayload(10, 10)});
-  const ChannelId channel = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  const ChannelId channel = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
   builder.BeginProgram(NodeId(0));
   builder.BeginProgram(NodeId(1));
   builder.AddOp({.channel = channel, .block = 0, .kind = OpKind::kRecv});

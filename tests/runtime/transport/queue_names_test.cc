@@ -68,7 +68,7 @@ TEST_F(QueueNamesTest, EachEndLearnsTheOtherEndOfItsChannel) {
     ends.emplace_back(plan_, NodeId(node));
     for (const ChannelEnd& end : ends.back().all()) {
       // What only receives of blocks say, as where an address is all that is needed.
-      const bool is_named = end.lane == kCreditLane || !end.is_send;
+      const bool is_named = end.lane == Lane::kCredits || !end.is_send;
       own[node].push_back(is_named ? TextBytes(fmt::format("{} {}", end.channel.value, end.is_send))
                                    : std::vector<std::byte>());
     }
@@ -84,7 +84,7 @@ TEST_F(QueueNamesTest, EachEndLearnsTheOtherEndOfItsChannel) {
     ASSERT_EQ(learned.names.size(), ends[node].size());
     for (const auto& [at, name] : learned.names) {
       const ChannelEnd& end = ends[node][at];
-      const bool is_named = end.lane == kCreditLane || end.is_send;
+      const bool is_named = end.lane == Lane::kCredits || end.is_send;
       EXPECT_EQ(name, is_named ? fmt::format("{} {}", end.channel.value, !end.is_send) : "");
     }
   }
@@ -114,18 +114,20 @@ TEST_F(QueueNamesTest, RecordsThatCannotBeAreErrorsWithThePeer) {
     return bytes;
   };
   constexpr uint32_t kMagic = 0x50505155;
+  const uint32_t lane_of_end = NumberOf(end.lane);
   struct Case {
     std::vector<std::byte> bytes;
     const char* why;
   };
   const Case cases[] = {
-      {record(7, "tests", 1, end.lane, 3, "abc"), "does not play over tests"},
-      {record(kMagic, "other", 1, end.lane, 3, "abc"), "does not play over tests"},
-      {record(kMagic, "tests", 2, end.lane, 3, "abc"), "too short"},
-      {record(kMagic, "tests", 1, end.lane, 900, "abc"), "too short"},
-      {record(kMagic, "tests", 1, 77, 3, "abc"), "lane 77"},
-      {record(kMagic, "tests", 2, end.lane, 3, "abc", 2), "two queues"},
-      {record(kMagic, "tests", 1, end.lane, 3, "bad"), "it is bad"},
+      {record(7, "tests", 1, lane_of_end, 3, "abc"), "does not play over tests"},
+      {record(kMagic, "other", 1, lane_of_end, 3, "abc"), "does not play over tests"},
+      {record(kMagic, "tests", 2, lane_of_end, 3, "abc"), "too short"},
+      {record(kMagic, "tests", 1, lane_of_end, 900, "abc"), "too short"},
+      {record(kMagic, "tests", 1, 77, 3, "abc"), "lane 77 is out of range"},
+      {record(kMagic, "tests", 1, 1 - lane_of_end, 3, "abc"), "knows nothing of"},
+      {record(kMagic, "tests", 2, lane_of_end, 3, "abc", 2), "two queues"},
+      {record(kMagic, "tests", 1, lane_of_end, 3, "bad"), "it is bad"},
       {{std::byte{0xff}, std::byte{0xff}, std::byte{0xff}, std::byte{0x7f}}, "expected at most"},
       {{std::byte{3}, std::byte{0}, std::byte{0}, std::byte{0}, std::byte{1}, std::byte{1},
         std::byte{1}},

@@ -88,7 +88,7 @@ class MemoryCopiesTest : public testing::Test {
     for (size_t node : {0u, 1u}) {
       for (TcpSocket& socket : (*mesh)[node]) {
         kept_.emplace_back(fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0));
-        if (socket.lane == kCreditLane) continue;
+        if (socket.lane == Lane::kCredits) continue;
         socket.window = std::make_unique<MemoryWindow>();
         socket.window->set_sign(kSigns[node]);
         windows_[node] = socket.window.get();
@@ -96,7 +96,7 @@ class MemoryCopiesTest : public testing::Test {
     }
     for (size_t node : {0u, 1u}) {
       for (TcpSocket& socket : (*mesh)[node]) {
-        if (socket.lane == kCreditLane) continue;
+        if (socket.lane == Lane::kCredits) continue;
         socket.local = {.process = getpid(),
                         .can_read = true,
                         .is_read = true,

@@ -12,7 +12,7 @@
 namespace prepost::tcp_mesh_test {
 namespace {
 
-const TcpSocket* Find(const std::vector<TcpSocket>& sockets, NodeId peer, uint32_t lane) {
+const TcpSocket* Find(const std::vector<TcpSocket>& sockets, NodeId peer, Lane lane) {
   const auto found = std::ranges::find_if(
       sockets, [&](const TcpSocket& socket) { return socket.peer == peer && socket.lane == lane; });
   return found == sockets.end() ? nullptr : &*found;
@@ -29,7 +29,7 @@ TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
       ++ends;
       const TcpSocket* const other = Find((*mesh)[socket.peer.index()], NodeId(node), socket.lane);
       ASSERT_NE(other, nullptr);
-      const uint32_t sent = node * 2 + socket.lane;
+      const uint32_t sent = node * 2 + NumberOf(socket.lane);
       uint32_t received = 0;
       ASSERT_EQ(send(socket.fd.get(), &sent, sizeof(sent), 0), ssize_t{sizeof(sent)});
       ASSERT_EQ(recv(other->fd.get(), &received, sizeof(received), MSG_WAITALL),
@@ -40,7 +40,7 @@ TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
   EXPECT_EQ(ends, 2 * TcpConnections(plan).size());
   for (const Channel& channel : plan.channels()) {
     EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, channel.lane), nullptr);
-    EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, kCreditLane), nullptr);
+    EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, Lane::kCredits), nullptr);
   }
 }
 

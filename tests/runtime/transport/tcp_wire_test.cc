@@ -21,15 +21,19 @@ TEST(TcpWireTest, RecordIsSixteenLittleEndianBytes) {
 // Catches errors that name a channel by its number on the wire, and an end that is taken for the
 // other one.
 TEST(TcpWireTest, RecordsAreDescribedByTheirRoute) {
-  for (const Channel& channel : {Channel{.from = NodeId(3), .to = NodeId(1), .lane = 65535},
-                                 Channel{.from = NodeId(1), .to = NodeId(3), .lane = 0}}) {
+  for (const Channel& channel :
+       {Channel{.from = NodeId(3), .to = NodeId(1), .lane = Lane::kCredits},
+        Channel{.from = NodeId(1), .to = NodeId(3), .lane = Lane::kBlocks}}) {
     EXPECT_EQ(ChannelOfWire(WireChannel(channel), NodeId(1), NodeId(3)), channel);
     EXPECT_EQ(ChannelOfWire(WireChannel(channel), NodeId(3), NodeId(1)), channel);
   }
-  EXPECT_EQ(Describe({.channel = ChannelId(5), .block = 7, .bytes = 10}, NodeId(1), NodeId(3)),
-            "3>1 lane 2, block 7, 10 bytes");
+  EXPECT_EQ(Describe({.channel = ChannelId(1), .block = 7, .bytes = 10}, NodeId(1), NodeId(3)),
+            "3>1 lane 0, block 7, 10 bytes");
   EXPECT_EQ(Describe({.channel = ChannelId(2), .block = kNoBlock}, NodeId(1), NodeId(3)),
             "1>3 lane 1, credit, 0 bytes");
+  EXPECT_EQ(ChannelOfWire(ChannelId(4), NodeId(1), NodeId(3)), std::nullopt);
+  EXPECT_EQ(Describe({.channel = ChannelId(5), .block = 7, .bytes = 10}, NodeId(1), NodeId(3)),
+            "unknown channel 5, block 7, 10 bytes");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <regex>
 #include <sstream>
 #include <string>
 
@@ -174,6 +175,9 @@ TEST(ListingParseTest, SaysWhatWasExpectedWhere) {
               fmt::format("list:{}:6: expected node 1 of the QPs below, found \"{}\"", line, node));
   }
   EXPECT_THAT(with("  QP 1<>", "  QP 2<>"), HasSubstr("expected node 2 of the QPs below"));
+  const std::string other_lane = std::regex_replace(text, std::regex("([01]) blocks"), "$1 lane 2");
+  EXPECT_THAT(Parse(other_lane).status().ToString(),
+              HasSubstr("expected \"blocks\" or \"credits\", found \"lane 2: "));
 }
 
 // What editors and people leave in a text; line numbers are those of the file.

@@ -98,9 +98,9 @@ TEST(LowerTest, CreditsHaveTheirOwnQueues) {
   ASSERT_TRUE(program.ok()) << program.status().ToString();
   const NodeProgram& node = program->nodes[0];
   ASSERT_EQ(node.qps.size(), 5u);
-  const auto credits = FindQp(node, NodeId(0), kCreditLane);
+  const auto credits = FindQp(node, NodeId(0), Lane::kCredits);
   ASSERT_TRUE(credits.ok());
-  const auto blocks = FindQp(node, NodeId(0), kBlockLane);
+  const auto blocks = FindQp(node, NodeId(0), Lane::kBlocks);
   ASSERT_TRUE(blocks.ok());
   const uint32_t received = node.qps[blocks->index()].recv_cq.value;
   EXPECT_EQ(Sends(node.qps[credits->index()]),
@@ -117,7 +117,7 @@ TEST(LowerTest, PassedWaitsAreDropped) {
   header.payload = *MakePayload(2, 1);
   header.rounds = 2;
   PlanBuilder builder(header);
-  const ChannelId out = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
+  const ChannelId out = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
   builder.BeginProgram(NodeId(0));
   const OpId first = builder.AddOp({.channel = out, .block = 0, .round = 0});
   builder.AddOp({.channel = out, .block = 1, .round = 1}, std::vector{first});

@@ -53,17 +53,17 @@ class ConnectingDevice : public Device {
 auto Fields(const Pair& pair) {
   return std::tuple(pair.peer.value, pair.lane, pair.sends, pair.receives);
 }
-using PairFields = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
+using PairFields = std::tuple<uint32_t, Lane, uint32_t, uint32_t>;
 
 // Node 1 hears from node 0 and sends on to node 2 and, on two lanes, to and from it. Catches one QP
 // per direction, lanes that share a QP, pairs in the order of their ops, and sends counted as
 // receives.
 TEST(PairingTest, OneQpPerPeerAndLaneInBothDirections) {
   PlanBuilder builder({.nodes = 3, .payload = *MakePayload(2000, 1000)});
-  const ChannelId from_0 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
-  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
-  const ChannelId credits_of_2 = builder.AddChannel({NodeId(2), NodeId(1), kCreditLane});
-  const ChannelId from_2 = builder.AddChannel({NodeId(2), NodeId(1), kBlockLane});
+  const ChannelId from_0 = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), Lane::kBlocks});
+  const ChannelId credits_of_2 = builder.AddChannel({NodeId(2), NodeId(1), Lane::kCredits});
+  const ChannelId from_2 = builder.AddChannel({NodeId(2), NodeId(1), Lane::kBlocks});
   builder.BeginProgram(NodeId(1));
   builder.AddOp({.channel = credits_of_2, .kind = OpKind::kRecv});
   builder.AddOp({.channel = to_2, .block = 0, .kind = OpKind::kSend});
@@ -76,9 +76,10 @@ TEST(PairingTest, OneQpPerPeerAndLaneInBothDirections) {
   const Pairing pairing = PairUp(plan, plan.programs()[0]);
   std::vector<PairFields> pairs;
   for (const Pair& pair : pairing.pairs) pairs.push_back(Fields(pair));
-  ASSERT_LT(kBlockLane, kCreditLane);
-  EXPECT_THAT(pairs, ElementsAre(PairFields{0, kBlockLane, 0, 1}, PairFields{2, kBlockLane, 2, 1},
-                                 PairFields{2, kCreditLane, 0, 1}));
+  ASSERT_LT(Lane::kBlocks, Lane::kCredits);
+  EXPECT_THAT(pairs,
+              ElementsAre(PairFields{0, Lane::kBlocks, 0, 1}, PairFields{2, Lane::kBlocks, 2, 1},
+                          PairFields{2, Lane::kCredits, 0, 1}));
   EXPECT_THAT(pairing.of_ops, ElementsAre(2, 1, 0, 1, 1));
 
   const Pairing none = PairUp(plan, plan.programs()[1]);
@@ -92,12 +93,16 @@ class ConnectAllTest : public ::testing::Test {
     for (size_t i = 0; i < devices_.size(); ++i) devices_[i].node = static_cast<std::byte>(i);
   }
 
-  /// Nodes 0 and 1 have QPs to each other on lanes 0 and 3, node 2 one to node 0.
+  /// Nodes 0 and 1 have QPs to each other on both lanes, node 2 one to node 0.
   std::array<ConnectingDevice, 3> devices_;
   std::vector<OpenNode> nodes_ = {
-      {NodeId(0), &devices_[0], {{NodeId(1), 0, 10}, {NodeId(1), 3, 11}, {NodeId(2), 0, 12}}},
-      {NodeId(1), &devices_[1], {{NodeId(0), 0, 20}, {NodeId(0), 3, 21}}},
-      {NodeId(2), &devices_[2], {{NodeId(0), 0, 30}}}};
+      {NodeId(0),
+       &devices_[0],
+       {{NodeId(1), Lane::kBlocks, 10},
+        {NodeId(1), Lane::kCredits, 11},
+        {NodeId(2), Lane::kBlocks, 12}}},
+      {NodeId(1), &devices_[1], {{NodeId(0), Lane::kBlocks, 20}, {NodeId(0), Lane::kCredits, 21}}},
+      {NodeId(2), &devices_[2], {{NodeId(0), Lane::kBlocks, 30}}}};
 };
 
 // Catches QPs connected across lanes, to the wrong node, from one side only, or on another's
@@ -114,13 +119,13 @@ TEST_F(ConnectAllTest, ConnectsEachQpToItsCounterpart) {
 
 // Catches a search that takes the nearest QP: on another lane, or behind the last.
 TEST_F(ConnectAllTest, AQpWithoutCounterpartIsRejected) {
-  nodes_[1].qps[1].lane = 4;
-  const Status other_lane = ConnectAll(nodes_);
+  std::vector<OpenNode> others = nodes_;
+  others[1].qps.erase(others[1].qps.begin());
+  const Status other_lane = ConnectAll(others);
   EXPECT_EQ(other_lane.code(), StatusCode::kRejected);
-  EXPECT_THAT(other_lane.message(), HasSubstr("node 1 has no QP to node 0 on lane 3"));
-  nodes_[1].qps[1].lane = 3;
+  EXPECT_THAT(other_lane.message(), HasSubstr("node 1 has no QP to node 0 on lane 0"));
   nodes_[1].qps.pop_back();  // what lies behind the last would fit
-  EXPECT_THAT(ConnectAll(nodes_).message(), HasSubstr("node 1 has no QP to node 0 on lane 3"));
+  EXPECT_THAT(ConnectAll(nodes_).message(), HasSubstr("node 1 has no QP to node 0 on lane 1"));
 }
 
 // Catches a failure of the device that is passed over.

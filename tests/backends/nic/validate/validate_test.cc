@@ -178,7 +178,7 @@ TEST_P(BrokenBytesTest, QueuesConnectedAcross) {
 
 TEST_P(BrokenBytesTest, ReceiveIntoAnotherBlock) {
   for (QpObject& qp : node().qps) {
-    if (qp.lane == kBlockLane && !qp.rq.empty()) qp.rq[data::kAddress + 7] ^= std::byte{64};
+    if (qp.lane == Lane::kBlocks && !qp.rq.empty()) qp.rq[data::kAddress + 7] ^= std::byte{64};
   }
   EXPECT_THAT(Verdict(), HasSubstr("op: receive into"));
 }
@@ -341,10 +341,10 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
   PlanHeader header{.nodes = 3, .rounds = 3};
   header.payload = *MakePayload(2, 1);
   PlanBuilder builder(header);
-  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
-  const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), kBlockLane});
-  const ChannelId across = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
-  const ChannelId back = builder.AddChannel({NodeId(2), NodeId(1), kBlockLane});
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const ChannelId to_2 = builder.AddChannel({NodeId(0), NodeId(2), Lane::kBlocks});
+  const ChannelId across = builder.AddChannel({NodeId(1), NodeId(2), Lane::kBlocks});
+  const ChannelId back = builder.AddChannel({NodeId(2), NodeId(1), Lane::kBlocks});
   builder.BeginProgram(NodeId(0));
   builder.AddOp({.channel = to_1, .block = 0, .round = 0});
   builder.AddOp({.channel = to_2, .block = 1, .round = 1});
@@ -363,7 +363,7 @@ TEST(ValidateTest, MastersThatWaitForEachOtherAreACycle) {
   // Each master first waits for what the other one's queue sends.
   for (const uint32_t node : {1u, 2u}) {
     NodeProgram& it = program.nodes[node];
-    const QueuePair& qp = it.qps[FindQp(it, NodeId(3 - node), kBlockLane)->index()];
+    const QueuePair& qp = it.qps[FindQp(it, NodeId(3 - node), Lane::kBlocks)->index()];
     it.qps.back().sends.insert(it.qps.back().sends.begin(),
                                {.opcode = Opcode::kWait, .cq = qp.recv_cq, .cqe_index = 0});
     it.qps.back().sq_wqebbs *= 2;
@@ -377,9 +377,9 @@ Plan ForwardingPlan(const std::vector<OpId>& before_first, const std::vector<OpI
   PlanHeader header{.nodes = 4, .rounds = 3};
   header.payload = *MakePayload(1, 1);
   PlanBuilder builder(header);
-  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), kBlockLane});
-  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), kBlockLane});
-  const ChannelId to_3 = builder.AddChannel({NodeId(1), NodeId(3), kBlockLane});
+  const ChannelId to_1 = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const ChannelId to_2 = builder.AddChannel({NodeId(1), NodeId(2), Lane::kBlocks});
+  const ChannelId to_3 = builder.AddChannel({NodeId(1), NodeId(3), Lane::kBlocks});
   builder.BeginProgram(NodeId(0));
   builder.AddOp({.channel = to_1, .block = 0, .round = 0});
   builder.BeginProgram(NodeId(1));
