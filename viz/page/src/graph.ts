@@ -225,7 +225,7 @@ export class GraphView extends CanvasView {
     if (!it) return;
     const { x, y } = this.camera;
     x.show(it.x - this.graph!.first - BOX, it.x - this.graph!.first + BOX);
-    const row = this.graph!.rowTop[it.row]! + it.lane;
+    const row = this.graph!.rowTop[it.row]! + it.track;
     y.show(row, row + 1);
   }
 
@@ -234,7 +234,7 @@ export class GraphView extends CanvasView {
     const { x, y } = this.camera;
     const width = Math.max(3, Math.min(54, 2 * BOX * x.scale));
     const height = Math.max(2.5, Math.min(24, y.scale * 0.8));
-    const middle = TOP + y.px(graph.rowTop[it.row]! + it.lane + 0.6);
+    const middle = TOP + y.px(graph.rowTop[it.row]! + it.track + 0.6);
     const center = LEFT + x.px(it.x - graph.first);
     return { left: center - width / 2, top: middle - height / 2, width, height };
   }
@@ -284,7 +284,7 @@ export class GraphView extends CanvasView {
       if (row < 0) continue;
       const { y } = this.camera;
       const top = TOP + y.px(graph.rowTop[row]!);
-      const height = Math.max(2, y.scale * (graph.lanes[row]! + 0.35) - 2);
+      const height = Math.max(2, y.scale * (graph.tracks[row]! + 0.35) - 2);
       context.strokeRect(LEFT + 1.5, top + 1, this.stage.width - LEFT - 3, height);
     }
     context.setLineDash([]);
@@ -300,7 +300,7 @@ export class GraphView extends CanvasView {
     context.textBaseline = "middle";
     graph.nodes.forEach((node, row) => {
       const top = TOP + y.px(graph.rowTop[row]!);
-      const size = y.scale * (graph.lanes[row]! + 0.35);
+      const size = y.scale * (graph.tracks[row]! + 0.35);
       if (top + size < TOP || top > height) return;
       if (row % 2 === 0) {
         context.fillStyle = theme.panel;
@@ -428,7 +428,7 @@ export class GraphView extends CanvasView {
     if (px >= LEFT) return null;
     const unit = this.camera.y.unit(py - TOP);
     const row = graph.rowTop.findIndex(
-      (top, i) => unit >= top && unit < top + graph.lanes[i]! + 0.35,
+      (top, i) => unit >= top && unit < top + graph.tracks[i]! + 0.35,
     );
     return row < 0 ? null : { side, kind: "node", node: graph.nodes[row]! };
   }

@@ -13,7 +13,7 @@ export interface GraphOp {
   op: number;
   x: number; // in times or rounds
   row: number;
-  lane: number; // of those at the same place
+  track: number; // of those at the same place
 }
 
 export interface GraphEdge {
@@ -29,9 +29,9 @@ export interface Graph {
   at: Map<number, GraphOp>;
   edges: GraphEdge[];
   nodes: number[]; // by row
-  lanes: number[]; // by row: how many ops lie above each other
-  rowTop: number[]; // in lanes
-  height: number; // in lanes
+  tracks: number[]; // by row: how many ops lie above each other
+  rowTop: number[]; // in tracks
+  height: number; // in tracks
   first: number; // x of the first and after the last
   last: number;
   leftOut: boolean;
@@ -120,7 +120,7 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
       : isArrival
         ? side.delivery[message]!
         : side.start[message]!;
-    const it = { op, x: time + placeOf(side, op), row: 0, lane: 0 };
+    const it = { op, x: time + placeOf(side, op), row: 0, track: 0 };
     ops.push(it);
     at.set(op, it);
     nodeSet.add(side.nodeOf(op));
@@ -131,19 +131,19 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
   }
   const nodes = [...nodeSet].sort((a, b) => side.rowOf[a]! - side.rowOf[b]!);
   const rowOf = new Map(nodes.map((node, row) => [node, row]));
-  const lanes = nodes.map(() => 1);
+  const tracks = nodes.map(() => 1);
   const taken = new Map<string, number>();
   ops.sort((a, b) => a.x - b.x || a.op - b.op);
   for (const it of ops) {
     it.row = rowOf.get(side.nodeOf(it.op))!;
     const key = `${it.row} ${it.x}`;
-    it.lane = taken.get(key) ?? 0;
-    taken.set(key, it.lane + 1);
-    lanes[it.row] = Math.max(lanes[it.row]!, it.lane + 1);
+    it.track = taken.get(key) ?? 0;
+    taken.set(key, it.track + 1);
+    tracks[it.row] = Math.max(tracks[it.row]!, it.track + 1);
   }
   const rowTop: number[] = [];
   let height = 0;
-  for (const count of lanes) {
+  for (const count of tracks) {
     rowTop.push(height);
     height += count + 0.35;
   }
@@ -174,7 +174,7 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
     at,
     edges,
     nodes,
-    lanes,
+    tracks,
     rowTop,
     height: Math.max(1, height),
     first: xs.length === 0 ? 0 : Math.floor(Math.min(...xs)) - 0.5,

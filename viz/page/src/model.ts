@@ -283,7 +283,7 @@ export class Side {
       }
     });
     this.lane.forEach((lane, channel) => {
-      if (lane !== 0) return;
+      if (lane === CREDIT_LANE) return;
       const credit = byEnds.get(key(this.to[channel]!, this.from[channel]!));
       if (credit === undefined) return;
       partner[channel] = credit;

@@ -168,7 +168,7 @@ export function waitedBy(side: Side, op: number): { kind: WaitKind; op: number }
 /** The credits that wait for the posting of the receive of `message`, the last that they grant. */
 function creditsOf(side: Side, message: number): number[] {
   const channel = side.channelOf[message]!;
-  if (side.isCredit(message) || side.lane[channel] !== 0) return [];
+  if (side.isCredit(message)) return [];
   const credits = side.partner(channel);
   if (credits === NONE) return [];
   let credit = side.creditFor(credits, message - side.channelBegin[channel]!);

@@ -2,9 +2,9 @@
 //
 // Bars of a run: per row, the blocks that pass there, by when they start.
 import { indicesOf } from "./indices";
-import { NONE, Side } from "./model";
+import { CREDIT_LANE, NONE, Side } from "./model";
 
-const LANES_MAX = 4;
+const TRACKS_MAX = 4;
 
 /** Rows of bars: those of row i are begin[i] .. begin[i + 1], by start. */
 export interface Bars {
@@ -15,8 +15,8 @@ export interface Bars {
   end: Float64Array;
   /** The latest end of a row's bars up to each: rises within a row. */
   endMax: Float64Array;
-  lane: Uint8Array;
-  lanes: Uint8Array; // by row
+  track: Uint8Array;
+  tracks: Uint8Array; // by row
   at: Int32Array; // by message: its place in the others, or NONE
 }
 
@@ -91,8 +91,8 @@ function makeBars(
     start: new Float64Array(count),
     end: new Float64Array(count),
     endMax: new Float64Array(count),
-    lane: new Uint8Array(count),
-    lanes: new Uint8Array(rows).fill(1),
+    track: new Uint8Array(count),
+    tracks: new Uint8Array(rows).fill(1),
     at: new Int32Array(side.messages).fill(NONE),
   };
   for (let at = 0; at < count; ++at) {
@@ -102,18 +102,18 @@ function makeBars(
     bars.end[at] = end[i]!;
     bars.at[message] = at;
   }
-  const free = new Float64Array(LANES_MAX);
+  const free = new Float64Array(TRACKS_MAX);
   for (let row = 0; row < rows; ++row) {
     free.fill(-Infinity);
     let latest = -Infinity;
     for (let at = begin[row]!; at < begin[row + 1]!; ++at) {
       latest = Math.max(latest, bars.end[at]!);
       bars.endMax[at] = latest;
-      let lane = 0;
-      while (lane + 1 < LANES_MAX && free[lane]! > bars.start[at]!) ++lane;
-      free[lane] = bars.end[at]!;
-      bars.lane[at] = lane;
-      bars.lanes[row] = Math.max(bars.lanes[row]!, lane + 1);
+      let track = 0;
+      while (track + 1 < TRACKS_MAX && free[track]! > bars.start[at]!) ++track;
+      free[track] = bars.end[at]!;
+      bars.track[at] = track;
+      bars.tracks[row] = Math.max(bars.tracks[row]!, track + 1);
     }
   }
   return bars;
@@ -133,15 +133,14 @@ export function barsOfNodes(side: Side, isSend: boolean): Bars {
 export function barsOfLinks(side: Side): { bars: Bars; channels: number[] } {
   const channels: number[] = [];
   side.lane.forEach((lane, channel) => {
-    if (lane !== 1 && side.channelBegin[channel + 1]! > side.channelBegin[channel]!) {
+    if (lane !== CREDIT_LANE && side.channelBegin[channel + 1]! > side.channelBegin[channel]!) {
       channels.push(channel);
     }
   });
   channels.sort(
     (a, b) =>
       side.rowOf[side.from[a]!]! - side.rowOf[side.from[b]!]! ||
-      side.rowOf[side.to[a]!]! - side.rowOf[side.to[b]!]! ||
-      side.lane[a]! - side.lane[b]!,
+      side.rowOf[side.to[a]!]! - side.rowOf[side.to[b]!]!,
   );
   const row = new Int32Array(side.from.length).fill(NONE);
   channels.forEach((channel, i) => (row[channel] = i));

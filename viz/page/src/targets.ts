@@ -46,10 +46,8 @@ export function messageText(side: Side, message: number): string {
 }
 
 export function linkText(side: Side, channel: number): string {
-  const lane = side.lane[channel]!;
   const ends = `${side.from[channel]}>${side.to[channel]}`;
-  if (lane === 0) return ends;
-  return lane === CREDIT_LANE ? `credit ${ends}` : `${ends} lane ${lane}`;
+  return side.lane[channel] === CREDIT_LANE ? `credit ${ends}` : ends;
 }
 
 /** What parse() reads back as the same target. */
@@ -122,9 +120,7 @@ function findLink(side: Side, index: number, from: number, to: number, lane: num
   const channel = all.find((it) => side.lane[it] === lane);
   if (channel !== undefined) return { side: index, kind: "link", channel };
   const what = lane === CREDIT_LANE ? "credit" : "block";
-  throw new Error(
-    `node ${from} sends no ${what} to node ${to}` + (lane > 1 ? ` on lane ${lane}` : ""),
-  );
+  throw new Error(`node ${from} sends no ${what} to node ${to}`);
 }
 
 /** Throws an Error that says what is wrong. */
@@ -159,9 +155,6 @@ export function parseTarget(side: Side, index: number, text: string): Target {
   if ((n = match(/^(\d{1,9}) ?-?> ?(\d{1,9})$/))) return findLink(side, index, n[0]!, n[1]!, 0);
   if ((n = match(/^credit (\d{1,9}) ?-?> ?(\d{1,9})$/))) {
     return findLink(side, index, n[0]!, n[1]!, CREDIT_LANE);
-  }
-  if ((n = match(/^(\d{1,9}) ?> ?(\d{1,9}) lane (\d{1,5})$/))) {
-    return findLink(side, index, n[0]!, n[1]!, n[2]!);
   }
   const entry = /^(\w+) (\d{1,9}) queue (\d{1,6}) entry (\d{1,9})$/.exec(clean);
   if (entry) {

@@ -127,13 +127,13 @@ export class TimelineFrame {
   protected bar(layer: Layer, row: number, at: number) {
     const { x, y } = this.camera;
     const { bars } = layer;
-    const laneHeight = (layer.height * y.scale) / bars.lanes[row]!;
+    const trackHeight = (layer.height * y.scale) / bars.tracks[row]!;
     const left = x.px(bars.start[at]!);
     return {
       left,
       width: Math.max(0.75, x.px(bars.end[at]!) - left),
-      top: y.px(row) + layer.top * y.scale + bars.lane[at]! * laneHeight,
-      height: laneHeight,
+      top: y.px(row) + layer.top * y.scale + bars.track[at]! * trackHeight,
+      height: trackHeight,
     };
   }
 

@@ -25,10 +25,8 @@ export class Words {
     const channel = side.channel[op]!;
     const block = side.block[op]!;
     const kind = side.isSend[op] ? "send" : "recv";
-    const lane = side.lane[channel]!;
     let route = `${side.from[channel]}>${side.to[channel]}`;
     if (block !== NONE) route += `:${block}`;
-    if (lane !== (block === NONE ? 1 : 0)) route += ` lane ${lane}`;
     const text =
       `node ${side.nodeOf(op)} op ${side.idOf(op)} ` +
       `(${kind} ${block === NONE ? "credit " : ""}${route})`;
