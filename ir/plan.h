@@ -14,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <vector>
 
@@ -62,8 +63,9 @@ struct Op {
 };
 static_assert(std::is_trivially_copyable_v<Op>);
 
-/// Ordered, reliable, one-way, unique. The i-th send on it matches the i-th receive on it, both in
-/// id order.
+/// Ordered, reliable, one-way. The i-th send on it matches the i-th receive on it, both in id order.
+/// Its ends and its lane are its name, which no other channel of the plan has. Fields behind them are
+/// attributes, which say how it is used: <=> compares names, == attributes as well.
 struct Channel {
   NodeId from;
   NodeId to;
@@ -71,7 +73,10 @@ struct Channel {
 
   bool carries_credits() const { return lane == Lane::kCredits; }
 
-  friend auto operator<=>(const Channel&, const Channel&) = default;
+  friend auto operator<=>(const Channel& a, const Channel& b) {
+    return std::tie(a.from, a.to, a.lane) <=> std::tie(b.from, b.to, b.lane);
+  }
+  friend bool operator==(const Channel&, const Channel&) = default;
 };
 
 /// One node's ops: Plan::ops()[op_begin .. op_begin + op_count); OpId is the position within.

@@ -33,9 +33,11 @@ struct PlanField {
   uint64_t min = 0, max = UINT32_MAX;       ///< of a number: what readers accept
   std::optional<uint32_t> null_value = {};  ///< of a number: what null stands for
   std::optional<uint64_t> if_absent = {};   ///< of a number: with this value the key is left out
-  bool starts_line = false;                 ///< in files
-  bool is_content = true;                   ///< false: says nothing about what the plan does
-  bool is_of_size = false;                  ///< not in rolled plans, which are for all sizes
+  /// Hashed when it is absent, too; others are not, so that plans without them keep their hashes.
+  bool is_always_hashed = false;
+  bool starts_line = false;  ///< in files
+  bool is_content = true;    ///< false: says nothing about what the plan does
+  bool is_of_size = false;   ///< not in rolled plans, which are for all sizes
 };
 
 /// T, const or not.
@@ -56,7 +58,7 @@ void VisitFields(It& payload, Visit&& visit) {
 template <Maybe<Ready> It, typename Visit>
 void VisitFields(It& ready, Visit&& visit) {
   visit(PlanField{.key = "mode"}, ready.mode);
-  visit(PlanField{.key = "window", .if_absent = 0}, ready.window);
+  visit(PlanField{.key = "window", .if_absent = 0, .is_always_hashed = true}, ready.window);
 }
 
 template <Maybe<PlanHeader> It, typename Visit>
@@ -70,7 +72,11 @@ void VisitFields(It& header, Visit&& visit) {
   visit(PlanField{.key = "ready", .starts_line = true}, header.ready);
   visit(PlanField{.key = "send_window", .name = "send window"}, header.send_window);
   visit(PlanField{.key = "rounds", .starts_line = true, .is_of_size = true}, header.rounds);
-  visit(PlanField{.key = "ports", .if_absent = 1, .starts_line = true, .is_of_size = true},
+  visit(PlanField{.key = "ports",
+                  .if_absent = 1,
+                  .is_always_hashed = true,
+                  .starts_line = true,
+                  .is_of_size = true},
         header.ports);
 }
 
@@ -89,7 +95,8 @@ void ListFields(std::type_identity<Op>, Each&& each) {
   each(PlanField{.key = "channel"}, [](auto& it) -> auto& { return it.channel; });
   each(PlanField{.key = "block", .max = kNoBlock - 1, .null_value = kNoBlock},
        [](auto& it) -> auto& { return it.block; });
-  each(PlanField{.key = "grants", .if_absent = 0}, [](auto& it) -> auto& { return it.grants; });
+  each(PlanField{.key = "grants", .if_absent = 0, .is_always_hashed = true},
+       [](auto& it) -> auto& { return it.grants; });
   each(PlanField{.key = "round"}, [](auto& it) -> auto& { return it.round; });
 }
 

@@ -50,7 +50,7 @@ void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
   put("peer", "int", (op.is_send() ? channel.to : channel.from).value, true);
   ListFields(std::type_identity<Channel>(), [&](const PlanField& field, auto get) {
     if constexpr (!std::is_same_v<decltype(get(channel)), const NodeId&>)
-      put(field.key, "long", NumberOf(get(channel)), true);
+      put(field.key, "long", NumberOf(get(channel)), field.if_absent != NumberOf(get(channel)));
   });
   const auto put_numbers = [&](bool may_be_absent) {
     ListFields(std::type_identity<Op>(), [&](const PlanField& field, auto get) {

@@ -25,7 +25,11 @@ void VisitFields(const RolledPart<Plan, Part>& it, Visit&& visit) {
     if (!field.is_of_size) visit(field, value);
   });
   if constexpr (Maybe<Part, Ready>) {
-    visit(PlanField{.key = "blocks_min", .min = 1, .max = kBlocksMax, .if_absent = 1},
+    visit(PlanField{.key = "blocks_min",
+                    .min = 1,
+                    .max = kBlocksMax,
+                    .if_absent = 1,
+                    .is_always_hashed = true},
           it.plan.ready_blocks_min);
   }
 }
@@ -41,7 +45,11 @@ void VisitFields(It& plan, Visit&& visit) {
       visit(field, value);
     }
   });
-  visit(PlanField{.key = "send_window_blocks_min", .min = 1, .max = kBlocksMax, .if_absent = 1},
+  visit(PlanField{.key = "send_window_blocks_min",
+                  .min = 1,
+                  .max = kBlocksMax,
+                  .if_absent = 1,
+                  .is_always_hashed = true},
         plan.send_window_blocks_min);
   visit(PlanField{.key = "rounds", .starts_line = true}, plan.rounds);
 }

@@ -9,9 +9,13 @@
 #include <fmt/format.h>
 #include <sodium.h>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ir/plan_fields.h"
@@ -38,33 +42,40 @@ class Hasher {
     Add(text.size());
     Update(std::as_bytes(std::span(text)));
   }
-  /// A field, or all fields of what has some.
-  template <typename Value>
-  void AddField(const PlanField& field, const Value& value) {
-    if (!field.is_content) return;
-    if constexpr (HasFields<const Value>) {
-      AddFields(value);
-    } else {
-      AddValue(value);
-    }
-  }
   template <typename It>
   void AddFields(const It& it) {
-    VisitFields(it, [this](const PlanField& field, const auto& value) { AddField(field, value); });
+    VisitFields(it, [this](const PlanField& field, const auto& value) {
+      if constexpr (HasFields<decltype(value)>) {
+        AddFields(value);
+      } else if (field.is_content) {
+        AddField(field, value);
+      }
+    });
   }
   template <typename It>
   void AddColumns(const It& it) {
     ListColumns(std::type_identity<It>(),
-                [&](const PlanField&, auto get) { Add(NumberOf(get(it))); });
+                [&](const PlanField& field, auto get) { AddField(field, NumberOf(get(it))); });
   }
   void AddHash(const PlanHash& hash) { Update(hash); }
   PlanHash Finish() {
+    Flush();
     PlanHash hash;
     crypto_generichash_final(&state_, reinterpret_cast<unsigned char*>(hash.data()), hash.size());
     return hash;
   }
 
  private:
+  template <typename Value>
+  void AddField(const PlanField& field, const Value& value) {
+    if constexpr (std::is_integral_v<Value>) {
+      if (field.if_absent && !field.is_always_hashed) {
+        if (value == *field.if_absent) return;
+        AddText(field.key);
+      }
+    }
+    AddValue(value);
+  }
   void AddValue(const std::string& text) { AddText(text); }
   void AddValue(uint64_t number) { Add(number); }
   void AddValue(const std::optional<uint32_t>& number) {
@@ -76,11 +87,21 @@ class Hasher {
   void AddValue(const LinearInBlocks& linear) {
     Add(linear.per_block, linear.constant, linear.divisor);
   }
+  /// Fields are small and many: they are gathered.
   void Update(std::span<const std::byte> bytes) {
+    if (bytes.size() > gathered_.size() - size_) Flush();
+    if (bytes.size() > gathered_.size()) return Hash(bytes);
+    std::ranges::copy(bytes, gathered_.begin() + static_cast<ptrdiff_t>(size_));
+    size_ += bytes.size();
+  }
+  void Flush() { Hash(std::span(gathered_).first(std::exchange(size_, 0))); }
+  void Hash(std::span<const std::byte> bytes) {
     crypto_generichash_update(&state_, reinterpret_cast<const unsigned char*>(bytes.data()),
                               bytes.size());
   }
 
+  std::array<std::byte, 1024> gathered_;
+  size_t size_ = 0;
   crypto_generichash_state state_;
 };
 
