@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanTransfers: a list of transfers with their rounds, written down as a plan without credits or
-// windows. Whoever knows all transfers of a multicast before its plan makes the plan here: a GOAL
-// text (exchange/goal_reader.h), a file of rounds (compiler/rounds/).
+// Transfers with their rounds, written down as a plan without credits or windows. Ops stand in the
+// plan's one global order of messages: by round, then (from, to, block), so that an op's id gives
+// its place in that order at every node. Channels are numbered by (from, to).
+//
+// TransferWriter writes node by node, for a schedule (compiler/schedules/schedule_player.h).
+// Whoever knows all transfers of a multicast before its plan has it from PlanTransfers: a GOAL text
+// (exchange/goal_reader.h), a file of rounds (compiler/rounds/).
 #ifndef PREPOST_IR_PLANNED_TRANSFERS_H_
 #define PREPOST_IR_PLANNED_TRANSFERS_H_
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ir/plan.h"
@@ -23,6 +29,41 @@ struct PlannedTransfer {
   uint32_t block = 0;
 };
 
+/// The channels of blocks that are met, each once.
+class ChannelList {
+ public:
+  void Add(const Channel& channel);
+  /// By (from, to).
+  std::vector<Channel> Take() &&;
+
+ private:
+  void Compact();
+
+  std::vector<Channel> channels_;
+  size_t compact_at_ = 4096;
+};
+
+/// Writes one program after the other.
+class TransferWriter {
+ public:
+  /// `header.rounds` is found here; ready mode and send window become those of no rules.
+  /// `channels` are by (from, to). `transfers` are expected.
+  TransferWriter(PlanHeader header, std::vector<Channel> channels, size_t transfers);
+
+  void BeginProgram(uint32_t node);
+  /// The node's end of `transfer`. A channel that is not listed is put behind the others. Needs
+  /// nodes in range, and `after` sorted.
+  OpId Add(const PlannedTransfer& transfer, std::span<const OpId> after = {});
+  Plan Build() && { return std::move(builder_).Build(); }
+
+ private:
+  PlanBuilder builder_;
+  uint32_t node_ = 0;
+  const std::vector<Channel> channels_;
+  std::vector<uint32_t> channel_begin_;  // node -> the first channel from it
+  std::map<Channel, ChannelId> unlisted_;
+};
+
 /// The transfers, by index, of which the sender of `transfer` must have completed its end before it
 /// sends; each comes before `transfer` in the plan's order. Good until the next call.
 using WaitsOfTransfer = std::function<std::span<const uint32_t>(uint32_t transfer)>;
@@ -32,9 +73,8 @@ struct TransferPlan {
   std::vector<uint32_t> transfer_of_op;  ///< of each of plan.ops()
 };
 
-/// Ops stand in the plan's one global order of messages: by round, then (from, to, block). Channels
-/// are numbered by (from, to). `header.rounds` is found here. Needs nodes in range, and fewer than
-/// 2^31 transfers. Cost: sorting the transfers, unless they are sorted.
+/// `header` as TransferWriter has it. Needs nodes in range, and fewer than 2^31 transfers. Cost:
+/// sorting the transfers, unless they are sorted.
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of);
 
