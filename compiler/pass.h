@@ -19,9 +19,9 @@ struct Pass {
 };
 
 /// `ready`: how senders know that receives are posted: adds the credits of the mode, or none. See
-/// ready_pass.cc.
+/// ir/op_rules.cc, also of the next.
 Pass ReadyPass(SpecReady ready);
-/// `send_window`: at most W block sends of a node are in flight. See send_window_pass.cc.
+/// `send_window`: at most W block sends of a node are in flight.
 Pass SendWindowPass(SpecSendWindow send_window);
 /// `thin`: removes every `after` entry that follows from the others. See thin_pass.cc.
 Pass ThinPass();

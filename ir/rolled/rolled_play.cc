@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The stream does, round by round, what the compiler does pass by pass: a round's credits, then its
-// blocks, each in the plan's order by (from, to); a send after its node's receive of the block,
-// after the receive of its credit, and after the send-window's send; a window's credit after the
-// receive W before.
+// Round by round the stream gives its node's transfers to OpRules, by (from, to) as the plan has
+// them; a send comes after its node's receive of the block.
 //
 // What an op comes after may be any number of ops back: a node of a binomial tree sends a block
 // only when it has all of them, and a window may be as large as the message. The stream remembers
@@ -33,45 +31,28 @@
 #include <bit>
 #include <utility>
 
+#include "ir/op_rules.h"
+#include "ir/planned_transfers.h"
+
 namespace prepost {
 namespace {
 
-/// The last `capacity` of a row of op numbers.
-class RecentOps {
- public:
-  explicit RecentOps(size_t capacity) : numbers_(capacity) {}
-
-  uint64_t size() const { return size_; }
-  void Add(uint64_t number) { numbers_[size_++ & (numbers_.size() - 1)] = number; }
-  /// The one with `index` in the whole row, if it is among the last.
-  std::optional<uint64_t> At(uint64_t index) const {
-    if (index >= size_ || size_ - index > numbers_.size()) return std::nullopt;
-    return numbers_[index & (numbers_.size() - 1)];
-  }
-
- private:
-  std::vector<uint64_t> numbers_;  // a power of two
-  uint64_t size_ = 0;
-};
-
-/// The last `capacity` receives of blocks, also by block.
+/// The receives among the last `capacity` given ops, by block.
 class RecentReceives {
  public:
-  explicit RecentReceives(size_t capacity)
-      : ops_(capacity), entries_(capacity), head_(capacity, kNever) {}
+  explicit RecentReceives(size_t capacity) : entries_(capacity), head_(capacity, kNever) {}
 
-  const RecentOps& ops() const { return ops_; }
   void Add(uint32_t block, uint64_t number) {
     uint64_t& head = head_[block & mask()];
-    entries_[ops_.size() & mask()] = {.block = block, .before = std::exchange(head, ops_.size())};
-    ops_.Add(number);
+    entries_[number & mask()] = {.block = block, .before = std::exchange(head, number)};
   }
-  /// The last receive of `block`.
-  std::optional<uint64_t> Find(uint32_t block) const {
-    uint64_t index = head_[block & mask()];
-    for (std::optional<uint64_t> number; (number = ops_.At(index));
-         index = entries_[index & mask()].before) {
-      if (entries_[index & mask()].block == block) return number;
+  /// The last receive of `block`, if it is less than `capacity` before op `number`.
+  std::optional<uint64_t> Find(uint32_t block, uint64_t number) const {
+    uint64_t found = head_[block & mask()];
+    while (found != kNever && number - found < entries_.size()) {
+      const Entry& entry = entries_[found & mask()];
+      if (entry.block == block) return found;
+      found = entry.before;
     }
     return std::nullopt;
   }
@@ -84,7 +65,6 @@ class RecentReceives {
   };
   uint64_t mask() const { return entries_.size() - 1; }
 
-  RecentOps ops_;
   std::vector<Entry> entries_;
   std::vector<uint64_t> head_;
 };
@@ -95,44 +75,47 @@ std::span<const Channel> BlockChannels(const Plan& outline) {
   return outline.header().ready.has_credits() ? all.first(all.size() / 2) : all;
 }
 
-ChannelId FindBlockChannel(const Plan& outline, NodeId from, NodeId to) {
-  const std::span<const Channel> channels = BlockChannels(outline);
-  const Channel wanted{.from = from, .to = to};
-  const auto found = std::ranges::lower_bound(channels, wanted);
-  PREPOST_CHECK(found != channels.end() && *found == wanted);
-  return ChannelId::FromIndex(static_cast<size_t>(found - channels.begin()));
+Channel ChannelTo(const PeerTransfers& peer, NodeId node) {
+  return peer.outgoing ? Channel{.from = node, .to = peer.peer}
+                       : Channel{.from = peer.peer, .to = node};
 }
 
-ChannelId CreditChannelOf(const Plan& outline, ChannelId blocks) {
-  return ChannelId::FromIndex(blocks.index() + BlockChannels(outline).size());
+ChannelId FindChannelTo(const PeerTransfers& peer, NodeId node, const Plan& outline) {
+  const std::span<const Channel> channels = BlockChannels(outline);
+  const Channel wanted = ChannelTo(peer, node);
+  const auto found = std::ranges::lower_bound(channels, wanted);
+  PREPOST_CHECK(found != channels.end() && !(wanted < *found));
+  return ChannelId::FromIndex(static_cast<size_t>(found - channels.begin()));
 }
 
 class RolledOpStream final : public OpStream {
  public:
   RolledOpStream(const RolledProgram& program, const Plan& outline, size_t look_ahead)
       : OpStream(look_ahead, look_ahead * kAfterMax),
-        outline_(outline),
         node_(program.node),
+        collective_(outline.header().collective),
         rounds_(program, outline.header().payload.blocks),
         round_(rounds_.begin()),
         receives_(look_ahead),
-        sends_(look_ahead) {
+        rules_(BlockChannels(outline), outline.header().ready, outline.header().send_window,
+               look_ahead, [this](const Op& op, std::span<const OpId> after) { Add(op, after); }) {
+    made_.reserve(kOpsMax);
+    made_after_.reserve(kOpsMax * kAfterMax);
     for (const PeerTransfers& total : rounds_.Totals()) {
-      const auto [from, to] =
-          total.outgoing ? std::pair(node_, total.peer) : std::pair(total.peer, node_);
-      peers_.push_back({.transfers = total, .channel = FindBlockChannel(outline, from, to)});
+      peers_.push_back({.key = {total.peer, total.outgoing},
+                        .channel = FindChannelTo(total, node_, outline),
+                        .ungranted = static_cast<uint32_t>(total.blocks)});
     }
   }
 
   bool Next() override {
-    while (taken_ == made_) {
+    while (taken_ == made_.size()) {
       round_ = rounds_.Next(round_);
       if (round_ >= rounds_.end()) return false;
       Make(round_++);
     }
-    const Made& next = row_[taken_++];
-    op_ = next.op;
-    after_ = std::span(next.after).first(next.after_count);
+    op_ = made_[taken_++];
+    after_ = std::span(made_after_).subspan(op_.after_begin, op_.after_count);
     return true;
   }
 
@@ -142,129 +125,74 @@ class RolledOpStream final : public OpStream {
 
   /// A peer's channel in one direction.
   struct Peer {
-    PeerTransfers transfers;
+    std::pair<NodeId, bool> key;  // peer, outgoing
     ChannelId channel;
-    bool has_credit = false;  // mode channel: its one credit has been made
-  };
-  struct Made {
-    Op op;
-    std::array<OpId, kAfterMax> after;
-    size_t after_count = 0;
+    uint32_t ungranted = 0;
   };
 
-  /// The ops of `round` into row_.
+  /// The ops of `round` into made_.
   void Make(uint32_t round) {
-    taken_ = made_ = 0;
+    taken_ = 0;
+    made_.clear();
+    made_after_.clear();
     const std::optional<RoundTransfer> out = rounds_.Outgoing(round);
     const std::optional<RoundTransfer> in = rounds_.Incoming(round);
-    Peer* const to = out ? &Find(out->peer, true) : nullptr;
-    Peer* const from = in ? &Find(in->peer, false) : nullptr;
-    std::optional<uint64_t> credit;
-    // By (from, to): of the blocks (in, node) and (node, out), of the credits (node, in) and
-    // (out, node).
-    const bool is_out_credit_first = out && out->peer < node_;
-    if (to != nullptr && is_out_credit_first) credit = MakeCreditRecv(*to, round);
-    if (from != nullptr) MakeCreditSend(*from, round);
-    if (to != nullptr && !is_out_credit_first) credit = MakeCreditRecv(*to, round);
+    std::array<GivenOp, 2> given;
+    size_t count = 0;
     const bool is_in_first = in && in->peer < node_;
-    if (in && is_in_first) MakeRecv(*from, in->block, round);
-    if (out) MakeSend(*to, out->block, round, credit);
-    if (in && !is_in_first) MakeRecv(*from, in->block, round);
+    if (in && is_in_first) given[count++] = Give(*in, OpKind::kRecv, round);
+    if (out) given[count++] = Give(*out, OpKind::kSend, round);
+    if (in && !is_in_first) given[count++] = Give(*in, OpKind::kRecv, round);
+    rules_.AddRound(std::span(given).first(count));
   }
 
-  Peer& Find(NodeId peer, bool outgoing) {
-    const auto found = std::ranges::lower_bound(
-        peers_, std::pair(peer, outgoing), {},
-        [](const Peer& it) { return std::pair(it.transfers.peer, it.transfers.outgoing); });
-    PREPOST_CHECK(found != peers_.end() && found->transfers.peer == peer &&
-                  found->transfers.outgoing == outgoing);
-    return *found;
-  }
-
-  /// Whether the next transfer over `peer` has a credit of its own.
-  bool HasCredit(Peer& peer) const {
-    const ReadyMode mode = outline_.header().ready.mode;
-    if (mode == ReadyMode::kWindow) return true;
-    return mode == ReadyMode::kChannel && !std::exchange(peer.has_credit, true);
-  }
-
-  std::optional<uint64_t> MakeCreditRecv(Peer& peer, uint32_t round) {
-    if (!HasCredit(peer)) return std::nullopt;
-    return Add(
-        {.channel = CreditChannelOf(outline_, peer.channel), .round = round, .kind = OpKind::kRecv},
-        {});
-  }
-
-  void MakeCreditSend(Peer& peer, uint32_t round) {
-    if (!HasCredit(peer)) return;
-    const Ready& ready = outline_.header().ready;
-    const bool is_window = ready.mode == ReadyMode::kWindow;
-    const uint64_t count = receives_.ops().size();
-    Add({.channel = CreditChannelOf(outline_, peer.channel),
-         .round = round,
-         .grants = is_window ? 1 : static_cast<uint32_t>(peer.transfers.blocks),
-         .kind = OpKind::kSend},
-        {is_window && count >= ready.window ? receives_.ops().At(count - ready.window)
-                                            : std::nullopt});
-  }
-
-  void MakeRecv(const Peer& peer, uint32_t block, uint32_t round) {
-    receives_.Add(
-        block,
-        Add({.channel = peer.channel, .block = block, .round = round, .kind = OpKind::kRecv}, {}));
-  }
-
-  void MakeSend(const Peer& peer, uint32_t block, uint32_t round, std::optional<uint64_t> credit) {
-    const std::optional<uint32_t>& window = outline_.header().send_window;
-    const std::optional<uint64_t> received = outline_.header().collective.Contributes(node_, block)
-                                                 ? std::nullopt
-                                                 : receives_.Find(block);
-    const std::optional<uint64_t> earlier =
-        window && sends_.size() >= *window ? sends_.At(sends_.size() - *window) : std::nullopt;
-    sends_.Add(Add({.channel = peer.channel, .block = block, .round = round, .kind = OpKind::kSend},
-                   {received, credit, earlier}));
-  }
-
-  /// `after` in any order. The op's number.
-  uint64_t Add(const Op& op, std::array<std::optional<uint64_t>, kAfterMax> after) {
-    std::ranges::sort(after);
-    Made& made = row_[made_++];
-    made.op = op;
-    made.after_count = 0;
-    for (const std::optional<uint64_t>& before : after) {
-      if (!before || number_ - *before >= look_ahead()) continue;
-      made.after[made.after_count++] = OpId::FromIndex(*before);
+  GivenOp Give(const RoundTransfer& it, OpKind kind, uint32_t round) {
+    const std::pair key(it.peer, kind == OpKind::kSend);
+    const auto peer = std::ranges::lower_bound(peers_, key, {}, &Peer::key);
+    PREPOST_CHECK(peer != peers_.end() && peer->key == key);
+    GivenOp given{.op = {.channel = peer->channel, .block = it.block, .round = round, .kind = kind},
+                  .ungranted = &peer->ungranted};
+    if (kind == OpKind::kRecv) {
+      receives_.Add(it.block, given_);
+    } else if (!collective_.Contributes(node_, it.block)) {
+      const std::optional<uint64_t> received = receives_.Find(it.block, given_);
+      received_ = OpId::FromIndex(received.value_or(0));
+      given.after = std::span(&received_, received ? 1 : 0);
     }
-    return number_++;
+    ++given_;
+    return given;
   }
 
-  const Plan& outline_;
+  void Add(Op op, std::span<const OpId> after) {
+    op.after_begin = static_cast<uint32_t>(made_after_.size());
+    op.after_count = static_cast<uint32_t>(after.size());
+    made_after_.insert(made_after_.end(), after.begin(), after.end());
+    made_.push_back(op);
+  }
+
   const NodeId node_;
+  const Collective collective_;
   const RolledRounds rounds_;
   uint32_t round_;
-  std::vector<Peer> peers_;  // by (peer, outgoing)
-  RecentReceives receives_;
-  RecentOps sends_;
-  uint64_t number_ = 0;            // of the next op
-  std::array<Made, kOpsMax> row_;  // of the round in hand
-  size_t taken_ = 0;
-  size_t made_ = 0;
+  std::vector<Peer> peers_;       // by key
+  uint64_t given_ = 0;            // transfers given to rules_
+  RecentReceives receives_;       // as given
+  OpId received_;                 // of the send in hand: its block's receive, as given
+  std::vector<Op> made_;          // the ops of the round in hand
+  std::vector<OpId> made_after_;  // what they come after
+  size_t taken_ = 0;              // of made_
+  OpRules rules_;
 };
 
 /// The channels of `program` in a plan with `header`.
-Status AddChannels(const RolledProgram& program, const PlanHeader& header,
-                   std::vector<Channel>& channels) {
+Status FindChannels(const RolledProgram& program, const PlanHeader& header, ChannelList& channels) {
   const RolledRounds rounds(program, header.payload.blocks);
   PREPOST_RETURN_IF_ERROR(rounds.Check(header.rounds));
   if (rounds.active() > kActiveRoundsMax) {
     return Rejected(fmt::format("node {} has {} rounds to go through, the limit is {}",
                                 program.node.value, rounds.active(), kActiveRoundsMax));
   }
-  for (const PeerTransfers& total : rounds.Totals()) {
-    const auto [from, to] =
-        total.outgoing ? std::pair(program.node, total.peer) : std::pair(total.peer, program.node);
-    channels.push_back({.from = from, .to = to});
-  }
+  for (const PeerTransfers& total : rounds.Totals()) channels.Add(ChannelTo(total, program.node));
   return {};
 }
 
@@ -273,19 +201,11 @@ Status AddChannels(const RolledProgram& program, const PlanHeader& header,
 Result<RolledPlay> RolledPlay::Make(const RolledPlan& plan, uint64_t bytes) {
   Result<PlanHeader> header = plan.HeaderFor(bytes);
   if (!header.ok()) return header.status();
-  std::vector<Channel> channels;
-  for (const RolledProgram& program : plan.programs) {
-    PREPOST_RETURN_IF_ERROR(AddChannels(program, *header, channels));
-  }
-  std::ranges::sort(channels);
-  channels.erase(std::unique(channels.begin(), channels.end()), channels.end());
+  ChannelList channels;
+  for (const RolledProgram& program : plan.programs)
+    PREPOST_RETURN_IF_ERROR(FindChannels(program, *header, channels));
   PlanBuilder builder(*header);
-  for (const Channel& channel : channels) builder.AddChannel(channel);
-  if (header->ready.has_credits()) {
-    for (const Channel& channel : channels) {
-      builder.AddChannel({.from = channel.to, .to = channel.from, .lane = Lane::kCredits});
-    }
-  }
+  AddChannels(std::move(channels).Take(), header->ready, builder);
   return RolledPlay(plan, std::move(builder).Build());
 }
 
@@ -303,15 +223,13 @@ std::vector<ChannelOps> RolledPlay::ChannelOpsOf(NodeId node) const {
   const PlanHeader& header = outline_.header();
   std::vector<ChannelOps> all;
   for (const PeerTransfers& total : RolledRounds(ProgramOf(node), header.payload.blocks).Totals()) {
-    const auto [from, to] =
-        total.outgoing ? std::pair(node, total.peer) : std::pair(total.peer, node);
     const auto blocks = static_cast<uint32_t>(total.blocks);
-    const ChannelId channel = FindBlockChannel(outline_, from, to);
+    const ChannelId channel = FindChannelTo(total, node, outline_);
     all.push_back({.channel = channel, .outgoing = total.outgoing, .ops = blocks});
     if (!header.ready.has_credits()) continue;
-    all.push_back({.channel = CreditChannelOf(outline_, channel),
+    all.push_back({.channel = CreditChannelOf(channel, BlockChannels(outline_).size()),
                    .outgoing = !total.outgoing,
-                   .ops = header.ready.mode == ReadyMode::kChannel ? 1 : blocks});
+                   .ops = blocks / GrantsOf(header.ready, blocks)});
   }
   std::ranges::sort(all, {}, &ChannelOps::channel);
   return all;

@@ -2,7 +2,7 @@
 //
 // The rules that are an order at one node: causal, window, and of ready that sends wait for their
 // credits and credits for their window. Each collects what it wants ordered; wanted_order.h settles
-// it.
+// it. What op_rules.h makes is checked here from the plan alone, so no code is shared with it.
 #include <fmt/format.h>
 
 #include "ir/verify/first_receives.h"

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // ready: what the declared mode demands of credits. That sends and credits wait for what they must
-// is an order at a node and stands in local_order_rules.cc.
+// is an order at a node and stands in local_order_rules.cc. As there, no code is shared with what
+// makes credits.
 #include <fmt/format.h>
 
 #include "ir/count.h"

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/op_rules.h"
 #include "ir/verify/rules.h"
 
 namespace prepost {
@@ -79,9 +80,8 @@ class ExpectedPlan {
 
   /// What a credit on `credits` to the node grants: receives of what the node sends.
   uint32_t GrantsOf(const Channel& credits) const {
-    if (ready_.mode != ReadyMode::kChannel) return 1;
     const auto sends = block_sends_.find(credits.from);
-    return sends == block_sends_.end() ? 1 : sends->second;
+    return sends == block_sends_.end() ? 1 : prepost::GrantsOf(ready_, sends->second);
   }
 
   const PlanShard& shard_;
