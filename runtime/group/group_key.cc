@@ -9,6 +9,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <map>
+#include <mutex>
 #include <new>
 
 #include "ir/count.h"
@@ -39,6 +42,32 @@ std::string_view WithoutLineEnd(std::string_view text) {
 
 }  // namespace
 
+/// What this process has derived and still has, by a hash of the secret that only it can compute.
+class KeysInUse {
+ public:
+  KeysInUse() { crypto_auth_keygen(hash_key_); }
+
+  /// The key of `secret`, derived if it is not there.
+  Result<GroupKey> KeyOf(std::string_view secret) {
+    // In a child that was forked while another thread derived, the mutex stays locked.
+    const std::unique_lock lock(mutex_, std::chrono::seconds(1));
+    if (!lock) return GroupKey::Derived(secret);
+    MacBytes hash;
+    crypto_auth(Room(hash), Data(std::as_bytes(std::span(secret))), secret.size(), hash_key_);
+    std::erase_if(keys_, [](const auto& it) { return it.second.expired(); });
+    std::weak_ptr<unsigned char>& known = keys_[hash];
+    if (GroupKey key; (key.key_ = known.lock()) != nullptr) return key;
+    Result<GroupKey> key = GroupKey::Derived(secret);
+    if (key.ok()) known = key->key_;
+    return key;
+  }
+
+ private:
+  unsigned char hash_key_[crypto_auth_KEYBYTES];
+  std::timed_mutex mutex_;
+  std::map<MacBytes, std::weak_ptr<unsigned char>> keys_;
+};
+
 Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string& where) {
   if (sodium_init() < 0) return EnvironmentError("this system gives no random numbers");
   secret = WithoutLineEnd(secret);
@@ -49,6 +78,11 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
                                 kSecretBytesMin, kSecretBytesMax),
                     where);
   }
+  static KeysInUse in_use;
+  return in_use.KeyOf(secret);
+}
+
+Result<GroupKey> GroupKey::Derived(std::string_view secret) {
   Result<GroupKey> key = Make();
   if (!key.ok()) return key;
   const auto salt = std::as_bytes(std::span(kSalt));

@@ -53,6 +53,22 @@ TEST_F(GroupKeyTest, IsInNoCoreDump) {
   EXPECT_GT(NotDumped(), with_key);
 }
 
+// Catches a key that is derived for each of a process's sessions, and one that stays when all have
+// let go of it.
+TEST_F(GroupKeyTest, OneSecretIsOneKeyWhileItIsThere) {
+  const size_t before = NotDumped();
+  {
+    const Result<GroupKey> key = GroupKey::FromSecret("0123456789abcdef", "");
+    const size_t with_key = NotDumped();
+    const Result<GroupKey> same = GroupKey::FromSecret("0123456789abcdef\n", "");
+    EXPECT_EQ(NotDumped(), with_key);
+    EXPECT_EQ(MacOf(same), MacOf(key));
+    const Result<GroupKey> other = GroupKey::FromSecret("0123456789abcdeF", "");
+    EXPECT_GT(NotDumped(), with_key);
+  }
+  EXPECT_EQ(NotDumped(), before);
+}
+
 TEST_F(GroupKeyTest, DerivedKeysDiffer) {
   const Result<GroupKey> key = GroupKey::FromSecret("0123456789abcdef", "");
   const std::array<std::byte, 1> one = {std::byte{1}}, two = {std::byte{2}};
