@@ -3,13 +3,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sodium.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <map>
 #include <mutex>
 #include <new>
@@ -42,18 +42,25 @@ std::string_view WithoutLineEnd(std::string_view text) {
 
 }  // namespace
 
-/// What this process has derived and still has, by a hash of the secret that only it can compute.
+/// What this process has derived and still has, by a hash of the secret that only it can compute,
+/// with a key that is in no core dump.
 class KeysInUse {
  public:
-  KeysInUse() { crypto_auth_keygen(hash_key_); }
+  /// Never destroyed: sessions may be opened while the process ends. A forked child has its own, as
+  /// the parent's may be locked.
+  static KeysInUse& OfProcess() {
+    static KeysInUse* of_process = new KeysInUse;
+    static const int of_children =
+        pthread_atfork(nullptr, nullptr, [] { of_process = new KeysInUse; });
+    static_cast<void>(of_children);
+    return *of_process;
+  }
 
   /// The key of `secret`, derived if it is not there.
   Result<GroupKey> KeyOf(std::string_view secret) {
-    // In a child that was forked while another thread derived, the mutex stays locked.
-    const std::unique_lock lock(mutex_, std::chrono::seconds(1));
-    if (!lock) return GroupKey::Derived(secret);
-    MacBytes hash;
-    crypto_auth(Room(hash), Data(std::as_bytes(std::span(secret))), secret.size(), hash_key_);
+    const std::lock_guard lock(mutex_);
+    if (!hash_key_.ok()) return hash_key_;
+    const MacBytes hash = hash_key_->Mac(std::as_bytes(std::span(secret)));
     std::erase_if(keys_, [](const auto& it) { return it.second.expired(); });
     std::weak_ptr<unsigned char>& known = keys_[hash];
     if (GroupKey key; (key.key_ = known.lock()) != nullptr) return key;
@@ -63,8 +70,8 @@ class KeysInUse {
   }
 
  private:
-  unsigned char hash_key_[crypto_auth_KEYBYTES];
-  std::timed_mutex mutex_;
+  Result<GroupKey> hash_key_ = GroupKey::Random();
+  std::mutex mutex_;
   std::map<MacBytes, std::weak_ptr<unsigned char>> keys_;
 };
 
@@ -78,8 +85,13 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
                                 kSecretBytesMin, kSecretBytesMax),
                     where);
   }
-  static KeysInUse in_use;
-  return in_use.KeyOf(secret);
+  return KeysInUse::OfProcess().KeyOf(secret);
+}
+
+Result<GroupKey> GroupKey::Random() {
+  Result<GroupKey> key = Make();
+  if (key.ok()) crypto_auth_keygen(key->key_.get());
+  return key;
 }
 
 Result<GroupKey> GroupKey::Derived(std::string_view secret) {

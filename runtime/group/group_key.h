@@ -48,6 +48,7 @@ class GroupKey {
  private:
   /// Errors (kEnvironment): no memory that can be kept out of core dumps.
   static Result<GroupKey> Make();
+  static Result<GroupKey> Random();
   /// By Argon2id.
   static Result<GroupKey> Derived(std::string_view secret);
   GroupKey() = default;
