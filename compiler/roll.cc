@@ -57,6 +57,7 @@ Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
                     "/programs");
   }
   uint64_t rounds = 0;
+  uint32_t end = 0;
   for (const RolledProgram& program : plan.programs) {
     const RolledRounds active(program, blocks);
     if (active.overlaps()) {
@@ -65,6 +66,12 @@ Status CheckUnrollable(const RolledPlan& plan, uint32_t blocks) {
                       fmt::format("/programs/{}", &program - plan.programs.data()));
     }
     rounds += active.end() - active.begin();
+    end = std::max(end, active.end());
+  }
+  if (end > plan.RoundsFor(blocks)) {
+    return Rejected(fmt::format("{} blocks take {} rounds, the header says at most {}", blocks, end,
+                                plan.RoundsFor(blocks)),
+                    "/rounds");
   }
   if (rounds > kActiveRoundsMax) {
     return Rejected(fmt::format("{} blocks take {} rounds of all nodes together, the limit is {}",
@@ -154,11 +161,6 @@ Result<VerifiedPlan> Unroll(const RolledPlan& plan, uint64_t bytes, const Compil
   Result<Plan> played = PlaySchedule(
       *header, [&](NodeId node) { return PlayRolled(*program_of[node.index()], blocks); });
   if (!played.ok()) return played.status();
-  if (played->header().rounds > header->rounds) {
-    return Rejected(fmt::format("{} blocks take {} rounds, the header says at most {}", blocks,
-                                played->header().rounds, header->rounds),
-                    "/rounds");
-  }
   PassManager passes(options, [&plan](const Plan& wrong, const Diagnostic& finding) {
     return WhereInRolled(plan, wrong, finding);
   });

@@ -303,8 +303,8 @@ TEST(VerifyRolledTest, AgreesWithTheFlatVerifierOnMutants) {
       if (!Unroll(plan, k * kRolledBlockBytes).ok()) wrong = k;
     }
     EXPECT_EQ(verdict.ok(), wrong == 0)
-        << plan.header.algorithm << " n=" << plan.header.nodes << " " << what << ": looked at " << *last
-        << ", wrong with " << wrong << " blocks, " << verdict.ToString();
+        << plan.header.algorithm << " n=" << plan.header.nodes << " " << what << ": looked at "
+        << *last << ", wrong with " << wrong << " blocks, " << verdict.ToString();
     for (int sample = 0; sample < 6; ++sample) {  // half of them beyond
       const uint32_t k =
           sample % 2 == 0 ? random.Between(*last + 1, beyond) : random.Between(1, *last);
@@ -439,6 +439,18 @@ TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
 }
 
 // A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
+// Catches a file of few bytes whose 2^32 rounds are gone through before the header's are asked.
+TEST(RolledPlanTest, RoundsBehindTheHeadersAreNotPlayed) {
+  RolledPlan plan = RollOrDie(RolledSpec("chain", 3));
+  for (RolledProgram& program : plan.programs) {
+    for (Segment& segment : program.segments) {
+      segment.to = {.constant = UINT32_MAX};
+      segment.clamps = true;
+    }
+  }
+  EXPECT_EQ(Unroll(plan, 37).status().where(), "/rounds");
+}
+
 TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
   RolledPlan alone = *Roll(RolledSpec("chain", 2), NodeId(1));
   constexpr uint32_t kPeriod = 1u << 15;
