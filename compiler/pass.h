@@ -19,7 +19,7 @@ struct Pass {
 };
 
 /// `ready`: how senders know that receives are posted: adds the credits of the mode, or none. See
-/// ir/op_rules.cc, also of the next.
+/// ir/op_rules.cc, also for SendWindowPass().
 Pass ReadyPass(SpecReady ready);
 /// `send_window`: at most W block sends of a node are in flight.
 Pass SendWindowPass(SpecSendWindow send_window);

@@ -95,7 +95,7 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   JsonForm form;
   form.Scalar("format", ExpectString(kSpecFormat))
       .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings))
-      .Scalar("collective", ExpectString("multicast"));
+      .Scalar("collective", ExpectString(Name(CollectiveKind::kMulticast)));
   AddSpecKeys(&spec, &form);
   form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
                       Need::kOptional)
@@ -112,11 +112,14 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
 }
 
 void WriteSpec(const Spec& spec, std::ostream& out) {
-  nlohmann::ordered_json json = {
-      {"format", kSpecFormat},           {"version", fmt::format("{}.{}", kSpecMajor, kSpecMinor)},
-      {"collective", "multicast"},       {"root", spec.root.value},
-      {"block_bytes", spec.block_bytes}, {"algorithm", spec.algorithm},
-      {"ready", ToString(spec.ready)},   {"send_window", "auto"}};
+  nlohmann::ordered_json json = {{"format", kSpecFormat},
+                                 {"version", fmt::format("{}.{}", kSpecMajor, kSpecMinor)},
+                                 {"collective", Name(CollectiveKind::kMulticast)},
+                                 {"root", spec.root.value},
+                                 {"block_bytes", spec.block_bytes},
+                                 {"algorithm", spec.algorithm},
+                                 {"ready", ToString(spec.ready)},
+                                 {"send_window", "auto"}};
   if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who has what: which nodes have a part of a block at first, and which must have the whole of it at
-// the end. All that a plan, its checks and its executors ask about where data comes from and where
-// it goes is asked here. Who leads a group, and what is drawn as the top of a tree, is another
-// question, though its answer is often the same node.
+// the end. Plans, their checks and their executors ask here where data comes from and where it goes.
+// Who leads a group, and what is drawn as the top of a tree, is another question, though its answer
+// is often the same node.
 //
 // In a multicast of 3 nodes with root 1, for every block:
 //   node            0    1    2

@@ -55,13 +55,14 @@ void AddChannels(std::span<const Channel> blocks, const Ready& ready, PlanBuilde
 }
 
 OpRules::OpRules(std::span<const Channel> channels, const Ready& ready,
-                 std::optional<uint32_t> send_window, size_t look_ahead, Emit emit)
+                 std::optional<uint32_t> send_window, size_t look_ahead, size_t given_max,
+                 Emit emit)
     : channels_(channels),
       ready_(ready),
       send_window_(send_window),
       look_ahead_(look_ahead),
       emit_(std::move(emit)),
-      given_(look_ahead),
+      given_(given_max),
       receives_(std::min<size_t>(ready.window, look_ahead)),
       sends_(std::min<size_t>(send_window.value_or(0), look_ahead)) {
   after_.reserve(4);
@@ -151,7 +152,7 @@ Plan WithRules(const Plan& plan, PlanHeader header, const Ready& ready,
     for (const Op& op : plan.ops()) ++ungranted[place(op)];
   }
   OpRules rules(
-      plan.channels(), ready, send_window, 2 * longest,
+      plan.channels(), ready, send_window, 2 * longest, longest,
       [&builder](const Op& op, std::span<const OpId> after) { builder.AddOp(op, after); });
   std::vector<GivenOp> round;
   for (const Program& program : plan.programs()) {

@@ -2,9 +2,9 @@
 //
 // OpRules: what a plan's ready mode and send window add to the transfers of a node. They are
 // written once, here: the passes `ready` and `send_window` apply one of them each to a whole plan
-// (WithRules()), a rolled plan's stream applies both to one node's rounds as they come, and a
-// shard's verifier expects of the peers what their credits grant. The verifier's own rules check
-// what is made here and share no code with it.
+// (WithRules()), and a rolled plan's stream applies both to one node's rounds as they come. A
+// shard's verifier takes from here what peers' credits grant; the rules of the verifier check what
+// is made here and share no code with it.
 #ifndef PREPOST_IR_OP_RULES_H_
 #define PREPOST_IR_OP_RULES_H_
 
@@ -57,8 +57,8 @@ struct GivenOp {
   Op op;
   /// Given ops of the node before it, as they are numbered from 0, modulo 2^32.
   std::span<const OpId> after;
-  /// How many ops of its kind on its channel no credit has granted yet: at first all. Without
-  /// credits null.
+  /// How many ops of its kind on its channel no credit has granted yet: at first all. AddRound()
+  /// counts it down; not read without credits.
   uint32_t* ungranted = nullptr;
 };
 
@@ -68,9 +68,9 @@ class OpRules {
   using Emit = std::function<void(const Op& op, std::span<const OpId> after)>;
 
   /// `channels`: the plan's block channels, not owned. Ops that are `look_ahead` back or more are
-  /// left out of `after`. Memory O(look_ahead).
+  /// left out of `after`, as are given ops that are more than `given_max` back. Memory O(look_ahead).
   OpRules(std::span<const Channel> channels, const Ready& ready,
-          std::optional<uint32_t> send_window, size_t look_ahead, Emit emit);
+          std::optional<uint32_t> send_window, size_t look_ahead, size_t given_max, Emit emit);
 
   void BeginProgram();
   /// Emits the credits of a round and then its given ops, which are in the plan's order: by (from,

@@ -43,14 +43,6 @@ std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
 
 }  // namespace
 
-Result<Lane> LaneOf(uint64_t number) {
-  for (const Lane lane : {Lane::kBlocks, Lane::kCredits}) {
-    if (number == NumberOf(lane)) return lane;
-  }
-  return Rejected(fmt::format("lane {} is out of range, the lanes are {} (blocks) and {} (credits)",
-                              number, NumberOf(Lane::kBlocks), NumberOf(Lane::kCredits)));
-}
-
 uint64_t Payload::BlockSize(uint32_t b) const {
   PREPOST_CHECK(b < blocks);
   const uint64_t begin = BlockOffset(b);

@@ -33,8 +33,10 @@ enum class Lane : uint8_t {
   kCredits = 1  ///< of blocks in the opposite direction
 };
 constexpr uint32_t NumberOf(Lane lane) { return static_cast<uint32_t>(lane); }
-/// The lane of a number that may be anything.
-Result<Lane> LaneOf(uint64_t number);
+/// The lane of a number; none of one that is no lane's.
+constexpr std::optional<Lane> LaneOf(uint64_t number) {
+  return number > 1 ? std::nullopt : std::optional(static_cast<Lane>(number));
+}
 
 /// Limits on what a reader accepts, so that a file cannot ask for unbounded work. Nodes and blocks
 /// also fit 32 bits.
@@ -63,9 +65,9 @@ struct Op {
 };
 static_assert(std::is_trivially_copyable_v<Op>);
 
-/// Ordered, reliable, one-way. The i-th send on it matches the i-th receive on it, both in id order.
-/// Its ends and its lane are its name, which no other channel of the plan has. Fields behind them are
-/// attributes, which say how it is used: <=> compares names, == attributes as well.
+/// Ordered, reliable, one-way. The i-th send on it matches the i-th receive on it, both in id
+/// order. Its ends and its lane are its name, which no other channel of the plan has. Fields behind
+/// them are attributes, which say how it is used: <=> compares names, == attributes as well.
 struct Channel {
   NodeId from;
   NodeId to;

@@ -4,7 +4,8 @@
 // shows them, with what they are called, to a visitor, in the order of files; the JSON of plans in
 // all encodings, of indices and of rolled plans, hashes, ==, diffs, GraphML and the page are
 // visitors. A field that is added to a struct and to its list here is in all of them, and the
-// schemas' test asks for it there.
+// schemas' test asks for it there. What says a choice of them, such as a trace's header or a plan's
+// text for people, names its own.
 //
 //   VisitFields(header, [](const PlanField& field, auto& value) { ... });
 //
@@ -21,7 +22,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <variant>
 
 #include "ir/plan.h"
 
@@ -107,25 +110,64 @@ void VisitFields(It& it, Visit&& visit) {
              [&](const PlanField& field, auto get) { visit(field, get(it)); });
 }
 
-/// Those that may be absent behind the others: the order of columns and hashes.
+/// The number that a value is in columns and hashes.
+template <typename Value>
+  requires std::integral<Value> || std::is_enum_v<Value>
+uint64_t NumberOf(Value value) {
+  return static_cast<uint64_t>(value);
+}
+template <typename Tag>
+uint64_t NumberOf(Id<Tag> id) {
+  return id.value;
+}
+/// The value of a number that it may have.
+template <typename Value>
+void SetNumber(Value* out, uint64_t number) {
+  *out = static_cast<Value>(number);
+}
+template <typename Tag>
+void SetNumber(Id<Tag>* out, uint64_t number) {
+  out->value = static_cast<uint32_t>(number);
+}
+template <typename Value>
+concept IsNumber = requires(Value value) { NumberOf(value); };
+
+/// Whether files leave out a field with this value.
+template <typename Value>
+bool IsAbsent(const PlanField& field, const Value& value) {
+  if constexpr (IsNumber<Value>) return field.if_absent == NumberOf(value);
+  return false;
+}
+
+/// A value as files have it: null, a number, or a string.
+using FieldValue = std::variant<std::monostate, uint64_t, std::string_view>;
+
+template <typename Value>
+FieldValue ValueOf(const PlanField& field, const Value& value) {
+  if constexpr (std::is_same_v<Value, std::string>) {
+    return value;
+  } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
+    return value ? FieldValue(uint64_t{*value}) : FieldValue();
+  } else if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, Lane>) {
+    return Name(value);
+  } else {
+    return field.null_value == NumberOf(value) ? FieldValue() : FieldValue(NumberOf(value));
+  }
+}
+
+/// The columns of numbers, those that may be absent behind the others: all fields but an op's kind.
 template <typename It, typename Each>
 void ListColumns(std::type_identity<It> type, Each&& each) {
   for (const bool may_be_absent : {false, true}) {
     ListFields(type, [&](const PlanField& field, auto get) {
-      if (field.if_absent.has_value() == may_be_absent) each(field, get);
+      if constexpr (!std::is_same_v<std::invoke_result_t<decltype(get), It&>, OpKind&>) {
+        if (field.if_absent.has_value() == may_be_absent) each(field, get);
+      }
     });
   }
 }
 
-/// The number that stands for a value in columns and hashes.
-inline uint32_t NumberOf(uint32_t number) { return number; }
-template <typename Tag>
-uint32_t NumberOf(Id<Tag> id) {
-  return id.value;
-}
-inline uint32_t NumberOf(OpKind kind) { return static_cast<uint32_t>(kind); }
-
-/// Has a list of fields.
+/// T has a list of fields.
 template <typename T>
 concept HasFields = requires(T& it) { VisitFields(it, [](const PlanField&, auto&) {}); };
 
@@ -143,19 +185,14 @@ void VisitContent(const PlanHeader& header, const Visit& visit) {
 
 /// A value for people; none of an optional one that is not there.
 template <typename Value>
-std::optional<std::string> PlainText(const Value& value) {
-  if constexpr (std::is_same_v<Value, std::string>) {
-    return value;
-  } else if constexpr (std::is_same_v<Value, Ready>) {
+std::optional<std::string> PlainText(const PlanField& field, const Value& value) {
+  if constexpr (std::is_same_v<Value, Ready>) {
     return ToString(value);
-  } else if constexpr (std::is_enum_v<Value>) {
-    return Name(value);
-  } else if constexpr (std::is_same_v<Value, NodeId>) {
-    return std::to_string(value.value);
-  } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
-    return value ? PlainText(*value) : std::nullopt;
   } else {
-    return std::to_string(value);
+    const FieldValue plain = ValueOf(field, value);
+    if (const auto* number = std::get_if<uint64_t>(&plain)) return std::to_string(*number);
+    const auto* text = std::get_if<std::string_view>(&plain);
+    return text != nullptr ? std::optional<std::string>(*text) : std::nullopt;
   }
 }
 

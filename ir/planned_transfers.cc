@@ -43,7 +43,7 @@ DealtTransfers DealToNodes(std::span<const PlannedTransfer> transfers, uint32_t 
 }  // namespace
 
 void ChannelList::Add(const Channel& channel) {
-  if (!channels_.empty() && channels_.back() == channel) return;
+  if (!channels_.empty() && (channels_.back() <=> channel) == 0) return;
   channels_.push_back(channel);
   // Schedules come back to the same few peers: the list is kept short as it grows.
   if (channels_.size() < compact_at_) return;
@@ -53,7 +53,8 @@ void ChannelList::Add(const Channel& channel) {
 
 void ChannelList::Compact() {
   std::ranges::sort(channels_);
-  channels_.erase(std::unique(channels_.begin(), channels_.end()), channels_.end());
+  const auto is_same = [](const Channel& a, const Channel& b) { return (a <=> b) == 0; };
+  channels_.erase(std::unique(channels_.begin(), channels_.end(), is_same), channels_.end());
 }
 
 std::vector<Channel> ChannelList::Take() && {

@@ -78,7 +78,7 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
       AddNode(node.received, node.completion, knows(node),
-              collective.IsSource(NodeId::FromIndex(i)), &found);
+              !collective.IsTarget(NodeId::FromIndex(i)), &found);
     }
     found.first = std::min(found.first, found.completion);  // of a root alone
     times.completion = std::max(times.completion, found.completion);

@@ -28,24 +28,25 @@ constexpr int kVersion = 1;
 /// What the page's lists of all nodes and channels say, its columns say as well.
 constexpr const char* kListsOfStats[] = {"per_node", "per_channel"};
 
-Json ValueJson(const std::string& text) { return text; }
-Json ValueJson(uint64_t number) { return number; }
-Json ValueJson(const std::optional<uint32_t>& number) { return number ? Json(*number) : Json(); }
-Json ValueJson(NodeId node) { return node.value; }
-Json ValueJson(CollectiveKind kind) { return Name(kind); }
-Json ValueJson(ReadyMode mode) { return Name(mode); }
-Json ValueJson(const Ready& ready) {
+template <typename Value>
+Json ValueJson(const PlanField& field, const Value& value) {
   Json json;
-  VisitFields(ready, [&](const PlanField& field, const auto& value) {
-    json[field.key] = ValueJson(value);
-  });
+  if constexpr (HasFields<const Value>) {
+    VisitFields(value, [&](const PlanField& inner, const auto& it) {
+      json[inner.key] = ValueJson(inner, it);
+    });
+  } else {
+    const FieldValue plain = ValueOf(field, value);
+    if (const auto* number = std::get_if<uint64_t>(&plain)) json = *number;
+    if (const auto* text = std::get_if<std::string_view>(&plain)) json = *text;
+  }
   return json;
 }
 
 Json HeaderJson(const PlanHeader& header) {
   Json json;
   VisitContent(header, [&](const PlanField& field, const auto& value) {
-    json[field.key] = ValueJson(value);
+    json[field.key] = ValueJson(field, value);
   });
   return json;
 }
@@ -68,10 +69,9 @@ void AddPlan(const PlanTables& tables, const EventTimes& times, const std::strin
   // Which end of its channel an op's node is says whether it sends.
   const auto add_fields = [&]<typename It>(const std::string& name, std::span<const It> range) {
     ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
-      if constexpr (std::is_same_v<decltype(get(range[0])), const OpKind&>) return;
       add(name + field.key, range, [&](const It& it) {
-        const uint32_t number = NumberOf(get(it));
-        return number == field.null_value ? int64_t{-1} : int64_t{number};
+        const uint64_t number = NumberOf(get(it));
+        return number == field.null_value ? int64_t{-1} : static_cast<int64_t>(number);
       });
     });
   };

@@ -65,7 +65,8 @@ Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source) {
         received[in->block] =
             writer.Add({.round = round, .from = in->peer, .to = node, .block = in->block});
       };
-      if (in && in->peer < node) add_recv();  // by (from, to)
+      const bool is_in_first = in && in->peer < node;  // by (from, to)
+      if (is_in_first) add_recv();
       if (out) {
         const OpId& before = received[out->block];
         const bool has_it = collective.Contributes(NodeId(node), out->block);
@@ -73,7 +74,7 @@ Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source) {
         writer.Add({.round = round, .from = node, .to = out->peer, .block = out->block},
                    std::span(&before, waits ? 1 : 0));
       }
-      if (in && in->peer > node) add_recv();
+      if (in && !is_in_first) add_recv();
     }
   }
   return std::move(writer).Build();

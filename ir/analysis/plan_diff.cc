@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "ir/count.h"
@@ -83,6 +84,7 @@ class Differ {
 
   PlanDiff Run() {
     CompareHeaders();
+    CompareChannels();
     PairMessages();
     CompareChannelOrders();
     CompareLocalOrders(a_, b_, "a", "b");
@@ -112,13 +114,27 @@ class Differ {
     const auto texts_of = [](const PlanHeader& header) {
       std::vector<std::pair<const char*, std::string>> texts;
       VisitContent(header, [&](const PlanField& field, const auto& value) {
-        texts.emplace_back(field.name, PlainText(value).value_or("none"));
+        texts.emplace_back(field.name, PlainText(field, value).value_or("none"));
       });
       return texts;
     };
     const auto a = texts_of(a_.plan.header());
     const auto b = texts_of(b_.plan.header());
     for (size_t i = 0; i < a.size(); ++i) Field(a[i].first, a[i].second, b[i].second);
+  }
+
+  /// What channels of one name have behind it.
+  void CompareChannels() {
+    const std::set<Channel> in_b(b_.plan.channels().begin(), b_.plan.channels().end());
+    for (const Channel& a : a_.plan.channels()) {
+      const auto b = in_b.find(a);
+      if (b == in_b.end()) continue;
+      ListFields(std::type_identity<Channel>(), [&](const PlanField& field, auto get) {
+        if (get(a) != get(*b))
+          Add(header_, "{}>{} {}: {} {}, {}", a.from.value, a.to.value, Name(a.lane), field.name,
+              NumberOf(get(a)), NumberOf(get(*b)));
+      });
+    }
   }
 
   /// Merges the sorted keys of both sides.
@@ -216,10 +232,12 @@ class Differ {
       if (twin == kUnmatched) continue;
       const Op& in_a = a_.plan.ops()[a_.messages.send(m)];
       const Op& in_b = b_.plan.ops()[b_.messages.send(twin)];
-      if (in_a.round != in_b.round)
-        Add(rounds_, "{}: round {}, {}", Text(key), in_a.round, in_b.round);
-      if (in_a.grants != in_b.grants)
-        Add(credits_, "{}: grants {}, {}", Text(key), in_a.grants, in_b.grants);
+      ListColumns(std::type_identity<Op>(), [&](const PlanField& field, auto get) {
+        if (field.null_value || get(in_a) == get(in_b)) return;  // the block is the same
+        if constexpr (!std::is_same_v<decltype(get(in_a)), const ChannelId&>)
+          Add(field.if_absent ? credits_ : rounds_, "{}: {} {}, {}", Text(key), field.name,
+              NumberOf(get(in_a)), NumberOf(get(in_b)));
+      });
     }
   }
 

@@ -127,7 +127,7 @@ class BlockFinder {
 
   Status FindCause(uint32_t m) {
     const uint32_t send = messages_[m].send;
-    if (collective_.Contributes(NodeId(op(send).rank), 0)) return {};
+    if (collective_.IsSource(NodeId(op(send).rank))) return {};
     uint32_t recv = kGoalNone;
     if (near_[send].is_one()) {
       recv = near_[send].recv;

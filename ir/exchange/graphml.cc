@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "ir/exchange/xml_text.h"
@@ -50,21 +51,21 @@ void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
   put("peer", "int", (op.is_send() ? channel.to : channel.from).value, true);
   ListFields(std::type_identity<Channel>(), [&](const PlanField& field, auto get) {
     if constexpr (!std::is_same_v<decltype(get(channel)), const NodeId&>)
-      put(field.key, "long", NumberOf(get(channel)), field.if_absent != NumberOf(get(channel)));
+      put(field.key, "long", NumberOf(get(channel)), !IsAbsent(field, get(channel)));
   });
-  const auto put_numbers = [&](bool may_be_absent) {
-    ListFields(std::type_identity<Op>(), [&](const PlanField& field, auto get) {
-      if constexpr (std::is_same_v<decltype(get(op)), const uint32_t&>) {
-        const bool is_block = field.null_value.has_value();
-        if (is_block || field.if_absent.has_value() != may_be_absent) return;
-        put(field.key, "long", get(op), field.if_absent != get(op));
-      }
-    });
+  bool is_block_put = false;
+  const auto put_block = [&] {
+    if (std::exchange(is_block_put, true)) return;
+    put("block", "int", op.block, !op.is_credit());
+    put("bytes", "long", op.is_credit() ? 0 : payload.BlockSize(op.block), !op.is_credit());
   };
-  put_numbers(/*may_be_absent=*/false);
-  put("block", "int", op.block, !op.is_credit());
-  put("bytes", "long", op.is_credit() ? 0 : payload.BlockSize(op.block), !op.is_credit());
-  put_numbers(/*may_be_absent=*/true);
+  ListColumns(std::type_identity<Op>(), [&](const PlanField& field, auto get) {
+    if constexpr (!std::is_same_v<decltype(get(op)), const ChannelId&>) {
+      if (field.null_value) return;  // the block
+      if (field.if_absent) put_block();
+      put(field.key, "long", NumberOf(get(op)), !IsAbsent(field, get(op)));
+    }
+  });
 }
 
 class GraphmlWriter {
@@ -102,7 +103,7 @@ class GraphmlWriter {
   void WriteHeader() {
     out_.Put("    ");
     VisitExported(plan_.header(), [this](const PlanField& field, const auto& value) {
-      if (const auto text = PlainText(value)) Data("graph", NameOf(field), EscapeXml(*text));
+      if (const auto text = PlainText(field, value)) Data("graph", NameOf(field), EscapeXml(*text));
     });
     out_.Put("\n");
   }

@@ -11,7 +11,9 @@
 #include <deque>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <type_traits>
+#include <variant>
 
 #include "ir/json/json_reader.h"
 #include "ir/json/json_text.h"
@@ -45,35 +47,29 @@ class FieldForms {
  private:
   using ReadScalar = JsonForm::ReadScalar;
 
-  static ReadScalar ReaderOf(const PlanField&, std::string* out) { return ReadString(out); }
-  static ReadScalar ReaderOf(const PlanField& field, uint32_t* out) {
-    const ReadScalar read =
-        ReadUint32(out, static_cast<uint32_t>(field.max), static_cast<uint32_t>(field.min));
-    if (!field.null_value) return read;
-    return [read, out, null_value = *field.null_value](const JsonScalar& scalar) {
-      if (!scalar.is_null()) return read(scalar);
-      *out = null_value;
-      return Status();
-    };
+  template <typename Value>
+  static ReadScalar ReaderOf(const PlanField& field, Value* out) {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return ReadString(out);
+    } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
+      return ReadOptionalUint32(out);
+    } else if constexpr (std::is_same_v<Value, uint64_t>) {
+      return ReadUint64(out, field.max, field.min);
+    } else if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, Lane>) {
+      return ReadWord(out);
+    } else {
+      return [field, out](const JsonScalar& scalar) -> Status {
+        uint64_t number = 0;
+        if (scalar.is_null() && field.null_value) {
+          number = *field.null_value;
+        } else {
+          PREPOST_RETURN_IF_ERROR(ReadUint64(&number, field.max, field.min)(scalar));
+        }
+        SetNumber(out, number);
+        return {};
+      };
+    }
   }
-  static ReadScalar ReaderOf(const PlanField& field, uint64_t* out) {
-    return ReadUint64(out, field.max, field.min);
-  }
-  static ReadScalar ReaderOf(const PlanField&, std::optional<uint32_t>* out) {
-    return ReadOptionalUint32(out);
-  }
-  template <typename Tag>
-  static ReadScalar ReaderOf(const PlanField& field, Id<Tag>* out) {
-    return ReaderOf(field, &out->value);
-  }
-  static ReadScalar ReaderOf(const PlanField&, CollectiveKind* out) {
-    return ReadWord(out, kCollectiveKinds);
-  }
-  static ReadScalar ReaderOf(const PlanField&, ReadyMode* out) {
-    return ReadWord(out, kReadyModes);
-  }
-  static ReadScalar ReaderOf(const PlanField&, OpKind* out) { return ReadWord(out, kOpKinds); }
-  static ReadScalar ReaderOf(const PlanField&, Lane* out) { return ReadLane(out); }
 
   std::deque<JsonForm> objects_;
 };
@@ -93,36 +89,29 @@ class FieldWriter {
       PutText(field, "{ ");
       FieldWriter(out_).PutAll(value);
       out_.Put(" }}");
-    } else {
-      if constexpr (std::is_integral_v<Value>) {
-        if (field.if_absent == value) return;
-        if (field.null_value == value) return PutText(field, "null");
+    } else if (!IsAbsent(field, value)) {
+      const FieldValue plain = ValueOf(field, value);
+      if (const auto* number = std::get_if<uint64_t>(&plain)) {
+        PutText(field, "");
+        out_.Put("{}", *number);
+      } else if constexpr (std::is_same_v<Value, std::string>) {
+        PutText(field, QuoteJson(value));
+      } else if (const auto* word = std::get_if<std::string_view>(&plain)) {
+        PutText(field, "\"");
+        out_.Put("{}\"", *word);
+      } else {
+        PutText(field, "null");
       }
-      PutText(field, TextOf(value));
     }
   }
   /// `text`: the value's JSON, or its beginning.
-  void PutText(const PlanField& field, const std::string& text) {
+  void PutText(const PlanField& field, std::string_view text) {
     const char* const separator = is_first_ ? "" : field.starts_line ? ",\n  " : ", ";
     is_first_ = false;
     out_.Put("{}\"{}\": {}", separator, field.key, text);
   }
 
  private:
-  static std::string TextOf(const std::string& text) { return QuoteJson(text); }
-  static std::string TextOf(uint64_t number) { return fmt::to_string(number); }
-  static std::string TextOf(const std::optional<uint32_t>& number) {
-    return number ? fmt::to_string(*number) : "null";
-  }
-  template <typename Tag>
-  static std::string TextOf(Id<Tag> id) {
-    return fmt::to_string(id.value);
-  }
-  static std::string TextOf(Lane lane) { return fmt::to_string(NumberOf(lane)); }
-  static std::string TextOf(OpKind kind) { return QuoteJson(Name(kind)); }
-  static std::string TextOf(CollectiveKind kind) { return QuoteJson(Name(kind)); }
-  static std::string TextOf(ReadyMode mode) { return QuoteJson(Name(mode)); }
-
   TextWriter& out_;
   bool is_first_ = true;
 };

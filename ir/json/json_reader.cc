@@ -122,7 +122,6 @@ JsonForm& JsonForm::Uint32s(std::string key, Uint32Column column, Need need) {
   const auto read_element = [column](const JsonScalar& scalar) -> Status {
     uint32_t value = column.null_value.value_or(0);
     if (!(scalar.is_null() && column.null_value)) {
-      if (column.check) PREPOST_RETURN_IF_ERROR(column.check(scalar));
       PREPOST_RETURN_IF_ERROR(ReadUint32(&value, column.value_max)(scalar));
     }
     if (column.out->size() == kColumnMax)

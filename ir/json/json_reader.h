@@ -66,7 +66,6 @@ class JsonForm {
     std::vector<uint32_t>* out = nullptr;
     uint32_t value_max = 0xffffffff;
     std::optional<uint32_t> null_value = {};  ///< what null stands for; none: it is an error
-    ReadScalar check = {};  ///< says better what is wrong with an element above value_max
   };
   JsonForm& Uint32s(std::string key, Uint32Column column, Need need = Need::kRequired);
   JsonForm& Objects(std::string key, JsonForm* element_form, Need need = Need::kRequired);

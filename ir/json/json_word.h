@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Readers (json_reader.h) of enumerators: ReadWord of a string that names one, ReadLane of a number. Internal to ir/.
+// ReadWord: a reader (json_reader.h) of a string that names an enumerator. Internal to ir/.
 #ifndef PREPOST_IR_JSON_JSON_WORD_H_
 #define PREPOST_IR_JSON_JSON_WORD_H_
 
@@ -17,37 +17,32 @@
 
 namespace prepost {
 
-inline constexpr std::array kCollectiveKinds = {CollectiveKind::kMulticast};
-inline constexpr std::array kReadyModes = {ReadyMode::kBarrier, ReadyMode::kChannel,
-                                           ReadyMode::kWindow, ReadyMode::kRetry};
-inline constexpr std::array kOpKinds = {OpKind::kSend, OpKind::kRecv};
+/// All of an enum.
+template <typename Enum>
+inline constexpr std::array<Enum, 0> kEnumerators = {};
+template <>
+inline constexpr std::array kEnumerators<CollectiveKind> = {CollectiveKind::kMulticast};
+template <>
+inline constexpr std::array kEnumerators<ReadyMode> = {ReadyMode::kBarrier, ReadyMode::kChannel,
+                                                       ReadyMode::kWindow, ReadyMode::kRetry};
+template <>
+inline constexpr std::array kEnumerators<OpKind> = {OpKind::kSend, OpKind::kRecv};
 
-/// One of the `values`, by its Name(), or an error that suggests the near one.
-template <typename Enum, size_t count>
-JsonForm::ReadScalar ReadWord(Enum* out, const std::array<Enum, count>& values) {
-  return [out, values](const JsonScalar& scalar) -> Status {
+/// One of them, by its Name(), or an error that suggests the near one.
+template <typename Enum>
+JsonForm::ReadScalar ReadWord(Enum* out) {
+  return [out](const JsonScalar& scalar) -> Status {
     std::vector<std::string> names;
-    for (Enum value : values) {
+    for (Enum value : kEnumerators<Enum>) {
       if (scalar.kind == JsonScalar::Kind::kString && scalar.text == Name(value)) {
         *out = value;
         return {};
       }
       names.emplace_back(Name(value));
     }
-    return Rejected(fmt::format("expected {}\"{}\", found {}{}", count == 1 ? "" : "one of ",
+    return Rejected(fmt::format("expected {}\"{}\", found {}{}", names.size() == 1 ? "" : "one of ",
                                 fmt::join(names, "\", \""), scalar.Describe(),
                                 DidYouMean(scalar.text, names)));
-  };
-}
-
-/// The number of a lane.
-inline JsonForm::ReadScalar ReadLane(Lane* out) {
-  return [out](const JsonScalar& scalar) -> Status {
-    uint64_t number = 0;
-    PREPOST_RETURN_IF_ERROR(ReadUint64(&number)(scalar));
-    const Result<Lane> lane = LaneOf(number);
-    if (lane.ok()) *out = *lane;
-    return lane.status();
   };
 }
 

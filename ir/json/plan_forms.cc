@@ -19,7 +19,6 @@
 #include <optional>
 #include <type_traits>
 
-#include "ir/json/json_word.h"
 #include "ir/plan_fields.h"
 
 namespace prepost {
@@ -36,41 +35,13 @@ Status CheckLength(const char* column, size_t length, const char* other, size_t 
                               expected, other));
 }
 
-bool IsLetters(OpKind) { return true; }
-template <typename Value>
-bool IsLetters(const Value&) {
-  return false;
-}
-
-void SetNumber(uint32_t* out, uint32_t number) { *out = number; }
-template <typename Tag>
-void SetNumber(Id<Tag>* out, uint32_t number) {
-  out->value = number;
-}
-void SetNumber(OpKind*, uint32_t) {}
-void SetNumber(Lane* out, uint32_t number) { *out = *LaneOf(number); }
-
-/// What is said of a number above the maximum; none: the usual.
-template <typename Value>
-JsonForm::ReadScalar CheckOf(const Value&) {
-  return nullptr;
-}
-JsonForm::ReadScalar CheckOf(Lane) {
-  return [](const JsonScalar& scalar) {
-    Lane lane = Lane::kBlocks;
-    return ReadLane(&lane)(scalar);
-  };
-}
-
 /// The columns of numbers of what `range` has, each with its key, `separator` before it. One that
 /// may be absent is where all its elements are what absence says.
 template <typename It, typename Range>
 void WriteColumns(const Range& range, const char* separator, TextWriter& out) {
   ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
-    const It any;
-    if (IsLetters(get(any))) return;
-    const auto number_of = [&](const It& it) { return NumberOf(get(it)); };
-    const auto is_usual = [&](const It& it) { return field.if_absent == number_of(it); };
+    const auto number_of = [&](const It& it) { return static_cast<uint32_t>(NumberOf(get(it))); };
+    const auto is_usual = [&](const It& it) { return IsAbsent(field, get(it)); };
     if (field.if_absent && std::ranges::all_of(range, is_usual)) return;
     out.Put("{}\n    \"{}\": ", separator, field.key);
     separator = ",";
@@ -87,15 +58,12 @@ void WriteColumns(const Range& range, const char* separator, TextWriter& out) {
 template <typename It>
 void FieldColumns<It>::AddTo(JsonForm* form) {
   size_t at = 0;
-  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
-    const It any;
-    if (IsLetters(get(any))) return;
+  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto) {
     PREPOST_CHECK(at < columns_.size());
     form->Uint32s(field.key,
                   {.out = &columns_[at++],
                    .value_max = static_cast<uint32_t>(field.max),
-                   .null_value = field.null_value,
-                   .check = CheckOf(get(any))},
+                   .null_value = field.null_value},
                   field.if_absent ? Need::kOptional : Need::kRequired);
   });
 }
@@ -104,9 +72,7 @@ template <typename It>
 Status FieldColumns<It>::CheckLengths(const char* other, size_t expected) const {
   Status status;
   size_t at = 0;
-  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
-    const It any;
-    if (IsLetters(get(any))) return;
+  ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto) {
     const size_t length = columns_[at++].size();
     const bool is_absent = field.if_absent && length == 0;
     if (status.ok() && !is_absent) status = CheckLength(field.key, length, other, expected);
@@ -119,10 +85,8 @@ It FieldColumns<It>::At(size_t i) const {
   It it;
   size_t at = 0;
   ListColumns(std::type_identity<It>(), [&](const PlanField&, auto get) {
-    auto& value = get(it);
-    if (IsLetters(value)) return;
     const std::vector<uint32_t>& column = columns_[at++];
-    if (i < column.size()) SetNumber(&value, column[i]);
+    if (i < column.size()) SetNumber(&get(it), column[i]);
   });
   return it;
 }

@@ -29,7 +29,7 @@ class EntryCount {
   uint64_t ops_ = 0, afters_ = 0;
 };
 
-/// A column of numbers for each field of It but OpKind, whose elements are letters.
+/// The columns of ListColumns().
 template <typename It>
 class FieldColumns {
  public:

@@ -82,7 +82,8 @@ struct RolledProgram {
 
 /// For every message size. `programs` has all nodes' in order, or only some (one node's file).
 struct RolledPlan {
-  /// Of the flat plans, but for what depends on the size: payload.bytes and .blocks, rounds, ports.
+  /// Of the flat plans. What depends on the size stays as it is in an empty header: payload.bytes
+  /// and .blocks, rounds, ports.
   PlanHeader header;
   /// header.ready is for k >= this; fewer blocks need no credits: barrier.
   uint32_t ready_blocks_min = 1;

@@ -84,7 +84,7 @@ ChannelId FindChannelTo(const PeerTransfers& peer, NodeId node, const Plan& outl
   const std::span<const Channel> channels = BlockChannels(outline);
   const Channel wanted = ChannelTo(peer, node);
   const auto found = std::ranges::lower_bound(channels, wanted);
-  PREPOST_CHECK(found != channels.end() && !(wanted < *found));
+  PREPOST_CHECK(found != channels.end() && (*found <=> wanted) == 0);
   return ChannelId::FromIndex(static_cast<size_t>(found - channels.begin()));
 }
 
@@ -98,7 +98,8 @@ class RolledOpStream final : public OpStream {
         round_(rounds_.begin()),
         receives_(look_ahead),
         rules_(BlockChannels(outline), outline.header().ready, outline.header().send_window,
-               look_ahead, [this](const Op& op, std::span<const OpId> after) { Add(op, after); }) {
+               look_ahead, look_ahead,
+               [this](const Op& op, std::span<const OpId> after) { Add(op, after); }) {
     made_.reserve(kOpsMax);
     made_after_.reserve(kOpsMax * kAfterMax);
     for (const PeerTransfers& total : rounds_.Totals()) {

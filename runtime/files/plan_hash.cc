@@ -55,7 +55,7 @@ class Hasher {
   template <typename It>
   void AddColumns(const It& it) {
     ListColumns(std::type_identity<It>(),
-                [&](const PlanField& field, auto get) { AddField(field, NumberOf(get(it))); });
+                [&](const PlanField& field, auto get) { AddField(field, get(it)); });
   }
   void AddHash(const PlanHash& hash) { Update(hash); }
   PlanHash Finish() {
@@ -68,24 +68,22 @@ class Hasher {
  private:
   template <typename Value>
   void AddField(const PlanField& field, const Value& value) {
-    if constexpr (std::is_integral_v<Value>) {
-      if (field.if_absent && !field.is_always_hashed) {
-        if (value == *field.if_absent) return;
-        AddText(field.key);
-      }
+    if (field.if_absent && !field.is_always_hashed) {
+      if (IsAbsent(field, value)) return;
+      Add(UINT64_MAX);  // where files without it have a count or the next field
+      AddText(field.key);
     }
-    AddValue(value);
-  }
-  void AddValue(const std::string& text) { AddText(text); }
-  void AddValue(uint64_t number) { Add(number); }
-  void AddValue(const std::optional<uint32_t>& number) {
-    Add(number.has_value(), number.value_or(0));
-  }
-  void AddValue(NodeId node) { Add(node.value); }
-  void AddValue(CollectiveKind kind) { AddText(Name(kind)); }
-  void AddValue(ReadyMode mode) { Add(static_cast<uint8_t>(mode)); }
-  void AddValue(const LinearInBlocks& linear) {
-    Add(linear.per_block, linear.constant, linear.divisor);
+    if constexpr (std::is_same_v<Value, std::string>) {
+      AddText(value);
+    } else if constexpr (std::is_same_v<Value, CollectiveKind>) {
+      AddText(Name(value));
+    } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
+      Add(value.has_value(), value.value_or(0));
+    } else if constexpr (std::is_same_v<Value, LinearInBlocks>) {
+      Add(value.per_block, value.constant, value.divisor);
+    } else {
+      Add(NumberOf(value));
+    }
   }
   /// Fields are small and many: they are gathered.
   void Update(std::span<const std::byte> bytes) {
@@ -118,6 +116,7 @@ PlanHash HashPart(const Plan& plan, const Program& program,
   const std::span<const Op> ops = plan.ops(program);
   hasher.Add(ops.size());
   for (const Op& op : ops) {
+    hasher.Add(static_cast<uint8_t>(op.kind));
     hasher.AddColumns(op);
     hasher.Add(op.after_count);
     for (const OpId after : plan.after(op)) hasher.Add(after.value);

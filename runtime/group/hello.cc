@@ -240,10 +240,10 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   link_.purpose = static_cast<LinkPurpose>(purpose);
   link_.from = NodeId(reader.Get<uint32_t>());
   link_.to = NodeId(reader.Get<uint32_t>());
-  const Result<Lane> lane = LaneOf(reader.Get<uint32_t>());
+  const std::optional<Lane> lane = LaneOf(reader.Get<uint32_t>());
   terms_.plan = GetArray<sizeof(PlanHash)>(reader);
   const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
-  if (!lane.ok() || !carrier) {
+  if (!lane || !carrier) {
     state_ = HelloState::kBroken;
     return {};
   }

@@ -499,7 +499,7 @@ void Engine::HearMovers() {
 /// Reports to the keeper that this member has all messages.
 void Engine::CloseIfDone(Group& group) {
   if (!group.is_closing || group.is_done || !group.with_mover.empty()) return;
-  if (!group.is_source() && (group.last != group.message || !group.syncing.empty())) return;
+  if (group.is_target() && (group.last != group.message || !group.syncing.empty())) return;
   group.is_done = true;
   keeper_->Close(group.serial, group.message);
 }
@@ -563,7 +563,7 @@ void Engine::ReturnBuffers(Group& group) {
   MemoryPool& pool = *group.callbacks.pool;
   pool.impl_->Forget(&group);
   group.waits_for_buffer = false;
-  if (group.is_source()) return;
+  if (!group.is_target()) return;
   PREPOST_CHECK(pool.Give(std::exchange(group.memory, nullptr)).ok());
   for (const Message& message : with_mover) PREPOST_CHECK(pool.Give(message.memory).ok());
 }

@@ -82,6 +82,7 @@ struct Engine::Group {
   std::unique_ptr<FileSync> sync;
 
   bool is_source() const { return options.collective.IsSource(options.self); }
+  bool is_target() const { return options.collective.IsTarget(options.self); }
 };
 
 }  // namespace prepost

@@ -82,7 +82,7 @@ bool Engine::Step(Group& group) {
     Break(group, outcome.status(), group.endpoint->lost_peer());
     return false;
   }
-  if (group.is_source()) return false;
+  if (!group.is_target()) return false;
   const std::optional<MessageStart> start = group.endpoint->announced();
   if (!start || start->number != static_cast<uint32_t>(group.message)) {
     CloseIfDone(group);
@@ -238,7 +238,7 @@ void Engine::NoteRate(Group& group) {
 }
 
 void Engine::Received(Group& group, const Message& message) {
-  if (!group.options.sync || group.is_source()) return Complete(group, message);
+  if (!group.options.sync || !group.is_target()) return Complete(group, message);
   if (group.sync == nullptr) {
     Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] {
       has_work_.store(true);

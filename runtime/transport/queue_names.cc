@@ -67,21 +67,21 @@ Status LearnRecord(const QueueNames& names, const PeerRecord& record) {
   std::vector<bool> is_known(names.ends.size());
   for (uint32_t i = 0; i < count; ++i) {
     if (in.left() < kEndBytes) return Rejected("its record is too short");
-    const Result<Lane> lane = LaneOf(in.Get<uint32_t>());
+    const auto number = in.Get<uint32_t>();
+    const std::optional<Lane> lane = LaneOf(number);
     const bool is_send = in.Get<uint8_t>() != 0;
     const auto bytes = in.Get<uint16_t>();
     if (bytes > in.left() || bytes == 0) return Rejected("its record is too short");
-    if (!lane.ok()) return lane.status();
+    if (!lane) return Rejected(fmt::format("lane {} is out of range", number));
     const std::span<const std::byte> name = in.Take(bytes);
     const auto found = std::ranges::find_if(names.ends.all(), [&](const ChannelEnd& end) {
       return end.peer == record.peer && end.lane == *lane && end.is_send != is_send;
     });
     if (found == names.ends.all().end())
-      return Rejected(fmt::format("it has a queue on lane {} that this node knows nothing of",
-                                  NumberOf(*lane)));
+      return Rejected(
+          fmt::format("it has a queue on lane {} that this node knows nothing of", number));
     const auto end = static_cast<uint32_t>(found - names.ends.all().begin());
-    if (is_known[end])
-      return Rejected(fmt::format("it has two queues on lane {}", NumberOf(*lane)));
+    if (is_known[end]) return Rejected(fmt::format("it has two queues on lane {}", number));
     is_known[end] = true;
     PREPOST_RETURN_IF_ERROR(names.learn(end, name));
   }

@@ -61,8 +61,8 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
 }
 
 std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
-  const Result<Lane> lane = LaneOf(wire.value / 2);
-  if (!lane.ok()) return std::nullopt;
+  const std::optional<Lane> lane = LaneOf(wire.value / 2);
+  if (!lane) return std::nullopt;
   const auto [low, high] = std::minmax(a, b);
   const bool is_down = wire.value % 2 == 1;
   return Channel{.from = is_down ? high : low, .to = is_down ? low : high, .lane = *lane};

@@ -81,12 +81,8 @@ class Schema {
   void ExpectValue(const Json& schema, const PlanField& field, const Value& value) const {
     if constexpr (HasFields<const Value>) {
       ExpectFields(schema, value, {});
-    } else if constexpr (std::is_same_v<Value, CollectiveKind>) {
-      ExpectWords(schema, kCollectiveKinds);
-    } else if constexpr (std::is_same_v<Value, ReadyMode>) {
-      ExpectWords(schema, kReadyModes);
-    } else if constexpr (std::is_same_v<Value, OpKind>) {
-      ExpectWords(schema, kOpKinds);
+    } else if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, Lane>) {
+      ExpectWords(schema, kEnumerators<Value>);
     } else if constexpr (std::is_same_v<Value, std::string>) {
       EXPECT_EQ(schema.at("type"), "string");
     } else if constexpr (!std::is_same_v<Value, LinearInBlocks>) {

@@ -227,8 +227,7 @@ TEST(PlanJsonTest, BoundsItsNumbers) {
 // Catches a number that becomes a lane which is none, whatever the form of the channels.
 TEST(PlanJsonTest, LanesAreTwo) {
   for (const char* const lane : {"2", "7", "256", "4294967296"}) {
-    const std::string why =
-        fmt::format("lane {} is out of range, the lanes are 0 (blocks) and 1 (credits)", lane);
+    const std::string why = fmt::format("{} is too large, the limit is 1", lane);
     EXPECT_THAT(ErrorOf(SmallWith("\"lane\": 0", fmt::format("\"lane\": {}", lane))),
                 AllOf(StartsWith("p.json:"), HasSubstr("/channels/0/lane: " + why)));
     EXPECT_THAT(ErrorOf(ColumnsWith("\"lane\": [0,", fmt::format("\"lane\": [0, {},", lane))),
