@@ -56,6 +56,7 @@ TEST_F(GroupKeyTest, IsInNoCoreDump) {
 // Catches a key that is derived for each of a process's sessions, and one that stays when all have
 // let go of it.
 TEST_F(GroupKeyTest, OneSecretIsOneKeyWhileItIsThere) {
+  ASSERT_TRUE(GroupKey::FromSecret("the first of the process", "").ok());
   const size_t before = NotDumped();
   {
     const Result<GroupKey> key = GroupKey::FromSecret("0123456789abcdef", "");
