@@ -13,6 +13,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <variant>
 
 #include "ir/json/json_reader.h"
@@ -92,13 +93,11 @@ class FieldWriter {
     } else if (!IsAbsent(field, value)) {
       const FieldValue plain = ValueOf(field, value);
       if (const auto* number = std::get_if<uint64_t>(&plain)) {
-        PutText(field, "");
-        out_.Put("{}", *number);
+        out_.Put("{}\"{}\": {}", Separator(field), field.key, *number);
       } else if constexpr (std::is_same_v<Value, std::string>) {
         PutText(field, QuoteJson(value));
       } else if (const auto* word = std::get_if<std::string_view>(&plain)) {
-        PutText(field, "\"");
-        out_.Put("{}\"", *word);
+        out_.Put("{}\"{}\": \"{}\"", Separator(field), field.key, *word);
       } else {
         PutText(field, "null");
       }
@@ -106,12 +105,15 @@ class FieldWriter {
   }
   /// `text`: the value's JSON, or its beginning.
   void PutText(const PlanField& field, std::string_view text) {
-    const char* const separator = is_first_ ? "" : field.starts_line ? ",\n  " : ", ";
-    is_first_ = false;
-    out_.Put("{}\"{}\": {}", separator, field.key, text);
+    out_.Put("{}\"{}\": {}", Separator(field), field.key, text);
   }
 
  private:
+  const char* Separator(const PlanField& field) {
+    if (std::exchange(is_first_, false)) return "";
+    return field.starts_line ? ",\n  " : ", ";
+  }
+
   TextWriter& out_;
   bool is_first_ = true;
 };
