@@ -46,9 +46,9 @@ class Hasher {
   void AddFields(const It& it) {
     VisitFields(it, [this](const PlanField& field, const auto& value) {
       if constexpr (HasFields<decltype(value)>) {
-        AddFields(value);
+        this->AddFields(value);
       } else if (field.is_content) {
-        AddField(field, value);
+        this->AddField(field, value);
       }
     });
   }
