@@ -20,6 +20,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -100,7 +101,8 @@ void ListFields(std::type_identity<Op>, Each&& each) {
        [](auto& it) -> auto& { return it.block; });
   each(PlanField{.key = "grants", .if_absent = 0, .is_always_hashed = true},
        [](auto& it) -> auto& { return it.grants; });
-  each(PlanField{.key = "round"}, [](auto& it) -> auto& { return it.round; });
+  each(PlanField{.key = "round", .max = std::numeric_limits<uint32_t>::max() - 1},
+       [](auto& it) -> auto& { return it.round; });
 }
 
 template <typename It, typename Visit>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The block messages are sorted by round (counting sort); each round adds its messages to the
-// resources on their way, and only those are read and cleared at its end, so that all of it is
-// linear however many racks and rounds there are.
+// The block messages are sorted by round; each round adds its messages to the resources on
+// their way, and only those are read and cleared at its end, so that the rest is linear however many
+// racks and rounds there are.
 //
 // Every block enters each rack but the root's at least once, so if no block crosses racks more
 // often than there are other racks, each rack is entered exactly once per block.
@@ -11,6 +11,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include "ir/analysis/bounds.h"
 
@@ -30,15 +32,17 @@ class LoadMeter {
   }
 
   NetworkLoad Run() {
-    const std::vector<uint32_t> messages = BlocksByRound();
-    size_t next = 0;
-    for (uint32_t round = 0; round < header_.rounds; ++round) {
+    const std::vector<std::pair<uint32_t, uint32_t>> messages = BlocksByRound();
+    uint32_t busy_rounds = 0;
+    for (auto next = messages.begin(); next != messages.end(); ++busy_rounds) {
+      const uint32_t round = next->first;
       double latency = 0;
-      for (; next < messages.size() && tables_.SendOf(messages[next]).round == round; ++next) {
-        latency = std::max(latency, AddMessage(messages[next]));
+      for (; next != messages.end() && next->first == round; ++next) {
+        latency = std::max(latency, AddMessage(next->second));
       }
       EndRound(latency);
     }
+    AddLimitedRounds(header_.rounds - busy_rounds);
     for (const ResourceKind kind : kResourceKinds) {
       std::vector<ResourceLoad>& loads = load_.loads[Index(kind)];
       for (uint32_t i = 0; i < loads.size(); ++i) {
@@ -58,20 +62,14 @@ class LoadMeter {
 
   static size_t Index(ResourceKind kind) { return static_cast<size_t>(kind); }
 
-  std::vector<uint32_t> BlocksByRound() const {
-    std::vector<uint32_t> begin(size_t{header_.rounds} + 1);
-    uint32_t count = 0;
-    for (uint32_t m = 0; m < tables_.messages().size(); ++m) {
-      if (tables_.SendOf(m).is_credit()) continue;
-      ++begin[tables_.SendOf(m).round + 1];
-      ++count;
-    }
-    for (size_t round = 0; round < header_.rounds; ++round) begin[round + 1] += begin[round];
-    std::vector<uint32_t> messages(count);
+  /// (round, message) of each block, in order. A plan may have few messages in many rounds.
+  std::vector<std::pair<uint32_t, uint32_t>> BlocksByRound() const {
+    std::vector<std::pair<uint32_t, uint32_t>> messages;
     for (uint32_t m = 0; m < tables_.messages().size(); ++m) {
       const Op& send = tables_.SendOf(m);
-      if (!send.is_credit()) messages[begin[send.round]++] = m;
+      if (!send.is_credit()) messages.emplace_back(send.round, m);
     }
+    std::ranges::sort(messages);
     return messages;
   }
 
@@ -129,7 +127,11 @@ class LoadMeter {
     touched_.clear();
     load_.seconds += seconds + latency;
     load_.latency_seconds += latency;
-    // At most UINT64_MAX, on links so slow that only the limit of numbers ends it.
+    AddLimitedRounds(rounds);
+  }
+
+  /// At most UINT64_MAX, on links so slow that only the limit of numbers ends it.
+  void AddLimitedRounds(uint64_t rounds) {
     load_.limited_rounds += std::min(rounds, UINT64_MAX - load_.limited_rounds);
   }
 

@@ -192,6 +192,7 @@ Status CheckRolled(const RolledPlan& plan) {
     return Rejected("a send window is at least 1, found 0", "/send_window");
   }
   PREPOST_RETURN_IF_ERROR(CheckLinear(plan.rounds, "/rounds"));
+  if (plan.programs.empty()) return Rejected("there is no program", "/programs");
   std::set<NodeId> seen;
   for (size_t i = 0; i < plan.programs.size(); ++i) {
     const RolledProgram& program = plan.programs[i];

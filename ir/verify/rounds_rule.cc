@@ -28,8 +28,9 @@ class RoundsRule {
     uint64_t rounds = 0;
     for (const Op& op : plan_.ops()) rounds = std::max(rounds, uint64_t{op.round} + 1);
     if (header_.rounds != rounds) {
-      RoundsFinding(Place::Header("rounds"), "{}, but the last op is in round {}",
-                    Count(header_.rounds, "round"), static_cast<int64_t>(rounds) - 1);
+      RoundsFinding(
+          Place::Header("rounds"), "{}, but {}", Count(header_.rounds, "round"),
+          rounds == 0 ? "there are no ops" : fmt::format("the last op is in round {}", rounds - 1));
     }
     for (uint32_t c = 0; c < plan_.channels().size(); ++c) CheckChannelRounds(ChannelId(c));
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) {

@@ -47,13 +47,12 @@ std::string_view WithoutLineEnd(std::string_view text) {
 class KeysInUse {
  public:
   /// Never destroyed: sessions may be opened while the process ends. A forked child has its own, as
-  /// the parent's may be locked.
-  static KeysInUse& OfProcess() {
+  /// the parent's may be locked; null where that cannot be arranged.
+  static KeysInUse* OfProcess() {
     static KeysInUse* of_process = new KeysInUse;
-    static const int of_children =
-        pthread_atfork(nullptr, nullptr, [] { of_process = new KeysInUse; });
-    static_cast<void>(of_children);
-    return *of_process;
+    static const bool is_for_children =
+        pthread_atfork(nullptr, nullptr, [] { of_process = new KeysInUse; }) == 0;
+    return is_for_children ? of_process : nullptr;
   }
 
   /// The key of `secret`, derived if it is not there.
@@ -85,7 +84,8 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
                                 kSecretBytesMin, kSecretBytesMax),
                     where);
   }
-  return KeysInUse::OfProcess().KeyOf(secret);
+  KeysInUse* const keys = KeysInUse::OfProcess();
+  return keys == nullptr ? Derived(secret) : keys->KeyOf(secret);
 }
 
 Result<GroupKey> GroupKey::Random() {

@@ -8,6 +8,8 @@
 #include <numeric>
 
 #include "ir/analysis/bounds.h"
+#include "ir/verify/verify.h"
+#include "tests/support/draft.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 
@@ -33,6 +35,21 @@ Network Racks(uint32_t racks, uint32_t size, double tor) {
 
 double MeanOf(const std::vector<uint32_t>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// Catches memory that grows with the rounds of the header (17 GB here), and idle rounds that are
+// left out.
+TEST(NetworkLoadTest, FewMessagesInManyRounds) {
+  constexpr uint32_t kLast = std::numeric_limits<uint32_t>::max() - 1;
+  test::Draft draft(
+      CompileOrDie({.nodes = 2, .message_bytes = 10, .block_bytes = 10, .algorithm = "chain"}));
+  draft.header.rounds = kLast + 1;
+  for (test::DraftProgram& program : draft.programs) program.ops[0].op.round = kLast;
+  const Result<VerifiedPlan> plan = Verified(draft.Build());
+  ASSERT_TRUE(plan.ok()) << plan.status().message();
+  const NetworkLoad load = MeasureLoad(PlanTables(*plan), Racks(2, 1, 0.5));
+  EXPECT_EQ(load.limited_rounds, uint64_t{kLast} + 2);
+  EXPECT_DOUBLE_EQ(load.seconds, 2);
 }
 
 // Catches a short last block that counts in full, latencies of the wrong kind, and links that are

@@ -222,6 +222,9 @@ TEST(PlanJsonTest, BoundsItsNumbers) {
   EXPECT_THAT(ErrorOf(SmallWith("\"round\": 0", "\"round\": 1e3")),
               HasSubstr("/round: expected an integer"));
   EXPECT_THAT(ErrorOf(SmallWith("\"block\": 0", "\"block\": 4294967295")), HasSubstr("/block"));
+  EXPECT_THAT(
+      ErrorOf(SmallWith("\"round\": 0", "\"round\": 4294967295")),
+      HasSubstr("/round: 4294967295 is too large"));  // no number could say how many there are
 }
 
 // Catches a number that becomes a lane which is none, whatever the form of the channels.
@@ -270,7 +273,7 @@ TEST(PlanJsonTest, SaysWhereColumnsAreWrong) {
   EXPECT_THAT(ErrorOf(ColumnsWith(round, round + "-3,")),
               AllOf(StartsWith("p.json:15:"),
                     HasSubstr("/programs/0/columns/round/0: expected an integer from 0 to "
-                              "4294967295, found -3")));
+                              "4294967294, found -3")));
   EXPECT_THAT(ErrorOf(ColumnsWith(round, round + "0, 1.0,")),
               HasSubstr("/programs/0/columns/round/1: expected an integer"));
   EXPECT_THAT(ErrorOf(ColumnsWith(round, round + "0, 1,null,")), HasSubstr("/round/2: expected"));

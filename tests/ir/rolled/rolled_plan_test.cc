@@ -227,6 +227,13 @@ TEST(RolledPlanTest, FilesComeBackAsTheyWere) {
   }
 }
 
+// Catches a file that is called right because there is nothing in it.
+TEST(RolledPlanTest, NoProgramIsNoPlan) {
+  RolledPlan plan = RollOrDie(RolledSpec("chain", 3));
+  plan.programs.clear();
+  EXPECT_EQ(CheckRolled(plan).where(), "/programs");
+}
+
 TEST(VerifyRolledTest, AcceptsEverySchedule) {
   for (const std::string& name : RolledNames()) {
     for (const uint32_t n : {1u, 2u, 3u, 4u, 7u, 8u, 9u, 10u, 12u, 23u}) {
@@ -438,7 +445,6 @@ TEST(VerifyRolledTest, EmptySlotsAreSkipped) {
   EXPECT_EQ(visits, 4u);
 }
 
-// A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
 // Catches a file of few bytes whose 2^32 rounds are gone through before the header's are asked.
 TEST(RolledPlanTest, RoundsBehindTheHeadersAreNotPlayed) {
   RolledPlan plan = RollOrDie(RolledSpec("chain", 3));
@@ -451,6 +457,7 @@ TEST(RolledPlanTest, RoundsBehindTheHeadersAreNotPlayed) {
   EXPECT_EQ(Unroll(plan, 37).status().where(), "/rounds");
 }
 
+// A small file that would keep the proof busy for hours: 2^50 rounds, most of them idle.
 TEST(VerifyRolledTest, RefusesMoreRoundsThanCanBeLookedAt) {
   RolledPlan alone = *Roll(RolledSpec("chain", 2), NodeId(1));
   constexpr uint32_t kPeriod = 1u << 15;

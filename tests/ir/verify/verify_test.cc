@@ -408,6 +408,12 @@ void SetRounds(Draft& draft, uint32_t channel, size_t index, uint32_t round) {
 const Example kRoundsExamples[] = {
     {"Header", BarrierChain, [](Draft& d) { d.header.rounds = 4; }, Rule::kRounds, "/rounds",
      "4 rounds, but the last op is in round 2"},
+    {"HeaderWithoutOps", BarrierChain,
+     [](Draft& d) {
+       d = EmptyDraft(1, 1, 1);
+       d.header.rounds = 4;
+     },
+     Rule::kRounds, "/rounds", "4 rounds, but there are no ops"},
     {"Unequal", BarrierChain, [](Draft& d) { d.programs[2].ops[0].op.round = 0; }, Rule::kRounds,
      "/programs/2/ops/0/round", "round 0, but its send /programs/1/ops/2 is in round 1"},
     {"SentWhenReceived", BarrierChain, [](Draft& d) { SetRounds(d, 1, 0, 0); }, Rule::kRounds,
