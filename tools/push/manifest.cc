@@ -36,7 +36,7 @@ Status CheckFile(const PushedFile& file) {
 
 uint64_t PushedFile::data_bytes() const {
   return std::accumulate(extents.begin(), extents.end(), uint64_t{0},
-                         [](uint64_t sum, const Extent& extent) { return sum + extent.bytes; });
+                         [](uint64_t all, const Extent& extent) { return all + extent.bytes; });
 }
 
 nlohmann::json ToJson(const Manifest& manifest) {
