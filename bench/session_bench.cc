@@ -56,6 +56,8 @@ struct Options {
   std::string waiting = "hybrid";
   std::string device;  // empty: none
   bool no_local_copies = false;
+  std::vector<std::string> sites;
+  prepost::PathOptions paths;
   bool receive = false;
 };
 
@@ -75,6 +77,8 @@ class Bench {
                       : options.waiting == "interrupt" ? prepost::Waiting::kInterrupt
                                                        : prepost::Waiting::kHybrid;
     session.local_copies = !options.no_local_copies;
+    session.sites = options.sites;
+    session.paths = options.paths;
     auto opened = Session::Open(session);
     Must(opened.status());
     session_ = *std::move(opened);
@@ -196,6 +200,10 @@ int main(int argc, char** argv) {
   app.add_option("--warm-up", options.warm_up, "messages before those");
   app.add_option("--burst", options.burst, "messages sent at once, whose time is shared out");
   app.add_option("--algorithm", options.algorithm, "as GroupOptions");
+  app.add_option("--sites", options.sites, "the site of each member, with commas")->delimiter(',');
+  app.add_option("--streams", options.paths.streams, "as PathOptions");
+  app.add_option("--pace", options.paths.pace, "bytes/s");
+  app.add_option("--congestion", options.paths.congestion, "as PathOptions");
   app.add_option("--block-bytes", options.block_bytes, "as GroupOptions")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");

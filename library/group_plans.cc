@@ -17,7 +17,9 @@
 #include "compiler/roll.h"
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec.h"
+#include "compiler/topology/topology.h"
 #include "compiler/verify_rolled.h"
+#include "ir/analysis/site_entries.h"
 #include "ir/rolled/rolled_play.h"
 #include "library/group_plan_file.h"
 
@@ -29,6 +31,8 @@ constexpr uint32_t kDirectNodesMax = 32;
 /// Where members copy from each other's memory the fewest hand-overs are best; see docs/library.md.
 constexpr const char* kDirectAlgorithm = "sequential";
 constexpr uint64_t kDirectBlockBytes = kStreamBlockMax;
+/// Over the nodes of one site after the other, so that each block enters each site once.
+constexpr const char* kSitesAlgorithm = "chain";
 /// Flat plans that are kept, of the last numbers of blocks.
 constexpr size_t kFlatPlansMax = 16;
 
@@ -68,6 +72,7 @@ class SchedulePlans {
     spec.block_bytes = block_bytes;
     spec.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};
     spec.send_window = {.automatic = false, .window = {}};
+    if (!group_.sites.empty()) spec.topology = TopologyOfSites(group_.sites);
     return spec;
   }
 
@@ -196,7 +201,8 @@ class CompiledPlans final : public GroupPlans {
     if (spec.algorithm == kAutoAlgorithm) {
       algorithms =
           spec.is_flat ? std::vector{PrepostedAlgorithm(spec.nodes)} : StreamAlgorithms(spec.nodes);
-      if (!spec.is_flat && spec.nodes > 2 && spec.nodes <= kDirectNodesMax)
+      if (!spec.sites.empty()) algorithms = {kSitesAlgorithm};
+      if (!spec.is_flat && spec.sites.empty() && spec.nodes > 2 && spec.nodes <= kDirectNodesMax)
         algorithms.emplace_back(kDirectAlgorithm);
     }
     std::unique_ptr<CompiledPlans> plans(new CompiledPlans(spec));
@@ -217,6 +223,7 @@ class CompiledPlans final : public GroupPlans {
       plans->schedules_.push_back(std::move(made));
     }
     plans->connections_.assign(connections.begin(), connections.end());
+    if (!spec.sites.empty()) plans->NoteEntries(algorithms.front());
     return plans;
   }
 
@@ -234,6 +241,8 @@ class CompiledPlans final : public GroupPlans {
     }
     return {};
   }
+
+  std::vector<std::string> Notes() const override { return notes_; }
 
   /// Needs a size that CheckSize() lets pass.
   uint16_t Choose(uint64_t bytes, double rate, bool is_memory) override {
@@ -280,6 +289,25 @@ class CompiledPlans final : public GroupPlans {
 
   explicit CompiledPlans(GroupPlanSpec spec) : spec_(std::move(spec)) {}
 
+  /// Of an algorithm that somebody has chosen, and that takes blocks to a site more than once.
+  void NoteEntries(const std::string& algorithm) {
+    constexpr uint32_t kBlocks = 16;  // the same of more, or nearly
+    if (algorithm == kSitesAlgorithm) return;
+    Spec spec;
+    spec.nodes = spec_.nodes;
+    spec.root = spec_.root;
+    spec.algorithm = algorithm;
+    spec.topology = TopologyOfSites(spec_.sites);
+    spec.message_bytes = kBlocks;
+    spec.block_bytes = 1;
+    const Result<VerifiedPlan> plan = Compile(spec);
+    if (!plan.ok()) return;
+    const std::vector<double> entries = SiteEntries(*plan, spec_.sites);
+    if (std::ranges::all_of(entries, [](double it) { return it <= 1; })) return;
+    notes_.push_back(fmt::format("with algorithm {} {}; with {} once", algorithm,
+                                 DescribeEntries(entries, spec_.site_names), kSitesAlgorithm));
+  }
+
   uint16_t VariantOf(size_t place, uint64_t block_bytes) const {
     const int exponent = spec_.block_bytes != 0 ? 0 : std::countr_zero(block_bytes);
     return static_cast<uint16_t>(place << kPlaceShift | static_cast<size_t>(exponent));
@@ -305,6 +333,7 @@ class CompiledPlans final : public GroupPlans {
   std::vector<std::unique_ptr<SchedulePlans>> schedules_;
   std::vector<bool> is_direct_;  ///< as schedules_
   std::vector<TcpConnection> connections_;
+  std::vector<std::string> notes_;
 };
 
 }  // namespace

@@ -23,6 +23,9 @@ struct GroupPlanSpec {
   NodeId root;
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;  ///< 0: chosen for each message
+  /// The site of each node, numbered from 0 by the first of its nodes; empty: all are at one.
+  std::vector<uint32_t> sites;
+  std::vector<std::string> site_names = {};  ///< by number
   /// A file or folder with the plan, flat or rolled, instead of `algorithm` and `block_bytes`.
   std::string plan_path;
   bool is_flat = false;  ///< FlatFor() is to be called

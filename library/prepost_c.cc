@@ -108,8 +108,8 @@ Address AddressOf(const prepost_address& from) {
 
 Result<SessionOptions> OptionsOf(const prepost_session_options* given) {
   prepost_session_options from;
-  PREPOST_RETURN_IF_ERROR(
-      Read(given, DefaultSession(), sizeof from, "options of a session", &from));
+  PREPOST_RETURN_IF_ERROR(Read(given, DefaultSession(), offsetof(prepost_session_options, sites),
+                               "options of a session", &from));
   if (from.members == nullptr && from.member_count > 0)
     return UsageError("there are members, but no addresses of them");
   if (from.secret == nullptr && from.secret_bytes > 0)
@@ -130,6 +130,13 @@ Result<SessionOptions> OptionsOf(const prepost_session_options* given) {
   options.connect_max = milliseconds(from.connect_max_ms);
   options.local_copies = from.local_copies != 0;
   options.own_thread = from.own_thread != 0;
+  for (uint32_t i = 0; from.sites != nullptr && i < from.member_count; ++i)
+    options.sites.emplace_back(from.sites[i] == nullptr ? "" : from.sites[i]);
+  if (from.streams > UINT16_MAX)
+    return UsageError("a connection cannot have " + std::to_string(from.streams) + " streams");
+  options.paths.streams = static_cast<uint16_t>(from.streams);
+  options.paths.pace = from.pace;
+  if (from.congestion != nullptr) options.paths.congestion = from.congestion;
   return options;
 }
 
@@ -325,6 +332,21 @@ prepost_code prepost_group_paths(const prepost_session* session, uint64_t group,
     if (memory != nullptr) *memory = paths->memory;
     if (network != nullptr) *network = paths->network;
     if (forbidden != nullptr) *forbidden = paths->forbidden;
+    return {};
+  });
+}
+
+prepost_code prepost_group_note(const prepost_session* session, uint64_t group, uint32_t index,
+                                char* text, size_t text_bytes) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    if (text == nullptr || text_bytes == 0) return UsageError("there is no room for a text");
+    const prepost::Result<std::vector<std::string>> notes = session->session->Notes(group);
+    if (!notes.ok()) return notes.status();
+    const std::string note = index < notes->size() ? (*notes)[index] : "";
+    const size_t bytes = std::min(note.size(), text_bytes - 1);
+    std::memcpy(text, note.data(), bytes);
+    text[bytes] = 0;
     return {};
   });
 }

@@ -2,10 +2,12 @@
 //
 // Session: the public face of an engine (runtime/session/engine.h), with the compiler's plans.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <mutex>
 #include <set>
 #include <system_error>
@@ -22,6 +24,7 @@
 #include "runtime/file_descriptor.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/member_words.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost {
 namespace {
@@ -50,6 +53,36 @@ PeerAddress PeerOf(const Address& address) {
   return {.host = address.host, .ports = {.first = address.port, .last = address.port}};
 }
 
+Status CheckSites(const SessionOptions& options) {
+  if (options.sites.empty()) return {};
+  if (options.sites.size() != options.members.size()) {
+    return UsageError(fmt::format("there are {}, but the sites of {}",
+                                  Count(options.members.size(), "member"),
+                                  Count(options.sites.size(), "member")));
+  }
+  const auto nameless = std::ranges::find(options.sites, "");
+  if (nameless == options.sites.end()) return {};
+  return UsageError(
+      fmt::format("member {} has no site, and others do", nameless - options.sites.begin()));
+}
+
+/// The sites of a group's members, numbered by their first member; none: all are at one.
+struct GroupSites {
+  std::vector<uint32_t> site_of;
+  std::vector<std::string> names;
+};
+GroupSites SitesOf(const std::vector<uint32_t>& members, const std::vector<std::string>& sites) {
+  GroupSites found;
+  std::map<std::string, uint32_t> numbers;
+  for (const uint32_t member : sites.empty() ? std::vector<uint32_t>() : members) {
+    const auto next = static_cast<uint32_t>(numbers.size());
+    const auto [number, is_new] = numbers.try_emplace(sites[member], next);
+    if (is_new) found.names.push_back(sites[member]);
+    found.site_of.push_back(number->second);
+  }
+  return numbers.size() < 2 ? GroupSites() : found;
+}
+
 Status CheckOptions(const SessionOptions& options) {
   if (options.members.empty()) return UsageError("a session needs members");
   if (options.self >= options.members.size()) {
@@ -64,6 +97,8 @@ Status CheckOptions(const SessionOptions& options) {
       options.idle_max > kTimeMax) {
     return UsageError("failure_max, connect_max and idle_max are a day at most");
   }
+  PREPOST_RETURN_IF_ERROR(CheckPathOptions(options.paths));
+  PREPOST_RETURN_IF_ERROR(CheckSites(options));
   if (options.connect_max <= milliseconds(0) || options.idle_max < milliseconds(0))
     return UsageError("connect_max and idle_max are times from now on");
   return {};
@@ -185,6 +220,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   }
   if (options.executor == "offload" && options.device.empty())
     return fail("to offload it to a NIC takes a device");
+  const GroupSites sites = SitesOf(members, impl_->options.sites);
   EngineGroupOptions group = {
       .number = number,
       .members = members,
@@ -192,9 +228,13 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       .collective = {.root = NodeId::FromIndex(static_cast<size_t>(root_place - members.begin()))},
       .notify_delivered = options.notify_delivered,
       .sync = options.sync,
+      .paths = impl_->options.paths,
+      .sites = sites.site_of,
       .terms =
           fmt::format("{} {} {} {} {}", options.algorithm, options.block_bytes,
                       options.notify_delivered, options.sync, options.plan.empty() ? "" : "file")};
+  if (!group.sites.empty()) group.terms += fmt::format(" sites {}", fmt::join(group.sites, ","));
+  if (!options.device.empty()) group.paths.streams = 1;
   {
     const std::lock_guard lock(impl_->mutex);
     for (const uint32_t member : members) {
@@ -209,6 +249,8 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
                                .root = group.collective.root,
                                .algorithm = options.algorithm,
                                .block_bytes = options.block_bytes,
+                               .sites = sites.site_of,
+                               .site_names = sites.names,
                                .plan_path = options.plan,
                                .is_flat = !options.device.empty()});
   if (!plans.ok()) return fail(plans.status().ToString());
@@ -263,6 +305,11 @@ void Session::Resume() {
 Result<PeerPaths> Session::Paths(uint64_t group) const {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->engine->Paths(group);
+}
+
+Result<std::vector<std::string>> Session::Notes(uint64_t group) const {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->engine->Notes(group);
 }
 
 int Session::fd() const { return impl_->engine->fd(); }

@@ -283,6 +283,7 @@ class NativeGroup {
     Wait(Deadline(timeout), "not all members are at the barrier",
          [this, count] { return state_->barriers >= count; });
   }
+  std::vector<std::string> Notes() { return ValueOf(Begin().Notes(number_)); }
   PeerPaths Paths() {
     const Result<PeerPaths> paths = Begin().Paths(number_);
     if (!paths.ok()) ThrowFor(paths.status());
@@ -437,17 +438,21 @@ class NativeSession {
   NativeSession(uint32_t self, const std::vector<std::pair<std::string, uint16_t>>& members,
                 const Secret& secret, const std::string& bind, const std::string& waiting,
                 int64_t idle_max_ms, int64_t failure_max_ms, int64_t connect_max_ms,
-                bool local_copies, bool own_thread) {
-    SessionOptions options = {.self = self,
-                              .members = {},
-                              .secret = secret.bytes,
-                              .bind = bind,
-                              .waiting = WaitingOf(waiting),
-                              .idle_max = milliseconds(idle_max_ms),
-                              .failure_max = milliseconds(failure_max_ms),
-                              .connect_max = milliseconds(connect_max_ms),
-                              .local_copies = local_copies,
-                              .own_thread = own_thread};
+                bool local_copies, bool own_thread, std::vector<std::string> sites,
+                uint16_t streams, double pace, std::string congestion) {
+    SessionOptions options = {
+        .self = self,
+        .members = {},
+        .sites = std::move(sites),
+        .secret = secret.bytes,
+        .bind = bind,
+        .waiting = WaitingOf(waiting),
+        .idle_max = milliseconds(idle_max_ms),
+        .failure_max = milliseconds(failure_max_ms),
+        .connect_max = milliseconds(connect_max_ms),
+        .local_copies = local_copies,
+        .paths = {.streams = streams, .pace = pace, .congestion = std::move(congestion)},
+        .own_thread = own_thread};
     for (const auto& [host, port] : members) options.members.push_back({host, port});
     core_->has_thread = own_thread;
     CloseFilesInForks();  // this one, too, which is there before the session
@@ -559,6 +564,7 @@ void AddSessions(py::module_& module) {
       .def("wait_closed", &NativeGroup::WaitClosed)
       .def("enter_barrier", &NativeGroup::EnterBarrier)
       .def("wait_barrier", &NativeGroup::WaitBarrier)
+      .def("notes", &NativeGroup::Notes)
       .def("paths",
            [](NativeGroup& it) {
              const PeerPaths paths = it.Paths();
@@ -583,9 +589,9 @@ void AddSessions(py::module_& module) {
     return Secret{secret};
   }));
   py::class_<NativeSession>(module, "Session")
-      .def(
-          py::init<uint32_t, const std::vector<std::pair<std::string, uint16_t>>&, const Secret&,
-                   const std::string&, const std::string&, int64_t, int64_t, int64_t, bool, bool>())
+      .def(py::init<uint32_t, const std::vector<std::pair<std::string, uint16_t>>&, const Secret&,
+                    const std::string&, const std::string&, int64_t, int64_t, int64_t, bool, bool,
+                    std::vector<std::string>, uint16_t, double, std::string>())
       .def("close", &NativeSession::Close)
       .def("end", &NativeSession::End)
       .def_property_readonly("port", &NativeSession::port)

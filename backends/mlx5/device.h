@@ -27,7 +27,7 @@ struct Mlx5Options {
   /// first.
   std::optional<uint32_t> gid_index = {};
   uint8_t service_level = 0;  ///< RoCE: its lower three bits are the priority
-  uint8_t ack_timeout = 14;   ///< 4.096 us << n: 67 ms; retried 7 times
+  uint8_t ack_timeout = 14;   ///< 4.096 us << n: 67 ms, longer over long paths; retried 7 times
   /// Refuses a device without the capabilities of preposted queues; hosts that post for themselves
   /// need none.
   bool needs_cross_channel = true;
@@ -107,7 +107,7 @@ class Mlx5Device final : public nic::Device {
   Result<prm::ObjectCommand> Query(prm::Command command, const char* what, Object object,
                                    uint32_t number);
   Status InitToReceive(uint32_t qpn, const nic::QpAddress& remote);
-  Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry);
+  Status ReceiveToSend(uint32_t qpn, uint8_t rnr_retry, std::chrono::microseconds round_trip);
   Status SetPath(prm::ObjectCommand& in, uint32_t qpn, const nic::QpAddress& remote);
   Result<CqHost*> FindCq(uint32_t cqn);
   Result<QpHost*> FindQp(uint32_t qpn);

@@ -8,6 +8,7 @@
 
 #include "backends/mlx5/device.h"
 #include "backends/nic/wqe.h"
+#include "runtime/transport/ack_timeout.h"
 
 namespace prepost::mlx5 {
 namespace {
@@ -114,17 +115,18 @@ Status Mlx5Device::Connect(uint32_t qpn, nic::QpAddress remote) {
   PREPOST_RETURN_IF_ERROR(ModifyQp(qpn, Command::kRst2Init, init));
 
   Status status = InitToReceive(qpn, remote);
-  if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry);
+  if (status.ok()) status = ReceiveToSend(qpn, (*qp)->rnr_retry, remote.round_trip);
   if (status.ok()) return {};
   // Should this fail too, the first error explains more.
   std::ignore = ModifyQp(qpn, Command::k2Rst, CommandHeader(Command::k2Rst, 0, qpn));
   return status;
 }
 
-Status Mlx5Device::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry) {
+Status Mlx5Device::ReceiveToSend(uint32_t qpn, uint8_t rnr_retry,
+                                 std::chrono::microseconds round_trip) {
   using namespace prm::qpc;
   prm::ObjectCommand send = ModifyCommand(Command::kRtr2Rts, qpn);
-  Set(send, In(prm::kPath, prm::ads::kAckTimeout), options_.ack_timeout);
+  Set(send, In(prm::kPath, prm::ads::kAckTimeout), AckTimeoutFor(round_trip, options_.ack_timeout));
   Set(send, In(prm::kQpc, kRetryCount), kRetries);
   Set(send, In(prm::kQpc, kRnrRetry), rnr_retry);
   return ModifyQp(qpn, Command::kRtr2Rts, send);

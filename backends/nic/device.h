@@ -88,6 +88,8 @@ struct PortAddress {
 struct QpAddress {
   PortAddress port;
   uint32_t qpn = 0;
+  /// To there and back, for timeouts; 0: not known.
+  std::chrono::microseconds round_trip{0};
 };
 
 /// What a QP can do.

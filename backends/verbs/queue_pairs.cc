@@ -18,8 +18,10 @@
 #include <utility>
 
 #include "runtime/little_endian.h"
+#include "runtime/transport/ack_timeout.h"
 #include "runtime/transport/block_immediate.h"
 #include "runtime/transport/queue_names.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost::verbs {
 namespace {
@@ -29,8 +31,9 @@ constexpr size_t kPairNameBytes = 28;
 constexpr uint32_t kRequestsMax = 2048;
 constexpr uint8_t kRetries = 7;
 constexpr uint8_t kRnrRetriesForEver = 7;
-constexpr uint8_t kRnrTimer = 5;     // 60 us: a receiver that is not ready soon will be
-constexpr uint8_t kAckTimeout = 15;  // 4.096 us << n: 134 ms, so that a peer is lost after a second
+constexpr uint8_t kRnrTimer = 5;  // 60 us: a receiver that is not ready soon will be
+/// 134 ms, so that a peer is lost after a second.
+constexpr uint8_t kAckTimeout = 15;
 constexpr uint32_t kPacketMask = 0xffffff;
 constexpr int kEventLateMs = 200;
 
@@ -208,7 +211,7 @@ Status QueuePairs::Learn(uint32_t end, std::span<const std::byte> name) {
   if (error == 0) {
     ibv_qp_attr send = {};
     send.qp_state = IBV_QPS_RTS;
-    send.timeout = kAckTimeout;
+    send.timeout = AckTimeoutFor(round_trips_[ends_[end].peer], kAckTimeout);
     send.retry_cnt = kRetries;
     send.rnr_retry = kRnrRetriesForEver;
     send.sq_psn = part.first_packet;
@@ -222,6 +225,8 @@ Status QueuePairs::Learn(uint32_t end, std::span<const std::byte> name) {
 }
 
 Status QueuePairs::Connect(const PlayerDevice::Task& task) {
+  for (const TcpSocket& socket : task.sockets)
+    round_trips_[socket.peer] = RoundTripOf(socket.fd.get());
   std::vector<std::vector<std::byte>> own;
   for (const Part& part : parts_) own.push_back(NameOf(part));
   return ExchangeQueueNames(ExchangeOf(task, "queue pairs"),

@@ -5,8 +5,10 @@
 #ifndef PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 #define PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -70,6 +72,7 @@ class QueuePairs final : public ChannelQueues {
 
   Device& device_;
   const ChannelEnds ends_;
+  std::map<NodeId, std::chrono::microseconds> round_trips_;  ///< to peers
   std::span<const std::byte> message_;
   std::unique_ptr<std::byte[]>
       copy_;        ///< of the message, where its own memory cannot be registered

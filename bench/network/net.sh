@@ -4,11 +4,12 @@
 #   net.sh up N [RATE]      node i, from 0, is 10.98.0.(i+1) in namespace ppn<i>; no RATE: unlimited
 #   net.sh rate I RATE      of one node
 #   net.sh down N
+#   net.sh shape DEVICE RATE NAMESPACE      what leaves a device (sites.py)
 # Packets are real ones of 9000 bytes: segmentation offload would let 64 KiB cross a shaper at once. There is no saved-up burst,
 # a port queues 300 KB, and small packets (acknowledgements) do not stand behind large ones. TCP carries some 0.99 of RATE.
 set -euo pipefail
 
-usage() { sed -n '4,6p' "$0" >&2; exit 2; }
+usage() { sed -n '4,7p' "$0" >&2; exit 2; }
 
 # shape DEVICE RATE [NAMESPACE]: what leaves DEVICE.
 shape() {
@@ -41,6 +42,7 @@ case $1 in
     done
     ;;
   rate) [[ $# -eq 3 ]] || usage; both "$2" "$3" ;;
+  shape) [[ $# -eq 4 ]] || usage; shape "$2" "$3" "$4" ;;
   down)
     for ((i = 0; i < $2; ++i)); do ip netns del "ppn$i" 2>/dev/null || true; done
     ip link del ppbr 2>/dev/null || true

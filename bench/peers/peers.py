@@ -99,9 +99,10 @@ def run_on_host(name, nodes, transport, sizes, repeat, folder):
     return json_lines(done.stdout)
 
 
-def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate):
-    """The same between network namespaces: node i is address_of(i) in namespace prefix + str(i). `rate`: bytes/s of the slowest, for
-    those that do not find it out."""
+def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate, space_of=None, network=None):
+    """The same between network namespaces: node i is address_of(i) in space_of(i), or prefix + str(i). `rate`: bytes/s of the slowest,
+    for those that do not find it out. `network`: of all addresses, if they differ in more than the last number."""
+    space_of = space_of or (lambda i: f"{prefix}{i}")
     if name in ("udpcast", "uftp"):
         return [run_files(name, nodes, prefix, size, repeat, rate) for size in sizes]
     if name == "gloo":
@@ -109,10 +110,11 @@ def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, ra
     family = name.split(":")[0]
     program = mpi_program(family, folder)
     agent = pathlib.Path(folder) / "agent"
-    agent.write_text('#!/bin/bash\nwhile [[ $1 == -* ]]; do shift; done\nnode=$1; shift\n'
-                     f'i=$((${{node##*.}} - 1))\nexec ip netns exec {prefix}$i unshare -u bash -c "hostname {prefix}$i; $*"\n')
+    spaces = " ".join(f"[{address_of(i)}]={space_of(i)}" for i in range(nodes))
+    agent.write_text(f'#!/bin/bash\ndeclare -A spaces=({spaces})\nwhile [[ $1 == -* ]]; do shift; done\nspace=${{spaces[$1]}}; shift\n'
+                     'exec ip netns exec "$space" unshare -u bash -c "hostname $space; $*"\n')
     agent.chmod(0o755)
-    network = ".".join(address_of(0).split(".")[:3]) + ".0/24"
+    network = network or ".".join(address_of(0).split(".")[:3]) + ".0/24"
     hosts = ",".join(address_of(i) + (":1" if family == "openmpi" else "") for i in range(nodes))
     if family == "openmpi":
         words = ["mpirun.openmpi", "--allow-run-as-root", "-n", str(nodes), "--mca", "plm_rsh_agent", agent, "-H", hosts, "--mca", "btl",
@@ -120,7 +122,7 @@ def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, ra
                  "--mca", "mpi_yield_when_idle", "1", *tuning_of(name), program]
     else:
         words = ["mpirun.mpich", "-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "FI_PROVIDER", "tcp;ofi_rxm", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-n", str(nodes), "-iface", "eth0", program]
-    start = ["ip", "netns", "exec", f"{prefix}0", "unshare", "-u", "bash", "-c", f'hostname {address_of(0)}; exec "$@"', "-"]
+    start = ["ip", "netns", "exec", space_of(0), "unshare", "-u", "bash", "-c", f'hostname {address_of(0)}; exec "$@"', "-"]
     done = subprocess.run([*start, *words, *mpi_arguments(sizes, repeat)], capture_output=True, text=True, timeout=1200)
     if done.returncode != 0:
         raise RuntimeError(f"{name}: {done.stderr[-500:]}")

@@ -88,6 +88,25 @@ Status CheckHosts(const Topology& topology) {
 
 }  // namespace
 
+Topology TopologyOfSites(const std::vector<uint32_t>& site_of,
+                         const std::vector<std::string>& names) {
+  constexpr double kEqualRate = 1;
+  Topology topology;
+  for (size_t node = 0; node < site_of.size(); ++node) {
+    while (topology.racks.size() <= site_of[node]) {
+      const size_t site = topology.racks.size();
+      topology.racks.push_back({.name = names.empty() ? fmt::format("site {}", site) : names[site],
+                                .up_rate = kEqualRate,
+                                .down_rate = kEqualRate});
+    }
+    topology.hosts.push_back({.name = fmt::to_string(node),
+                              .rack = site_of[node],
+                              .send_rate = kEqualRate,
+                              .recv_rate = kEqualRate});
+  }
+  return topology;
+}
+
 Status CheckTopology(const Topology& topology) {
   PREPOST_RETURN_IF_ERROR(CheckRacks(topology));
   PREPOST_RETURN_IF_ERROR(CheckHosts(topology));

@@ -47,6 +47,12 @@ struct Topology {
   friend bool operator==(const Topology&, const Topology&) = default;
 };
 
+/// Nodes at sites, of whose networks nothing is known but that the paths between them are longer:
+/// racks of equal rates. `site_of`: of each node, a number; those that are there are 0 to their
+/// count - 1. `names`: by site; empty: "site 0" and on.
+Topology TopologyOfSites(const std::vector<uint32_t>& site_of,
+                         const std::vector<std::string>& names = {});
+
 /// Rates and latencies are finite, rates are positive, racks exist, no name is there twice, no rack
 /// is empty; `where` in the Status is a JSON pointer into the file form.
 Status CheckTopology(const Topology& topology);

@@ -49,11 +49,30 @@ enum class Waiting : uint8_t {
   kInterrupt  ///< sleeps whenever there is nothing to do
 };
 
+/// How blocks go over the network between two members. Over a long path a connection is made of
+/// several streams, TCP connections of their own that carry pieces of blocks side by side: so it
+/// begins faster, one lost packet slows only a part of it, and the systems' buffers limit it less.
+struct PathOptions {
+  /// Of a connection over a long path that this member makes: 1 to 16; 0: 8.
+  uint16_t streams = 0;
+  /// A path is long whose round trip takes so much.
+  std::chrono::microseconds long_path{5000};
+  /// What this member sends to another, at most, bytes/s; 0: no limit. Below the rate of a policer,
+  /// which drops what exceeds it, this is faster than TCP alone finds out.
+  double pace = 0;
+  /// The kernel's congestion control by name, as "bbr"; empty: the system's.
+  std::string congestion;
+};
+
 struct SessionOptions {
   uint32_t self = 0;  ///< this member's number: its place in `members`
   /// By number, as many at all members; one alone is fine. Those that are not known yet have no
   /// host: SetAddress() says it later.
   std::vector<Address> members;
+  /// The name of each member's site, by number, the same at all members; empty: all are at one site.
+  /// Paths between sites are longer than those inside: the plans of groups take each block to every
+  /// site once, in whatever order a group names its members.
+  std::vector<std::string> sites;
   /// What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
   /// has it is trusted; the messages themselves are not encrypted.
   std::string secret;
@@ -76,6 +95,7 @@ struct SessionOptions {
   /// instead of through the network stack. Who it is, the kernel says, and where, the other's
   /// memory.
   bool local_copies = true;
+  PathOptions paths = {};
   /// A thread of the session moves messages and calls back. Otherwise the caller does both, in
   /// Session::Poll(), whenever Session::fd() is readable.
   bool own_thread = true;
@@ -247,6 +267,10 @@ class Session {
   /// How blocks come to this member; known when `opened` is called, before that and over a device
   /// all 0. Errors: as Barrier().
   Result<PeerPaths> Paths(uint64_t group) const;
+  /// What whoever runs the program may want to know of the group's paths, a sentence each: members
+  /// that are farther away than their sites say (at the root), buffers of this system that are too
+  /// small for a long path. Known when `opened` is called, empty before. Errors: as Barrier().
+  Result<std::vector<std::string>> Notes(uint64_t group) const;
 
   /// Without own_thread: readable when Poll() has something to do.
   int fd() const;

@@ -83,6 +83,15 @@ typedef struct prepost_session_options {
   /** 1: a thread of the session moves messages and calls back. 0: the caller does both, in
    * prepost_session_poll(), whenever prepost_session_fd() is readable. [1] */
   int own_thread;
+  /** The name of each member's site, by number, the same at all members; null: all are at one
+   * (prepost::SessionOptions::sites). [null] */
+  const char* const* sites;
+  /** How blocks go over long paths: prepost::PathOptions. Streams of a connection, 1 to 16; 0: as
+   * many as are good [0]. What this member sends to another at most, bytes/s; 0: no limit [0]. The
+   * kernel's congestion control by name; null: the system's [null]. */
+  uint32_t streams;
+  double pace;
+  const char* congestion;
 } prepost_session_options;
 
 /** To be the same at all members of the group. */
@@ -224,6 +233,12 @@ prepost_code prepost_session_resume(prepost_session* session);
  * Errors: as prepost_barrier(). */
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
                                  uint32_t* network, uint32_t* forbidden);
+
+/** What whoever runs the program may want to know of the group's paths (prepost::Session::Notes()):
+ * puts the one with this `index` from 0 on into `text`, cut off at `text_bytes` - 1 bytes; "" where
+ * there are no more. Errors: as prepost_barrier(). */
+prepost_code prepost_group_note(const prepost_session* session, uint64_t group, uint32_t index,
+                                char* text, size_t text_bytes);
 
 /** Without own_thread: readable when prepost_session_poll() has something to do. */
 int prepost_session_fd(const prepost_session* session);

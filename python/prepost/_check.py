@@ -36,7 +36,7 @@ def several(name: str, values: Any, expected: str) -> List[Any]:
     return list(values)
 
 
-def seconds(name: str, value: Any) -> float:
+def seconds(name: str, value: Any, unit: str = "seconds") -> float:
     try:
         found = math.nan if isinstance(value, (str, bytes, bytearray)) else float(value)
     except (TypeError, ValueError):
@@ -44,9 +44,9 @@ def seconds(name: str, value: Any) -> float:
     except OverflowError:
         found = math.inf
     if math.isnan(found) and not isinstance(value, float):
-        raise wrong(name, "a number of seconds", value)
+        raise wrong(name, f"a number of {unit}", value)
     if not 0 <= found:
-        raise UsageError(f"{name} is a number of seconds from 0 on, not {found}")
+        raise UsageError(f"{name} is a number of {unit} from 0 on, not {found}")
     return found
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 import weakref
 from types import TracebackType
-from typing import Any, Callable, Iterator, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
 
 from . import _check, _native
 from ._errors import Error, TransferError, UsageError
@@ -183,6 +183,12 @@ class Session:
     own_thread: a thread of the session moves messages. Otherwise that happens only in calls that wait and in poll(), which is
         to be called whenever fileno() is readable.
 
+    sites: the name of each member's site, the same at all members; None: all are at one. Plans of groups take each block to every
+        site once, in whatever order a group names its members.
+    streams: TCP connections, side by side, that a connection over a long path is made of, 1 to 16; 0: 8.
+    pace: what this member sends to another, at most, in bytes/s; 0: no limit.
+    congestion: the kernel's congestion control by name, as "bbr"; "": the system's.
+
     Times are in seconds. Raises UsageError, and EnvironmentError if the port is taken. May be used by any thread; use it in a
     `with` block, or close() it. A process that was forked since, by os.fork() or multiprocessing, has nothing of it: calls are
     UsageErrors there, and close() does nothing.
@@ -190,7 +196,8 @@ class Session:
 
     def __init__(this, *, self: int, members: Sequence[Member], secret: Union[bytes, str], bind: str = "", waiting: str = "hybrid",
                  idle_max: float = 0.05, failure_max: float = 2.0, connect_max: float = 30.0, local_copies: bool = True,
-                 own_thread: bool = True) -> None:
+                 own_thread: bool = True, sites: Optional[Sequence[str]] = None, streams: int = 0, pace: float = 0,
+                 congestion: str = "") -> None:
         given = _secret_of(secret)
         del secret
         if isinstance(given, UsageError):
@@ -202,7 +209,11 @@ class Session:
                                        _check.text("bind", bind), _check.choice("waiting", waiting, "polling", "hybrid", "interrupt"),
                                        _milliseconds("idle_max", idle_max), _milliseconds("failure_max", failure_max),
                                        _milliseconds("connect_max", connect_max), _check.flag("local_copies", local_copies),
-                                       _check.flag("own_thread", own_thread))
+                                       _check.flag("own_thread", own_thread),
+                                       [] if sites is None else [_check.text(f"sites[{i}]", it) for i, it in
+                                                                 enumerate(_check.several("sites", sites, "a list of names"))],
+                                       _check.number("streams", streams, 16), _check.seconds("pace", pace, "bytes/s"),
+                                       _check.text("congestion", congestion))
         _open.add(this)
 
     def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
@@ -380,6 +391,11 @@ class Group:
     def paths(self) -> Paths:
         """How blocks come to this member. Known from `opened` on; before that and over a device all 0."""
         return Paths(*self._native.paths())
+
+    def notes(self) -> List[str]:
+        """What whoever runs the program may want to know of the group's paths, a sentence each: members that are farther away than
+        their sites say, buffers of this system that are too small for a long path. Known from `opened` on; empty before."""
+        return self._native.notes()
 
     def start_destroy(self) -> None:
         """As destroy(), but does not wait: `closed` says when it is done."""

@@ -8,6 +8,11 @@
 //
 // Node 2 of 4, leader 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
 //
+// Over a long path the connection for blocks is of several streams (tcp_path.h), and how long the path
+// is shows in the handshake of the first: as soon as that is through, the end that connects adds the
+// others, and says in each hello how many there are. The end that listens adds them when the first
+// one is in; one that comes before waits in the lobby.
+//
 // A call (outgoing) goes through the addresses of its host and the ports of its range, waits
 // kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and
 // the call has sent its own proof, the listener may count it as there, so from then on it waits to
@@ -42,8 +47,9 @@ using std::chrono::milliseconds;
 constexpr milliseconds kTick{100};       ///< between checkpoints, and polls of host look-ups
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
-constexpr size_t kOwnFiles = 32;   ///< that a node has open beside its connections
-constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
+constexpr milliseconds kParkedMax{3000};  ///< of a stream, for the first one
+constexpr size_t kOwnFiles = 32;          ///< that a node has open beside its connections
+constexpr size_t kMissingMax = 4;         ///< nodes named when not all have come
 
 std::string TextOf(int error) { return std::system_category().message(error); }
 
@@ -127,7 +133,8 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptio
                    .bind = given.bind,
                    .ports = given.ports,
                    .key = given.key,
-                   .terms = bootstrap->group_.terms},
+                   .terms = bootstrap->group_.terms,
+                   .parked_max = kParkedMax},
                   *bootstrap);
   if (!lobby.ok()) return lobby.status();
   bootstrap->lobby_ = std::move(*lobby);
@@ -165,6 +172,27 @@ Result<FileDescriptor> Bootstrap::ConnectToLeader() {
   return TakeControl();
 }
 
+/// Null: there is none.
+Bootstrap::Link* Bootstrap::FindLink(const LinkName& name) {
+  const auto link =
+      std::ranges::find_if(links_, [&](const Link& it) { return SameStream(it.name, name); });
+  return link == links_.end() ? nullptr : &*link;
+}
+
+/// Those beside `first`, unless they are there; false: this process may not have so many files open.
+bool Bootstrap::AddStreams(const LinkName& first) {
+  LinkName name = first;
+  if (name.streams > 1) {
+    Result<FileRoom> room = FileRoom::Reserve(name.streams - size_t{1});
+    if (!room.ok()) return false;
+    rooms_.push_back(*std::move(room));
+  }
+  for (name.stream = 1; name.stream < name.streams; ++name.stream) {
+    if (FindLink(name) == nullptr) links_.emplace_back().name = name;
+  }
+  return true;
+}
+
 Result<std::vector<TcpSocket>> Bootstrap::ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
                                                        const Arrival& arrival) {
   arrival_ = arrival;
@@ -180,14 +208,18 @@ FileDescriptor Bootstrap::TakeControl() {
   return std::move(links_.front().fd);
 }
 
-std::vector<TcpSocket> Bootstrap::TakeSockets() {
+Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
   PREPOST_CHECK(!to_leader_only_ && connected());
   std::vector<TcpSocket> sockets;
   for (Link& link : links_) {
     if (link.name.purpose != LinkPurpose::kData) continue;
     const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
+    if (link.name.lane == Lane::kBlocks)
+      PREPOST_RETURN_IF_ERROR(ShapeStream(link.fd.get(), link.name.streams, options_.paths));
     sockets.push_back({.peer = peer,
                        .lane = link.name.lane,
+                       .stream = link.name.stream,
+                       .streams = link.name.streams,
                        .fd = std::move(link.fd),
                        .key = std::move(link.key),
                        .is_connector = link.name.from == options_.node});
@@ -274,22 +306,27 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   if (terms.plan != own->plan) return Refusal::kOtherPlan;
   if (terms.carrier != own->carrier) return Refusal::kOtherCarrier;
   if (terms != *own) return Refusal::kOtherSize;
-  const auto link = std::ranges::find(links_, name, &Link::name);
-  if (link == links_.end()) return Refusal::kUnexpected;
-  return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
+  const Link* const link = FindLink(name);
+  if (link != nullptr) return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
+  LinkName first = name;
+  first.stream = 0;
+  const Link* const beside = name.stream == 0 ? nullptr : FindLink(first);
+  if (beside == nullptr || IsServed(*beside)) return Refusal::kUnexpected;
+  return std::nullopt;
 }
 
 void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd,
                       std::optional<GroupKey> key) {
-  Link& link = *std::ranges::find(links_, name, &Link::name);
+  Link& link = *FindLink(name);
   if (name.purpose == LinkPurpose::kData) {
+    if (!AddStreams(name)) return;  // it is missing, as one that breaks at once
+    link.name.streams = name.streams;
     link.fd = std::move(fd);
     link.key = std::move(key);
   } else {
     link.given = true;
     const LinkName probe = {.from = name.to, .to = name.from, .purpose = LinkPurpose::kControl};
-    const auto probing = std::ranges::find(links_, probe, &Link::name);
-    if (probing != links_.end()) probing->given = true;
+    if (Link* const probing = FindLink(probe); probing != nullptr) probing->given = true;
     arrival_(name.from, std::move(fd));
   }
 }
@@ -366,6 +403,14 @@ bool Bootstrap::ServeCall(Call& call) {
     getsockopt(call.fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
     if (error != 0) return EndCall(call, TextOf(error));
     call.is_connected = true;
+    LinkName& name = call.link.name;
+    const bool is_for_blocks = name.purpose == LinkPurpose::kData && name.lane == Lane::kBlocks;
+    if (is_for_blocks && name.stream == 0 && name.streams == 1 &&
+        options_.carrier == Carrier::kTcp) {
+      name.streams = StreamsOf(options_.paths, call.fd.get());
+      if (!AddStreams(name)) name.streams = 1;
+      call.hello.set_streams(name.streams);
+    }
     if (!call.Send(call.hello.Begin())) return EndCall(call, "the connection broke");
   }
   while (call.hello.state() == HelloState::kTalking) {

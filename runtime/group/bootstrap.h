@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -24,6 +25,7 @@
 #include "runtime/playable.h"
 #include "runtime/transport/tcp_address.h"
 #include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost {
 
@@ -48,6 +50,7 @@ struct BootstrapOptions {
   GroupKey key;
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
+  PathOptions paths = {};  ///< of connections that this node makes, where blocks go over TCP
   /// Where to listen. Empty: at the node's own address of `peers` or, if that is a name (which may
   /// mean something else on this machine than on others), at all addresses.
   std::string bind;
@@ -109,8 +112,8 @@ class Bootstrap final : public Lobby::Owner {
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
   /// Who is to have what arrives at the leader.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
-  /// When connected() with all.
-  std::vector<TcpSocket> TakeSockets();
+  /// When connected() with all. Errors: kEnvironment.
+  Result<std::vector<TcpSocket>> TakeSockets();
   /// Nodes that are missing and why: "node 3 (no answer); ...".
   std::string Missing() const;
   /// The missing node, if it is one.
@@ -138,6 +141,8 @@ class Bootstrap final : public Lobby::Owner {
   Status NotThere() const;
   void TellWaiting();
 
+  Link* FindLink(const LinkName& name);
+  bool AddStreams(const LinkName& first);
   void StartCalls();
   void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
   bool ServeCall(Call& call);
@@ -149,7 +154,8 @@ class Bootstrap final : public Lobby::Owner {
   const Clock::time_point due_;
   std::unique_ptr<Lobby> lobby_;  ///< null: somebody else's
   Clock::time_point tell_at_ = Clock::now() + std::chrono::seconds(1);
-  std::vector<Link> links_;
+  std::deque<Link> links_;       ///< calls point to them
+  std::vector<FileRoom> rooms_;  ///< for streams
   HostLookups lookups_;
   std::vector<std::unique_ptr<Call>> calls_;
   bool to_leader_only_ = false;

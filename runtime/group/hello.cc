@@ -19,6 +19,7 @@
 #include "ir/count.h"
 #include "ir/plan.h"
 #include "runtime/little_endian.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost {
 namespace {
@@ -27,7 +28,7 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
 /// The bytes of a connection's name and the terms.
-constexpr size_t kWantedBytes = 4 * 4 + sizeof(PlanHash) + 4 + 8;
+constexpr size_t kWantedBytes = 4 * 4 + 2 * 2 + sizeof(PlanHash) + 4 + 8;
 static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.
 constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
@@ -47,9 +48,16 @@ void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer
   writer.Put(link.from.value);
   writer.Put(link.to.value);
   writer.Put(NumberOf(link.lane));
+  writer.Put(link.stream);
+  writer.Put(link.streams);
   writer.PutBytes(terms.plan);
   writer.Put(static_cast<uint32_t>(terms.carrier));
   writer.Put(terms.message_bytes);
+}
+
+bool HasStreams(const LinkName& link) {
+  const bool is_for_blocks = link.purpose == LinkPurpose::kData && link.lane == Lane::kBlocks;
+  return link.stream < link.streams && link.streams <= (is_for_blocks ? kStreamsMax : 1);
 }
 
 std::optional<Carrier> CarrierOf(uint32_t value) {
@@ -66,6 +74,12 @@ std::array<std::byte, kCount> GetArray(ByteReader& reader) {
 }
 
 }  // namespace
+
+bool SameStream(const LinkName& a, const LinkName& b) {
+  LinkName same = b;
+  same.streams = a.streams;
+  return a == same;
+}
 
 std::string_view Name(Carrier carrier) {
   switch (carrier) {
@@ -241,13 +255,15 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   link_.from = NodeId(reader.Get<uint32_t>());
   link_.to = NodeId(reader.Get<uint32_t>());
   const std::optional<Lane> lane = LaneOf(reader.Get<uint32_t>());
+  link_.lane = lane.value_or(Lane::kBlocks);
+  link_.stream = reader.Get<uint16_t>();
+  link_.streams = reader.Get<uint16_t>();
   terms_.plan = GetArray<sizeof(PlanHash)>(reader);
   const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
-  if (!lane || !carrier) {
+  if (!lane || !carrier || !HasStreams(link_)) {
     state_ = HelloState::kBroken;
     return {};
   }
-  link_.lane = *lane;
   terms_.carrier = *carrier;
   terms_.message_bytes = reader.Get<uint64_t>();
   peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);

@@ -25,19 +25,24 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 10;
+inline constexpr uint32_t kProtocolVersion = 11;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 
-/// One connection of a group, by the plan. `from` connects, `to` listens.
+/// One connection of a group, by the plan, or one of the streams that it is made of (tcp_path.h).
+/// `from` connects, `to` listens.
 struct LinkName {
   NodeId from;
   NodeId to;
   LinkPurpose purpose = LinkPurpose::kData;
   Lane lane = Lane::kBlocks;  ///< kBlocks for control
+  uint16_t stream = 0;        ///< below `streams`
+  uint16_t streams = 1;       ///< the connector's word; 1 but for blocks
 
   friend bool operator==(const LinkName&, const LinkName&) = default;
 };
+/// Whether both are the same stream of one connection, of however many.
+bool SameStream(const LinkName& a, const LinkName& b);
 
 /// What carries the blocks and credits of a whole group. Values are part of the protocol.
 enum class Carrier : uint32_t {
@@ -71,21 +76,20 @@ enum class Refusal : uint32_t {
 
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///
-///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | plan hash 32 | carrier 4 |
-///                       message bytes 8 | nonce 32
+///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | stream 2 | streams 2 |
+///                       plan hash 32 | carrier 4 | message bytes 8 | nonce 32
 ///     L > C  challenge  prefix | nonce 32 | MAC 32
 ///     C > L  proof      MAC 32
 ///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
-/// MACs are over which message it is, version, both nonces, from, to, lane, purpose, plan hash,
-/// carrier, message bytes, and of the verdict what it says, so that none can be used for anything
+/// MACs are over which message it is, version, both nonces, all that the hello wants, and of the verdict what it says, so that none can be used for anything
 /// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
 /// bytes are the listener's. A connector that the challenge does not convince sends a proof of
 /// zeros, so that the listener learns that the secrets differ, too. A challenge to another version
 /// is zeros behind the prefix.
 inline constexpr size_t kPrefixBytes = 12;
-inline constexpr size_t kHelloBytes = kPrefixBytes + 92;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 96;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
 inline constexpr size_t kProofBytes = 32;
 inline constexpr size_t kVerdictBytes = 48;
@@ -154,6 +158,8 @@ class HelloConnector final : public HelloSide {
   HelloConnector(const GroupKey& key, const NonceBytes& nonce, const LinkName& link,
                  const GroupTerms& terms);
 
+  /// Before Begin(): of how many streams the connection is to be.
+  void set_streams(uint16_t streams) { link_.streams = streams; }
   /// What it says first.
   std::vector<std::byte> Begin() const;
   /// Needs wanted() bytes. What is to be sent.

@@ -100,6 +100,8 @@ void Lobby::AddPolls(std::vector<pollfd>* polls) const {
 Status Lobby::Serve() {
   if (is_accepting()) PREPOST_RETURN_IF_ERROR(AcceptGuests());
   std::erase_if(guests_, [this](const auto& guest) { return !ServeGuest(*guest); });
+  // One that was let in may be what others wait for.
+  while (std::exchange(has_admitted_, false)) Reconsider();
   return {};
 }
 
@@ -201,6 +203,7 @@ bool Lobby::AfterTalk(Guest& guest) {
     case HelloState::kWelcome:
       // It may be gone already.
       if (ConfigureTcp(guest.fd).ok()) {
+        has_admitted_ = true;
         owner_.Admit(guest.hello.link(), guest.hello.terms(), std::move(guest.fd),
                      guest.hello.BlockKey());
       }

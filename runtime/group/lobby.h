@@ -97,6 +97,7 @@ class Lobby {
   FileDescriptor listener_;
   uint16_t port_ = 0;
   bool is_open_ = true;
+  bool has_admitted_ = false;  ///< somebody, since others were reconsidered last
   Clock::time_point next_accept_;
   std::vector<std::unique_ptr<Guest>> guests_;  ///< oldest first
 };

@@ -16,7 +16,8 @@ namespace {
 constexpr std::string_view kBlanks = " \t\r";
 constexpr size_t kHostBytesMax = 253;  ///< of a DNS name
 constexpr size_t kShownMax = 40;       ///< of a wrong word, in messages
-constexpr std::string_view kForm = "expected NODE HOST[:PORT|:FIRST-LAST]";
+constexpr std::string_view kForm = "expected NODE HOST[:PORT|:FIRST-LAST] [site=NAME]";
+constexpr size_t kSiteBytesMax = 64;
 
 /// The whole of `text` as a number up to `max`.
 std::optional<uint32_t> NumberOf(std::string_view text, uint32_t max) {
@@ -106,9 +107,21 @@ class PeersParser {
                                         Shown(first->first), first->second));
       }
     }
-    if (const std::string_view more = words.Next(); !more.empty()) {
-      return Error(words, fmt::format("'{}' is too much, {}", Shown(more), kForm));
+    std::string_view more = words.Next();
+    if (more.starts_with(kSiteKey)) {
+      more.remove_prefix(kSiteKey.size());
+      const Status status = CheckSiteName(more, "");
+      if (!status.ok()) return Error(words, status.message());
+      peer->site = more;
+      more = words.Next();
     }
+    if (!more.empty()) return Error(words, fmt::format("'{}' is too much, {}", Shown(more), kForm));
+    if (has_site_ && *has_site_ == peer->site.empty()) {
+      return Error(
+          words, fmt::format("node {} has {} site, and the nodes before have {}", *node,
+                             peer->site.empty() ? "no" : "a", peer->site.empty() ? "one" : "none"));
+    }
+    has_site_ = !peer->site.empty();
     peers_[*node] = std::move(*peer);
     line_of_node_[*node] = line_;
     return {};
@@ -150,6 +163,7 @@ class PeersParser {
   const std::string& name_;
   const uint32_t nodes_;
   uint32_t line_ = 0;
+  std::optional<bool> has_site_;                       ///< of the lines so far
   std::vector<uint32_t> line_of_node_;                 ///< 0: none yet
   std::unordered_map<std::string, uint32_t> node_at_;  ///< by address with one port
   std::vector<PeerAddress> peers_;
@@ -161,6 +175,16 @@ bool IsHostName(std::string_view text) {
   const bool is_ipv6 = text.find(':') != std::string_view::npos;
   return !text.empty() && text.size() <= kHostBytesMax && !text.starts_with('-') &&
          std::ranges::all_of(text, is_ipv6 ? IsIpv6Character : IsHostCharacter);
+}
+
+Status CheckSiteName(std::string_view name, const std::string& where) {
+  if (!name.empty() && name.size() <= kSiteBytesMax && std::ranges::all_of(name, IsHostCharacter))
+    return {};
+  return Rejected(
+      fmt::format("'{}' is no name of a site: 1 to {} letters, digits, dots, dashes and "
+                  "underscores",
+                  Shown(name), kSiteBytesMax),
+      where);
 }
 
 std::string ToString(const PeerAddress& address) {

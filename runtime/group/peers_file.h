@@ -2,10 +2,12 @@
 //
 // The peers file: where each node of a plan listens. One line per node, in any order:
 //
-//     # NODE HOST[:PORT|:FIRST-LAST]
+//     # NODE HOST[:PORT|:FIRST-LAST] [site=NAME]
 //     0 10.0.0.1
 //     1 storage-1.example.org:7000
 //     2 [2001:db8::2]:7000-7010
+//
+// Sites, at all lines or at none, say which nodes are near each other.
 #ifndef PREPOST_RUNTIME_GROUP_PEERS_FILE_H_
 #define PREPOST_RUNTIME_GROUP_PEERS_FILE_H_
 
@@ -35,6 +37,7 @@ inline constexpr size_t kPeersFileBytesMax = size_t{64} << 20;
 struct PeerAddress {
   std::string host;  ///< a name or an address; IPv6 without its brackets
   PortRange ports = {.first = kDefaultPort, .last = kDefaultPort};
+  std::string site = {};  ///< "": none is named
 
   friend bool operator==(const PeerAddress&, const PeerAddress&) = default;
 };
@@ -43,7 +46,13 @@ struct PeerAddress {
 /// a flag.
 bool IsHostName(std::string_view text);
 
-/// "10.0.0.1:7811", "[::1]:7000-7010".
+/// Before the name of a site, in files of hosts.
+inline constexpr std::string_view kSiteKey = "site=";
+/// Whether `name` may be a site's: 1 to 64 letters, digits, dots, dashes and underscores. Errors
+/// (kRejected).
+Status CheckSiteName(std::string_view name, const std::string& where);
+
+/// "10.0.0.1:7811", "[::1]:7000-7010", without the site.
 std::string ToString(const PeerAddress& address);
 
 /// "7000" or "7000-7010", within 1..65535 and kPortsMax. Errors: kRejected, without a place.

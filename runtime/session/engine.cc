@@ -31,6 +31,7 @@
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
+#include "runtime/session/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
 #include "runtime/transport/tcp_watch.h"
 
@@ -230,6 +231,13 @@ Result<PeerPaths> Engine::Paths(uint64_t number) {
   return (*group)->paths;
 }
 
+Result<std::vector<std::string>> Engine::Notes(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  if (!group.ok()) return group.status();
+  return (*group)->notes;
+}
+
 milliseconds Engine::Pause() {
   const milliseconds pause = pacer_.Timeout(progress_);
   const bool is_idle = running_ == 0 && pacer_.mode() == WaitMode::kPolling;
@@ -318,6 +326,7 @@ void Engine::Obey(Command command) {
                     .self = group.options.self,
                     .leader = group.options.collective.root,
                     .connections = group.plans->connections(),
+                    .paths = group.options.paths,
                     .terms = group.terms,
                     .created = group.created});
       return;
@@ -351,7 +360,7 @@ void Engine::Hear(KeeperEvent event) {
   ++progress_;
   switch (event.kind) {
     case KeeperEvent::Kind::kConnected: {
-      const Status status = Connect(group, std::move(event.sockets));
+      const Status status = Connect(group, std::move(event.sockets), std::move(event.round_trips));
       if (!status.ok()) Break(*group, status, std::nullopt);
       return;
     }
@@ -389,7 +398,8 @@ void Engine::Hear(KeeperEvent event) {
   }
 }
 
-Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets) {
+Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
+                       std::vector<std::chrono::microseconds> round_trips) {
   for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
   if (group->mover != nullptr) {
     const std::shared_ptr<MemoryPool>& pool = group->callbacks.pool;
@@ -405,11 +415,18 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
   {
     const std::lock_guard lock(mutex_);
     for (const TcpSocket& socket : sockets) {
-      if (socket.lane == Lane::kCredits) continue;
+      if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
       ++(socket.local.can_read ? group->paths.memory : group->paths.network);
       if (socket.local.is_forbidden) ++group->paths.forbidden;
     }
     group->is_memory = group->paths.network == 0;
+    group->notes = PathNotes({.members = group->options.members,
+                              .self = group->options.self,
+                              .sites = group->options.sites,
+                              .round_trips = std::move(round_trips),
+                              .options = group->options.paths},
+                             sockets);
+    for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
   auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1,
                                     static_cast<uint32_t>(group->options.members.size()));

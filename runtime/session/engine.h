@@ -43,7 +43,9 @@ struct EngineGroupOptions {
   Collective collective;
   bool notify_delivered = false;
   bool sync = false;
-  std::string terms;  ///< what else members must agree on
+  PathOptions paths = {};
+  std::vector<uint32_t> sites = {};  ///< by node; empty: all are at one
+  std::string terms;                 ///< what else members must agree on
 };
 
 /// Create(), Send(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn()
@@ -67,6 +69,7 @@ class Engine {
   Status Abort(uint64_t number, const std::string& why);
   void Resume();
   Result<PeerPaths> Paths(uint64_t number);
+  Result<std::vector<std::string>> Notes(uint64_t number);
 
   /// Readable when Turn() has something to do.
   int fd() const { return epoll_.get(); }
@@ -93,7 +96,8 @@ class Engine {
   void Push(Command command);
   void Obey(Command command);
   void Hear(KeeperEvent event);
-  Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets);
+  Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
+                 std::vector<std::chrono::microseconds> round_trips);
   void Opened(Group& group);
   void Pass(Group& group, Gate gate, uint64_t number);
   void HearMovers();

@@ -48,6 +48,7 @@ struct Engine::Group {
   bool is_destroyed = false;
   Status failure;  ///< from when it has failed until `failed` has been called
   PeerPaths paths;
+  std::vector<std::string> notes;
 
   // The turning thread's own.
   State state = State::kConnecting;

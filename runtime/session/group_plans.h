@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "ir/status.h"
@@ -33,6 +34,8 @@ class GroupPlans {
   /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what messages
   /// had so far; 0: not known. `is_memory`: all members are on one machine and copy from each other.
   virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, bool /*is_memory*/) { return 0; }
+  /// What whoever runs the program may want to know of the plans, a sentence each.
+  virtual std::vector<std::string> Notes() const { return {}; }
   /// Whether all members have all blocks from the root, by this plan; then it knows from its sends
   /// that they have the message.
   virtual bool IsDirect(uint16_t /*variant*/) const { return false; }

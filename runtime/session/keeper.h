@@ -48,6 +48,7 @@ struct KeptGroup {
   NodeId self;
   NodeId leader;
   std::vector<TcpConnection> connections;
+  PathOptions paths;
   PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
   std::chrono::steady_clock::time_point created;  ///< by the caller
 };
@@ -77,7 +78,7 @@ inline constexpr size_t kGates = 4;
 /// What the keeper reports to the engine.
 struct KeeperEvent {
   enum class Kind : uint8_t {
-    kConnected,  ///< `sockets`: with this node's peers
+    kConnected,  ///< `sockets`: with this node's peers, `round_trips`
     kDelivered,  ///< at the leader: all have message `number`
     kPassed,     ///< all have come to `number` of `gate`
     kPlace,      ///< not at the leader: `text`, which Place() was given there
@@ -95,6 +96,8 @@ struct KeeperEvent {
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
   std::vector<uint32_t> members = {};
   std::vector<TcpSocket> sockets = {};
+  /// kConnected, at the leader: to each node, 0 to itself.
+  std::vector<std::chrono::microseconds> round_trips = {};
 };
 
 struct KeeperOptions {

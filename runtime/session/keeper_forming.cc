@@ -8,18 +8,34 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/session/group_terms.h"
 #include "runtime/session/introduction.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost {
 namespace {
 
 constexpr size_t kFilesPerGroup =
     8;  ///< beside its connections, and a name for each that introduces itself
+
+/// Both ends know that one copies from the other's memory: then there is nothing to be carried side by
+/// side.
+void DropStreamsOfLocal(std::vector<TcpSocket>& sockets) {
+  std::set<NodeId> local;
+  for (TcpSocket& socket : sockets) {
+    if (!socket.local.can_read && !socket.local.is_read) continue;
+    local.insert(socket.peer);
+    socket.streams = 1;
+  }
+  std::erase_if(sockets, [&](const TcpSocket& socket) {
+    return socket.stream > 0 && local.contains(socket.peer);
+  });
+}
 
 }  // namespace
 
@@ -109,6 +125,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   BootstrapOptions options = {.node = group.kept.self,
                               .peers = group.kept.addresses,
                               .key = options_.key,
+                              .paths = group.kept.paths,
                               .bind = {},
                               .ports = {},
                               .connect_max = options_.connect_max,
@@ -168,11 +185,13 @@ void Keeper::Connect(Group& group) {
     Hear(group, group.peers.front());
     return group.is_over ? void() : Connect(group);
   }
-  group.sockets = bootstrap.TakeSockets();
+  Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
+  if (!sockets.ok()) return End(group, {.cause = sockets.status(), .where = group.kept.self});
+  group.sockets = *std::move(sockets);
   group.bootstrap.reset();
   for (const TcpSocket& socket : group.sockets) {
     group.introductions.push_back(
-        socket.lane == Lane::kCredits
+        socket.lane == Lane::kCredits || socket.stream > 0
             ? nullptr
             : std::make_unique<Introduction>(socket, options_.reads_memory));
   }
@@ -223,9 +242,15 @@ void Keeper::Introduce(Group& group) {
     }
   }
   if (is_talking) return;
+  DropStreamsOfLocal(group.sockets);
   group.is_introduced = true;
   KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
   event.sockets = std::move(group.sockets);
+  for (const Peer& peer : group.peers) {
+    if (group.is_leader())
+      event.round_trips.push_back(peer.control ? RoundTripOf(peer.control->fd())
+                                               : std::chrono::microseconds(0));
+  }
   Report(std::move(event));
 }
 

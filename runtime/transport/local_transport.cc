@@ -70,10 +70,11 @@ size_t LocalTransport::FilesNeeded(TransportKind kind, Playable plan) {
 }
 
 Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind, Playable plan,
-                                                             const LocalMemory& memory) {
+                                                             const LocalMemory& memory,
+                                                             uint16_t streams) {
   switch (kind) {
     case TransportKind::kTcp: {
-      Result<TcpMesh> mesh = MakeTcpMesh(plan);
+      Result<TcpMesh> mesh = MakeTcpMesh(plan, streams);
       if (!mesh.ok()) return mesh.status();
       return std::unique_ptr<LocalTransport>(new LocalTcp(plan, std::move(*mesh)));
     }

@@ -40,12 +40,13 @@ struct LocalMemory {
 
 class LocalTransport {
  public:
-  /// How many files Make() opens; all are open until it is destroyed.
+  /// How many files Make() opens, with one stream; all are open until it is destroyed.
   static size_t FilesNeeded(TransportKind kind, Playable plan);
-  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors:
-  /// kEnvironment.
+  /// Needs a verified plan, which must outlive it, as must what `memory` names. `streams`: of kTcp,
+  /// as MakeTcpMesh(). Errors: kEnvironment.
   static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, Playable plan,
-                                                      const LocalMemory& memory);
+                                                      const LocalMemory& memory,
+                                                      uint16_t streams = 1);
 
   virtual ~LocalTransport() = default;
 

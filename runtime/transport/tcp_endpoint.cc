@@ -21,6 +21,7 @@
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "ir/count.h"
@@ -93,10 +94,12 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   for (uint32_t i = 0; i < links_.size(); ++i) {
     Link& link = links_[i];
     link.has_begun = link.peer_has_begun = false;
+    link.rx_from = 0;
     if (link.carries_blocks) link.rx_head = 2 * kRecordBytes;
     link.seen = {};
     if (link.local.is_read) link.window->Open(message.number, source);
-    link.announces = has_credits && link.out != kNone && channels_[link.out].ops > 0;
+    link.announces =
+        has_credits && link.out != kNone && link.stream == 0 && channels_[link.out].ops > 0;
     PREPOST_RETURN_IF_ERROR(BeginOn(link));
     active_.Push(i);  // which may have waited for this
   }
@@ -112,7 +115,8 @@ Status TcpEndpoint::BeginOn(Link& link) {
         link, {.channel = kStartChannel, .block = link.next->number, .bytes = link.next->bytes},
         fmt::format("message {}, {}", message_.number, Count(message_.bytes, "byte")));
   }
-  if (is_later && link.in != kNone && channels_[link.in].ops > 0) {
+  // Another stream may have brought them, or bring them still.
+  if (is_later && link.streams == 1 && link.in != kNone && channels_[link.in].ops > 0) {
     return Rejected(
         fmt::format("node {} got message {} from node {} without the blocks of message {}",
                     node_.value, link.next->number, link.peer.value, message_.number));
@@ -140,6 +144,8 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
   };
   bool watched = epoll_.valid() && (wake_fd < 0 || watch(wake_fd, EPOLLIN, kTcpWakeToken));
   links_.reserve(sockets.size());
+  std::ranges::stable_sort(
+      sockets, {}, [](const TcpSocket& it) { return std::tuple(it.peer, it.lane, it.stream); });
   for (TcpSocket& socket : sockets) {
     const uint32_t index = static_cast<uint32_t>(links_.size());
     watched = watched && watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
@@ -148,6 +154,8 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     link.peer = socket.peer;
     link.carries_blocks = socket.lane != Lane::kCredits;
     link.lane = socket.lane;
+    link.stream = socket.stream;
+    link.streams = socket.streams;
     link.local = socket.local;
     link.window = std::move(socket.window);
     if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
@@ -156,7 +164,7 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
   }
   std::map<NodeId, uint32_t> blocks_of;
   for (uint32_t i = 0; i < links_.size(); ++i) {
-    if (links_[i].carries_blocks) blocks_of[links_[i].peer] = i;
+    if (links_[i].carries_blocks) blocks_of.try_emplace(links_[i].peer, i);
   }
   for (Link& link : links_) {
     const auto blocks = blocks_of.find(link.peer);
@@ -190,9 +198,11 @@ void TcpEndpoint::AddChannels(Playable plan) {
     state.outgoing = ops.outgoing;
     state.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
     links_[state.note_link].noted.push_back(index);
-    Link& link = links_[state.link];
-    if (link.carries_blocks) (ops.outgoing ? link.out : link.in) = index;
-    if (!state.outgoing || !link.carries_blocks) records[state.note_link] += state.ops;
+    const bool carries_blocks = links_[state.link].carries_blocks;
+    if (carries_blocks) {
+      for (Link& link : StreamsFrom(state.link)) (ops.outgoing ? link.out : link.in) = index;
+    }
+    if (!state.outgoing || !carries_blocks) records[state.note_link] += state.ops;
   }
   // Unwritten are at most this node's credits in flight and the notes that the peer's ops in flight
   // wait for. As much again, so that they seldom have to be moved to the front.
@@ -212,29 +222,37 @@ uint32_t TcpEndpoint::FindLink(NodeId peer, Lane lane) const {
 void TcpEndpoint::PostRecv(const RecvRequest& request) {
   ChannelState& state = StateOf(request.channel);
   PREPOST_CHECK(!state.outgoing && state.posted < state.ops);
-  state.slots[state.posted++] = {.op = request.op,
-                                 .block = request.block,
-                                 .memory = {request.memory.data(), request.memory.size()}};
-  Link& link = links_[state.link];
-  if (!link.carries_blocks) {
-    CompleteArrived(state);
-  } else if (std::exchange(link.stalled, false)) {
-    active_.Push(state.link);
+  const bool carries_blocks = links_[state.link].carries_blocks;
+  state.slots[state.posted++] = {
+      .op = request.op,
+      .block = request.block,
+      .memory = {request.memory.data(), request.memory.size()},
+      .pieces = carries_blocks ? PiecesOf(state, request.memory.size()) : 0};
+  if (!carries_blocks) return CompleteArrived(state);
+  for (uint32_t i = state.link; i < state.link + links_[state.link].streams; ++i) {
+    // Where a later message has begun, that is what waits.
+    if (!links_[i].next && std::exchange(links_[i].stalled, false)) active_.Push(i);
   }
 }
 
 void TcpEndpoint::PostSend(const SendRequest& request) {
   ChannelState& state = StateOf(request.channel);
   PREPOST_CHECK(state.outgoing && state.posted < state.ops);
+  const bool carries_blocks = links_[state.link].carries_blocks;
   state.slots[state.posted++] = {
       .op = request.op,
       .block = request.block,
-      .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()}};
-  if (links_[state.link].carries_blocks) {
-    active_.Push(state.link);
+      .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()},
+      .pieces = carries_blocks ? PiecesOf(state, request.memory.size()) : 0};
+  if (carries_blocks) {
+    PushStreams(state.link);
   } else {
     AppendRecord(state.link, RecordOf(state, state.moved++));
   }
+}
+
+void TcpEndpoint::PushStreams(uint32_t first) {
+  for (uint32_t i = first; i < first + links_[first].streams; ++i) active_.Push(i);
 }
 
 Result<PollOutcome> TcpEndpoint::Poll(std::span<OpId> completed,
@@ -291,7 +309,8 @@ Status TcpEndpoint::Service() {
 bool TcpEndpoint::HasToWrite(const Link& link) const {
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
   if (link.out == kNone) return false;
-  return link.announces || channels_[link.out].moved < channels_[link.out].posted;
+  const ChannelState& state = channels_[link.out];
+  return link.tx_head > 0 || link.announces || state.next.index < state.posted;
 }
 
 Status TcpEndpoint::Visit(Link& link) {
@@ -308,7 +327,7 @@ Io TcpEndpoint::Move(const Link& link, bool is_send, std::span<iovec> memory) co
   if (hook_ != nullptr) {
     size_t bytes = 0;
     for (const iovec& part : memory) bytes += part.iov_len;
-    size_t left = hook_->Limit({node_, link.peer, link.lane, is_send}, bytes);
+    size_t left = hook_->Limit({node_, link.peer, link.lane, link.stream, is_send}, bytes);
     if (left == 0) return {.outcome = Io::Outcome::kHeld};
     if (left == TcpHook::kCut) shutdown(link.fd.get(), SHUT_RDWR);
     for (iovec& part : memory) {
@@ -334,37 +353,45 @@ Status TcpEndpoint::WriteRecords(Link& link) {
   return {};
 }
 
+/// What stands before the channel's next piece, which the stream takes.
+void TcpEndpoint::BeginPiece(Link& link, ChannelState& state) {
+  const bool has_piece = state.next.index < state.posted;
+  if (has_piece) link.announces = false;  // it goes with a block
+  const auto add = [&](const Record& record) {
+    EncodeRecord(record, RecordAt(link.tx, link.tx_head));
+    link.tx_head += kRecordBytes;
+  };
+  if (!std::exchange(link.has_begun, true)) add(StartRecord());
+  if (!has_piece) return;
+  link.tx_piece = state.next;
+  add(RecordOf(state, link.tx_piece));
+  const size_t block_bytes = state.slots[state.next.index].memory.iov_len;
+  if (++state.next.number == PiecesOf(state, block_bytes)) state.next = {state.next.index + 1, 0};
+  if (link.local.is_read) link.window->set_sends(state.next.index);
+}
+
 Status TcpEndpoint::WriteBlock(Link& link) {
   ChannelState& state = channels_[link.out];
-  if (link.tx_head == 0 && state.moved < state.posted)
-    link.announces = false;  // it goes with a block
-  const Slot slot = link.announces ? Slot() : state.slots[state.moved];
-  if (link.tx_head == 0) {  // else nothing of it has been sent yet, or not all
-    const auto add = [&](const Record& record) {
-      EncodeRecord(record, RecordAt(link.tx, link.tx_head));
-      link.tx_head += kRecordBytes;
-    };
-    if (!std::exchange(link.has_begun, true)) add(StartRecord());
-    if (!link.announces) add(RecordOf(state, state.moved));
-    if (!link.announces && link.local.is_read) link.window->set_sends(state.moved + 1);
-  }
-  iovec block = slot.memory;
-  if (IsRead(block, link.local.is_read)) block.iov_len = 0;
-  Rest rest = RestOf(link.tx, link.tx_head, block, link.tx_bytes);
+  if (link.tx_head == 0) BeginPiece(link, state);  // else nothing of it has been sent, or not all
+  iovec piece = link.announces ? iovec() : MemoryOf(state, link.tx_piece);
+  const uint32_t block = link.announces ? kNoBlock : state.slots[link.tx_piece.index].block;
+  if (IsRead(piece, link.local.is_read)) piece.iov_len = 0;
+  Rest rest = RestOf(link.tx, link.tx_head, piece, link.tx_bytes);
   const Io io = Move(link, /*is_send=*/true, rest.span());
   if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
-  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", slot.block);
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", block);
   counters_.bytes_moved += io.bytes;
   link.tx_bytes += io.bytes;
   link.bytes_written += io.bytes;
-  if (link.tx_bytes == link.tx_head + block.iov_len) {
+  if (link.tx_bytes == link.tx_head + piece.iov_len) {
     link.tx_head = link.tx_bytes = 0;
-    if (!std::exchange(link.announces, false)) ++state.moved;
+    if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
   }
   return {};
 }
 
 Status TcpEndpoint::ReadBlock(Link& link) {
+  if (link.streams > 1) return ReadPiece(link);
   if (link.in == kNone || channels_[link.in].moved == channels_[link.in].ops)
     return ReadStart(link);
   ChannelState& state = channels_[link.in];
@@ -430,10 +457,16 @@ Status TcpEndpoint::TakeHead(Link& link, const ChannelState& state) {
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
 }
 
+void TcpEndpoint::FinishPiece(ChannelState& state, const Piece& piece) {
+  --state.slots[piece.index].pieces;
+  while (state.moved < state.posted && state.slots[state.moved].pieces == 0) ++state.moved;
+}
+
+/// The one that is next, of a connection of one stream.
 void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
   link.rx_bytes = 0;
   link.rx_head = kRecordBytes;
-  ++state.moved;
+  FinishPiece(state, {.index = state.moved});
   CompleteArrived(state);
 }
 

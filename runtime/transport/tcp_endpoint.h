@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
-// message, one after another on each connection; credits and delivery notes have a connection of
-// their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
+// message, one after another on each connection or, where that is of several streams, in pieces on
+// whichever has room; credits and delivery notes have a connection of their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
 // blocks are not written to the connection: their receiver copies them, once. A send completes when
 // the receiver's delivery note has come, because a returned write says nothing about the link.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
@@ -81,32 +81,42 @@ class TcpEndpoint final : public MessageEndpoint {
     OpId op;
     uint32_t block = kNoBlock;
     iovec memory = {};
+    uint32_t pieces = 0;     ///< that were not moved yet
+    bool is_coming = false;  ///< a receive: the record of a piece has been read
+  };
+  /// What one stream carries of a block: all of it, where the connection has no other.
+  struct Piece {
+    uint32_t index = 0;   ///< of the block, in its channel
+    uint32_t number = 0;  ///< in the block
   };
 
   /// One channel that starts or ends here. Its slots stand in channel order; `moved` counts those
-  /// whose bytes were written out (sends) or have arrived (receives; credits may arrive before they
-  /// are posted).
+  /// from the first on whose bytes were written out (sends) or have arrived (receives; credits may
+  /// arrive before they are posted).
   struct ChannelState {
     ChannelId wire;              ///< its number in records: WireChannel()
-    uint32_t link = kNone;       ///< that carries the messages
+    uint32_t link = kNone;       ///< that carries the messages, the first of its streams
     uint32_t note_link = kNone;  ///< that carries the delivery notes
     uint32_t ops = 0;            ///< in the whole plan
     bool outgoing = false;
     SequenceRing<Slot> slots;  ///< those that are posted and not complete
     uint32_t posted = 0;
+    Piece next;  ///< to be given to a stream
     uint32_t moved = 0;
     uint32_t completed = 0;
   };
 
-  /// One connection. On one that carries blocks, `tx` and `rx` hold what stands before the block
-  /// that is being moved, `tx_head` and `rx_head` bytes: its record and, before a message's first,
-  /// the message's start; `tx_bytes` and `rx_bytes` count into that and, beyond it, into the block.
-  /// While tx_head is 0, `tx` has not been filled in for the next block.
+  /// One connection, or one of its streams, which are neighbours. On one that carries blocks, `tx`
+  /// and `rx` hold what stands before the piece that is being moved, `tx_head` and `rx_head` bytes:
+  /// its record and, before a message's first, the message's start; `tx_bytes` and `rx_bytes` count
+  /// into that and, beyond it, into the piece. While tx_head is 0, no piece is at hand.
   /// On the other, `tx` holds all records that wait, and `rx` those that are being read.
   struct Link {
     FileDescriptor fd;
     NodeId peer;
     Lane lane = Lane::kBlocks;
+    uint16_t stream = 0;
+    uint16_t streams = 1;  ///< of the connection
     bool carries_blocks = false;
     bool is_asked = false;  ///< the kernel asks often whether the peer is there
     TcpWatch watch;
@@ -131,13 +141,16 @@ class TcpEndpoint final : public MessageEndpoint {
     size_t rx_head = 0;
     size_t tx_bytes = 0;
     size_t rx_bytes = 0;
-    size_t rx_left = 0;       ///< of records, which a message's turn is awaited for
-    int awaited_bytes = 1;    ///< that make the socket readable
-    size_t awaited_max = 1;   ///< as much as its buffer, which grows, allows
-    uint64_t bytes_read = 0;  ///< in all
+    Piece tx_piece;
+    std::optional<Piece> rx_piece;  ///< one of several streams: when its record was judged
+    uint32_t rx_from = 0;           ///< the place of its last block: no later one is before it
+    size_t rx_left = 0;             ///< of records, which a message's turn is awaited for
+    int awaited_bytes = 1;          ///< that make the socket readable
+    size_t awaited_max = 1;         ///< as much as its buffer, which grows, allows
+    uint64_t bytes_read = 0;        ///< in all
     uint64_t bytes_written = 0;
     // Signs of life; on the connection for credits and notes.
-    uint32_t blocks = kNone;  ///< the peer's connection for blocks
+    uint32_t blocks = kNone;  ///< the peer's connection for blocks, its first stream
     uint32_t signs = 0;       ///< that wait in `tx`: 1 that asks, 2 that answers
     std::optional<Clock::time_point> asked_since;  ///< nothing has come since
     uint64_t read_there = 0;                       ///< of what was written on `blocks`, by the peer
@@ -149,6 +162,10 @@ class TcpEndpoint final : public MessageEndpoint {
   void AddChannels(Playable plan);
   Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, Lane lane) const;
+  std::span<Link> StreamsFrom(uint32_t first) {
+    return std::span(links_).subspan(first, links_[first].streams);
+  }
+  void PushStreams(uint32_t first);
 
   ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
@@ -160,15 +177,20 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Visit(Link& link);
   Io Move(const Link& link, bool is_send, std::span<iovec> memory) const;
   Status WriteRecords(Link& link);
+  void BeginPiece(Link& link, ChannelState& state);
   Status WriteBlock(Link& link);
   Status ReadRecords(Link& link);
   Status ReadBlock(Link& link);
+  Status ReadStreamRecord(Link& link);
+  Status JudgePiece(Link& link);
+  Status ReadPiece(Link& link);
   Status ReadUnposted(Link& link);
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
   Status CopyBlock(Link& link, ChannelState& state);
   Status ReadWindow(Link& link, const ChannelState& state);
   Io CopyPiece(Link& link, uint64_t offset, iovec piece);
+  static void FinishPiece(ChannelState& state, const Piece& piece);
   void FinishBlock(Link& link, ChannelState& state);
   Status TakeHead(Link& link, const ChannelState& state);
   Status TakeStart(Link& link, const Record& record);
@@ -182,6 +204,10 @@ class TcpEndpoint final : public MessageEndpoint {
   void AppendSign(uint32_t link, bool asks);
   void TakeSign(Link& link, const Record& record);
   Record RecordOf(const ChannelState& state, uint32_t index) const;
+  Record RecordOf(const ChannelState& state, const Piece& piece) const;
+  iovec MemoryOf(const ChannelState& state, const Piece& piece) const;
+  size_t PieceBytes(const ChannelState& state, size_t block_bytes) const;
+  uint32_t PiecesOf(const ChannelState& state, size_t block_bytes) const;
   Record StartRecord() const {
     return {.channel = kStartChannel,
             .block = message_.number,

@@ -82,7 +82,8 @@ Status TcpEndpoint::CopyBlock(Link& link, ChannelState& state) {
   iovec piece = {static_cast<std::byte*>(slot.memory.iov_base) + done,
                  std::min(slot.memory.iov_len - done, kPieceMax)};
   if (hook_ != nullptr) {
-    const TcpWay way = {node_, link.peer, link.lane, /*is_send=*/false, /*is_copy=*/true};
+    const TcpWay way = {node_,       link.peer,         link.lane,
+                        link.stream, /*is_send=*/false, /*is_copy=*/true};
     const size_t left = hook_->Limit(way, piece.iov_len);
     if (left == 0) return {};  // for now
     if (left == TcpHook::kCut)

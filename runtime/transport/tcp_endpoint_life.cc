@@ -13,18 +13,28 @@
 
 namespace prepost {
 
+// A connection may lose packets again and again, or find no room in a queue of this machine, while
+// another one shows that the peer is there: whether a single one is cut, AskPeers() finds out.
+//
 // A peer that has no room for blocks is asked seldom whether it has some now, after minutes only
 // every two minutes, but on the connection for credits and notes nothing is in the way of
 // keepalive.
 Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
-  for (Link& link : links_) {
-    if (!link.carries_blocks && !std::exchange(link.is_asked, true))
-      KeepAlive(link.fd.get(), {silence / 4, silence / 4, kQuestionsMax});
-    if (!link.watch.IsSilent(link.fd.get(), silence)) continue;
-    lost_peer_ = link.peer;
+  for (auto link = links_.begin(); link != links_.end();) {
+    const NodeId peer = link->peer;
+    bool is_silent = false;
+    std::chrono::milliseconds since_answer = std::chrono::milliseconds::max();
+    for (; link != links_.end() && link->peer == peer; ++link) {
+      if (!link->carries_blocks && !std::exchange(link->is_asked, true))
+        KeepAlive(link->fd.get(), {silence / 4, silence / 4, kQuestionsMax});
+      is_silent |= link->watch.IsSilent(link->fd.get(), silence);
+      since_answer = std::min(since_answer, link->watch.since_answer());
+    }
+    if (!is_silent || since_answer < silence) continue;
+    lost_peer_ = peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
-                                link.peer.value, node_.value, silence.count()));
+                                peer.value, node_.value, silence.count()));
   }
   return {};
 }
@@ -43,9 +53,12 @@ std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
     Link& link = links_[i];
     if (link.carries_blocks) continue;
     judge(link, link.asked_since, !link.stalled);
-    const bool has_blocks = link.blocks != kNone;
+    uint64_t written = 0;
+    if (link.blocks != kNone) {
+      for (const Link& stream : StreamsFrom(link.blocks)) written += stream.bytes_written;
+    }
     judge(link, link.unread_since,
-          !link.stalled && has_blocks && links_[link.blocks].bytes_written != link.read_there);
+          !link.stalled && link.blocks != kNone && written != link.read_there);
     AppendSign(i, /*asks=*/true);
   }
   return silent;
@@ -57,13 +70,19 @@ void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
   const uint32_t kind = asks ? 1 : 2;
   if ((link.signs & kind) != 0) return;
   link.signs |= kind;
-  const Link* const blocks = link.blocks == kNone ? nullptr : &links_[link.blocks];
-  const bool waits = blocks != nullptr && (blocks->stalled || blocks->is_copying);
-  int unread = 0;  // has come, and waits for more to come (AwaitBytes())
-  if (blocks != nullptr && ioctl(blocks->fd.get(), FIONREAD, &unread) != 0) unread = 0;
+  bool waits = false;
+  uint64_t arrived = 0;
+  if (link.blocks != kNone) {
+    for (const Link& stream : StreamsFrom(link.blocks)) {
+      waits |= stream.stalled || stream.is_copying;
+      int unread = 0;  // has come, and waits for more to come (AwaitBytes())
+      if (ioctl(stream.fd.get(), FIONREAD, &unread) != 0) unread = 0;
+      arrived += stream.bytes_read + uint64_t(unread);
+    }
+  }
   PutRecord(index, {.channel = kLifeChannel,
                     .block = (asks ? kLifeAsks : 0) | (waits ? kLifeWaits : 0),
-                    .bytes = blocks == nullptr ? 0 : blocks->bytes_read + uint64_t(unread)});
+                    .bytes = arrived});
 }
 
 void TcpEndpoint::TakeSign(Link& link, const Record& record) {

@@ -18,6 +18,7 @@ struct TcpWay {
   NodeId self;
   NodeId peer;
   Lane lane = Lane::kBlocks;
+  uint16_t stream = 0;
   bool is_send = false;
   bool is_copy = false;  ///< from the peer's memory, of a block whose record the connection brought
 };

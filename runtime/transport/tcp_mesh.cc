@@ -11,6 +11,8 @@
 #include <cerrno>
 #include <utility>
 
+#include "runtime/transport/tcp_path.h"
+
 namespace prepost {
 namespace {
 
@@ -105,18 +107,28 @@ Status ConfigureTcp(const FileDescriptor& fd) {
   return {};
 }
 
-Result<TcpMesh> MakeTcpMesh(Playable plan) {
+Result<TcpMesh> MakeTcpMesh(Playable plan, uint16_t streams) {
   TcpMesh mesh(plan.header().nodes);
   sockaddr_in address = {};
   const Result<FileDescriptor> listener = Listen(&address);
   if (!listener.ok()) return listener.status();
   for (const TcpConnection& connection : TcpConnections(plan)) {
-    auto ends = Connect(*listener, address);
-    if (!ends.ok()) return ends.status();
-    mesh[connection.low.index()].push_back(
-        {.peer = connection.high, .lane = connection.lane, .fd = std::move(ends->first)});
-    mesh[connection.high.index()].push_back(
-        {.peer = connection.low, .lane = connection.lane, .fd = std::move(ends->second)});
+    const uint16_t count = connection.lane == Lane::kBlocks ? streams : uint16_t{1};
+    for (uint16_t stream = 0; stream < count; ++stream) {
+      auto ends = Connect(*listener, address);
+      if (!ends.ok()) return ends.status();
+      const auto add = [&](NodeId node, NodeId peer, FileDescriptor& fd) {
+        const Status status = ShapeStream(fd.get(), count, {});
+        mesh[node.index()].push_back({.peer = peer,
+                                      .lane = connection.lane,
+                                      .stream = stream,
+                                      .streams = count,
+                                      .fd = std::move(fd)});
+        return status;
+      };
+      PREPOST_RETURN_IF_ERROR(add(connection.low, connection.high, ends->first));
+      PREPOST_RETURN_IF_ERROR(add(connection.high, connection.low, ends->second));
+    }
   }
   return mesh;
 }

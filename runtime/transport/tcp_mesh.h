@@ -22,7 +22,8 @@
 namespace prepost {
 
 /// Two nodes that share a channel have one connection for blocks, if any pass between them, and one
-/// for credits and delivery notes, so that these never stand behind a block.
+/// for credits and delivery notes, so that these never stand behind a block. That for blocks may be
+/// of several streams (tcp_path.h).
 struct TcpConnection {
   NodeId low;
   NodeId high;
@@ -43,10 +44,12 @@ struct LocalPeer {
   MemoryWindow::Sign sign = {};  ///< can_read: what stands there while its memory may be copied
 };
 
-/// One end of a connection.
+/// One end of a connection, or of one of its streams.
 struct TcpSocket {
   NodeId peer;
   Lane lane = Lane::kBlocks;
+  uint16_t stream = 0;
+  uint16_t streams = 1;  ///< of the connection
   FileDescriptor fd;     ///< connected, TCP_NODELAY, unsent bytes bounded; used with MSG_DONTWAIT
   LocalPeer local = {};  ///< on this machine: blocks are copied from memory to memory
   std::unique_ptr<MemoryWindow> window = nullptr;  ///< this end's, if the peer may read its memory
@@ -60,8 +63,9 @@ using TcpMesh = std::vector<std::vector<TcpSocket>>;
 /// Makes a connected socket what TcpSocket says. Errors: kEnvironment.
 Status ConfigureTcp(const FileDescriptor& fd);
 
-/// Needs a verified plan. Errors: kEnvironment: out of descriptors or ports, no loopback interface.
-Result<TcpMesh> MakeTcpMesh(Playable plan);
+/// Needs a verified plan. `streams`: of each connection for blocks. Errors: kEnvironment: out of
+/// descriptors or ports, no loopback interface.
+Result<TcpMesh> MakeTcpMesh(Playable plan, uint16_t streams = 1);
 
 }  // namespace prepost
 

@@ -30,6 +30,7 @@ bool TcpWatch::IsSilent(int fd, milliseconds silence) {
   tcp_info info = {};
   socklen_t bytes = sizeof(info);
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return false;
+  since_answer_ = milliseconds(info.tcpi_last_ack_recv);
   if (info.tcpi_unacked == 0 && info.tcpi_probes == 0) {
     since_.reset();
     return false;

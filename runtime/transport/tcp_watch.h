@@ -18,9 +18,12 @@ class TcpWatch {
   /// bytes, or the kernel's questions whether a peer without room has some, or is there (keepalive).
   /// To be asked several times in that time.
   bool IsSilent(int fd, std::chrono::milliseconds silence);
+  /// As of the last of these calls: how long ago the other end has acknowledged anything.
+  std::chrono::milliseconds since_answer() const { return since_answer_; }
 
  private:
   std::optional<std::chrono::steady_clock::time_point> since_;  ///< none: nothing waits
+  std::chrono::milliseconds since_answer_{0};
 };
 
 /// Whether nothing waits for an acknowledgement.

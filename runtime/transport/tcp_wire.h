@@ -27,8 +27,9 @@ namespace prepost {
 ///     offset  bytes  field, little-endian
 ///          0      4  channel: WireChannel()      or kStartChannel
 ///          4      4  block; kNoBlock: a credit   number of the message
-///          8      8  bytes of the block          bytes of the message, and in the upper 16
-///                                               bits which of the group's plans it is for
+///          8      8  bytes of the block, or      bytes of the message, and in the upper 16
+///                    of a piece of it, and in    bits which of the group's plans it is for
+///                    the upper 16 bits which
 struct Record {
   ChannelId channel;
   uint32_t block = 0;
@@ -43,6 +44,7 @@ inline constexpr ChannelId kLifeChannel(0xfffffffe);
 inline constexpr uint32_t kLifeAsks = 1;   ///< the reader is to answer with one of its own
 inline constexpr uint32_t kLifeWaits = 2;  ///< its writer leaves what comes for the time being
 inline constexpr int kVariantShift = 48;
+inline constexpr int kPieceShift = 48;
 /// Blocks of this size and more are not on a socket whose reader copies from the writer's memory
 /// (memory_window.h), but their records are.
 inline constexpr size_t kReadBytesMin = 4096;

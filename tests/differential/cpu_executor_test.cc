@@ -29,6 +29,7 @@ namespace {
 
 using test::CompileOrDie;
 using test::LocalNodes;
+using test::LocalWay;
 using test::OpTrace;
 
 struct Node {
@@ -76,13 +77,17 @@ void ExpectDelivers(const VerifiedPlan& plan, const LocalNodes::Options& options
   trace.ExpectPlanOrder();
 }
 
+LocalNodes::Options OptionsOf(const LocalWay& way) {
+  return {.transport = way.transport, .streams = way.streams};
+}
+
 /// One of `schedules` over one transport.
-class ExecutorTest : public testing::TestWithParam<std::tuple<std::string, TransportKind>> {
+class ExecutorTest : public testing::TestWithParam<std::tuple<std::string, LocalWay>> {
  protected:
   explicit ExecutorTest(const std::vector<std::string>& schedules)
       : algorithm_(test::NameInTurn(std::get<0>(GetParam()), schedules)) {}
   const std::string& algorithm() const { return algorithm_; }
-  TransportKind transport() const { return std::get<1>(GetParam()); }
+  LocalNodes::Options options() const { return OptionsOf(std::get<1>(GetParam())); }
 
  private:
   const std::string algorithm_;
@@ -107,7 +112,7 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
-    ExpectDelivers(CompileOrDie(spec), {.transport = transport()});
+    ExpectDelivers(CompileOrDie(spec), options());
     if (HasFailure()) return;
   }
 }
@@ -116,15 +121,17 @@ TEST_P(CpuExecutorTest, EverySmallPlanDeliversTheOraclesBytesInPlanOrder) {
 // that move in pieces.
 TEST_P(CpuExecutorTest, LargeBlocksMoveInPieces) {
   PREPOST_SKIP_IF_IN_ANOTHER_PART();
-  ExpectDelivers(LargePlan(), {.transport = transport()});
+  ExpectDelivers(LargePlan(), options());
 }
 
 TEST_P(CpuExecutorTest, AlsoFromFileToFile) {
   PREPOST_SKIP_IF_IN_ANOTHER_PART();
-  ExpectDelivers(LargePlan(), {.transport = transport(), .in_files = true});
+  LocalNodes::Options from_files = options();
+  from_files.in_files = true;
+  ExpectDelivers(LargePlan(), from_files);
 }
 
-class RoundsExecutorTest : public testing::TestWithParam<TransportKind> {};
+class RoundsExecutorTest : public testing::TestWithParam<LocalWay> {};
 
 // Schedules that nobody has thought of, also with several transfers of a node in one round.
 TEST_P(RoundsExecutorTest, RandomRoundsDeliver) {
@@ -138,20 +145,19 @@ TEST_P(RoundsExecutorTest, RandomRoundsDeliver) {
     const Result<VerifiedPlan> plan =
         test::CompileRounds(rounds.text, {.block_bytes = 16}, *ParseReady(ready));
     ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-    ExpectDelivers(*plan, {.transport = GetParam()});
+    ExpectDelivers(*plan, OptionsOf(GetParam()));
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Transports, RoundsExecutorTest, test::AllTransports(),
-                         test::TransportName);
+INSTANTIATE_TEST_SUITE_P(Transports, RoundsExecutorTest, test::AllWays(), test::WayName);
 
 /// The rolled plan of `spec` leaves the message everywhere, and posts and completes what the flat
 /// one does.
-void ExpectRolledDelivers(const Spec& spec, TransportKind transport) {
+void ExpectRolledDelivers(const Spec& spec, const LocalNodes::Options& options) {
   const RolledPlan rolled = test::RollOrDie(spec);
   const Result<RolledPlay> play = RolledPlay::Make(rolled, *spec.message_bytes);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
-  LocalNodes local(*play, {.transport = transport});
+  LocalNodes local(*play, options);
   std::vector<Node> nodes = MakeNodes(*play, local, {});
   Play(nodes);
   if (testing::Test::HasFatalFailure()) return;
@@ -185,7 +191,7 @@ TEST_P(RolledExecutorTest, DeliversTheMessageInEveryReadyMode) {
                                     3);
         spec.ready = *ParseReady(mode);
         SCOPED_TRACE(test::Label(spec));
-        ExpectRolledDelivers(spec, transport());
+        ExpectRolledDelivers(spec, options());
         if (HasFailure()) return;
       }
     }
@@ -199,25 +205,24 @@ TEST_P(RolledExecutorTest, DeliversManyBlocks) {
       test::WithRacks(
           {.nodes = 3, .message_bytes = 20'000 * 16, .block_bytes = 16, .algorithm = algorithm()},
           2),
-      transport());
+      options());
 }
 
-std::string NameOfCase(
-    const testing::TestParamInfo<std::tuple<std::string, TransportKind>>& param) {
+std::string NameOfCase(const testing::TestParamInfo<std::tuple<std::string, LocalWay>>& param) {
   std::string name = std::get<0>(param.param);
   std::ranges::replace(name, '=', '_');
-  return name + "_over_" + std::string(Name(std::get<1>(param.param)));
+  return name + "_over_" + Name(std::get<1>(param.param));
 }
 
 INSTANTIATE_TEST_SUITE_P(
     All, RolledExecutorTest,
     testing::Combine(testing::ValuesIn(test::TurnParameters(test::AllRolledNames())),
-                     test::AllTransports()),
+                     test::AllWays()),
     NameOfCase);
 
 INSTANTIATE_TEST_SUITE_P(All, CpuExecutorTest,
                          testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
-                                          test::AllTransports()),
+                                          test::AllWays()),
                          NameOfCase);
 
 }  // namespace

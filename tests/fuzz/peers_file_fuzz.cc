@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     PREPOST_CHECK(!peer.host.empty() && peer.ports.first > 0 &&
                   peer.ports.first <= peer.ports.last &&
                   uint32_t{peer.ports.last} - peer.ports.first < prepost::kPortsMax);
-    written += std::to_string(node) + " " + ToString(peer) + "\n";
+    const std::string site = peer.site.empty() ? "" : " site=" + peer.site;
+    written += std::to_string(node) + " " + ToString(peer) + site + "\n";
   }
   const auto again = prepost::ParsePeers(written, "written", nodes);
   PREPOST_CHECK(again.ok() && *again == *peers);

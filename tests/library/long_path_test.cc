@@ -48,8 +48,8 @@ uint32_t WindowOfReceiver() {
     sockaddr_in own = {}, peer = {};
     socklen_t own_bytes = sizeof(own), peer_bytes = sizeof(peer);
     if (getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_bytes) != 0 ||
-        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) != 0 ||
-        !IsAt(own, 1) || !IsAt(peer, 0))
+        getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_bytes) != 0 || !IsAt(own, 1) ||
+        !IsAt(peer, 0))
       continue;
     tcp_info info = {};
     socklen_t bytes = sizeof(info);
@@ -63,7 +63,7 @@ uint32_t WindowOfReceiver() {
 TEST(LongPathTest, WindowsGrow) {
   const auto machines = Machines::Make(kMembers, /*sites=*/2);
   if (machines == nullptr) GTEST_SKIP() << "there is no long path: needs root and ip";
-  const auto link = LongLink::Make(machines->SwitchOf(0), machines->SwitchOf(1), {});
+  const auto link = LongLink::Make(machines->SwitchOf(0), machines->SwitchOf(1), test::LongPath());
   if (!link.ok()) GTEST_SKIP() << "there is no long path: " << link.status().message();
   SessionOptions options;
   options.local_copies = false;

@@ -28,6 +28,7 @@ class LocalNodes {
  public:
   struct Options {
     TransportKind transport = TransportKind::kTcp;
+    uint16_t streams = 1;  ///< of kTcp
     int wake_fd = -1;
     bool in_files = false;  ///< message and copies; otherwise they are in memory
   };
@@ -36,8 +37,8 @@ class LocalNodes {
       : root_(plan.header().collective.root), message_(RandomBytes(plan.header().payload.bytes)) {
     OpenInput(options);
     OpenBuffers(plan, options);
-    auto transport =
-        LocalTransport::Make(options.transport, plan, {.input = *input_, .buffers = buffers_});
+    auto transport = LocalTransport::Make(options.transport, plan,
+                                          {.input = *input_, .buffers = buffers_}, options.streams);
     EXPECT_TRUE(transport.ok()) << transport.status().ToString();
     transport_ = std::move(*transport);
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
@@ -122,6 +123,22 @@ class LocalNodes {
 inline auto AllTransports() { return ::testing::Values(TransportKind::kTcp, TransportKind::kShm); }
 inline std::string TransportName(const ::testing::TestParamInfo<TransportKind>& param) {
   return std::string(Name(param.param));
+}
+
+/// The same with TCP also as over long paths, by several streams.
+struct LocalWay {
+  TransportKind transport = TransportKind::kTcp;
+  uint16_t streams = 1;
+};
+inline auto AllWays() {
+  return ::testing::Values(LocalWay{TransportKind::kTcp}, LocalWay{TransportKind::kTcp, 3},
+                           LocalWay{TransportKind::kShm});
+}
+inline std::string Name(const LocalWay& way) {
+  return std::string(prepost::Name(way.transport)) + (way.streams > 1 ? "_streams" : "");
+}
+inline std::string WayName(const ::testing::TestParamInfo<LocalWay>& param) {
+  return Name(param.param);
 }
 
 }  // namespace prepost::test

@@ -35,7 +35,8 @@ class TcpDisturbance final : public TcpHook {
       return kCut;
     }
     const Clock::time_point now = Clock::now();
-    Clock::time_point& held_until = held_until_[{way.self, way.peer, way.lane, way.is_send}];
+    Clock::time_point& held_until =
+        held_until_[{way.self, way.peer, way.lane, way.stream, way.is_send}];
     if (now < held_until) return 0;
     if (random_.Below(64) == 0) {
       held_until = now + std::chrono::microseconds(random_.Below(3000));
@@ -59,7 +60,7 @@ class TcpDisturbance final : public TcpHook {
   Random random_;
   uint64_t moves_until_cut_;
   const std::function<void()> on_cut_;
-  std::map<std::tuple<NodeId, NodeId, Lane, bool>, Clock::time_point> held_until_;
+  std::map<std::tuple<NodeId, NodeId, Lane, uint16_t, bool>, Clock::time_point> held_until_;
 };
 
 }  // namespace prepost::test

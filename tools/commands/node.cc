@@ -13,6 +13,7 @@
 
 #include "backends/node_device.h"
 #include "backends/registry.h"
+#include "ir/analysis/site_entries.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/files/plan_folder.h"
@@ -22,6 +23,7 @@
 #include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/named_file.h"
+#include "tools/flags/path_flags.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/play_flags.h"
 #include "tools/flags/spec_flags.h"
@@ -48,6 +50,7 @@ struct NodeFlags {
   double connect_timeout_s = 30;
   std::string executor = "auto";
   std::string device;  // empty: not given
+  PathFlags paths;
   LoweringFlags lowering;
   TraceOutput trace;
   PlayFlags play;
@@ -161,11 +164,33 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const PlanHeader& h
       .key = *key,
       .bind = flags.bind,
       .connect_max = std::chrono::ceil<std::chrono::milliseconds>(connect_max)};
+  const Result<PathOptions> paths = flags.paths.Options();
+  if (!paths.ok()) return paths.status();
+  options.paths = *paths;
   if (flags.ports.empty()) return options;
   const Result<PortRange> ports = ParsePorts(flags.ports);
   if (!ports.ok()) return Status(StatusCode::kUsage, "--port: " + ports.status().message());
   options.ports = *ports;
   return options;
+}
+
+/// How often blocks cross between the sites of the peers file, if it names some: at the root, of a
+/// plan that is there in full.
+void NoteCrossings(const std::vector<PeerAddress>& peers, const VerifiedPlan* plan) {
+  std::vector<std::string> names;
+  std::vector<uint32_t> site_of;
+  for (const PeerAddress& peer : peers) {
+    const auto place = std::ranges::find(names, peer.site) - names.begin();
+    if (static_cast<size_t>(place) == names.size()) names.push_back(peer.site);
+    site_of.push_back(static_cast<uint32_t>(place));
+  }
+  if (names.size() < 2 || plan == nullptr) return;
+  const std::vector<double> entries = SiteEntries(*plan, site_of);
+  const bool is_least = std::ranges::all_of(entries, [](double it) { return it <= 1 + 1e-6; });
+  PrintNote(DescribeEntries(entries, names) +
+            (is_least ? ""
+                      : "; a plan whose nodes of a site are neighbours, as compile makes with "
+                        "--topology, crosses once"));
 }
 
 /// What --message-bytes or, at the root, the input says.
@@ -233,6 +258,7 @@ Status Run(NodeFlags& flags) {
   if (input) PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
   Result<BootstrapOptions> bootstrap = BootstrapOf(flags, plan->header());
   if (!bootstrap.ok()) return bootstrap.status();
+  if (input) NoteCrossings(bootstrap->peers, plan->flat());
   if (flags.trace.is_wanted()) {
     PREPOST_RETURN_IF_ERROR(
         flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
@@ -315,6 +341,7 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
+  flags.paths.AddTo(command);
 }
 
 }  // namespace
@@ -328,7 +355,10 @@ void AddNode(CLI::App& app, Action* action) {
       "does not\n"
       "matter. Of a plan in shards it reads the index and its own file. Nodes find each other by "
       "the peers file, which has a line per node:\n\n"
-      "  NODE HOST[:PORT|:FIRST-LAST]     # the default port is {}; IPv6 as in [::1]:7000\n\n"
+      "  NODE HOST[:PORT|:FIRST-LAST] [site=NAME]   # the default port is {}; IPv6 as in "
+      "[::1]:7000\n\n"
+      "Where nodes are at several sites and all lines name theirs, the root says how often a block "
+      "crosses between them.\n"
       "They prove to each other that they have the secret and the same plan. The secret should be "
       "random, because\n"
       "whoever can connect can try to guess it at leisure. All nodes share it, so any member can "
@@ -360,6 +390,7 @@ void AddNode(CLI::App& app, Action* action) {
       "  prepost node plan.json --node 3 --peers peers.txt --port 7000-7010 --connect-timeout 300 "
       "--json\n"
       "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
+      "  prepost node plan.json --node 0 --peers sites.txt --input image.raw --pace 400Mbit/s\n"
       "  prepost node shards/ --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
       "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "

@@ -3,6 +3,7 @@
 // prepost push: brings files to many hosts. prepost receive: what it runs on each of them.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -11,6 +12,7 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "runtime/interrupt.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
+#include "tools/flags/path_flags.h"
 #include "tools/flags/spec_flags.h"
 #include "tools/flags/values.h"
 #include "tools/push/push_hosts.h"
@@ -47,6 +50,7 @@ struct PushFlags {
   std::string agent;
   PushOptions options;
   std::string block_bytes;
+  PathFlags path;
   double failure_s = 5;
   double connect_s = 30;
   bool json = false;
@@ -76,6 +80,25 @@ Status ReadHosts(const PushFlags& flags, std::vector<PushHost>* hosts) {
                                      }));
   }
   return LabelPushHosts(hosts);
+}
+
+/// Those of all hosts and of this machine, or none.
+Status CheckSites(const PushOptions& options) {
+  std::set<std::string> sites;
+  for (const PushHost& host : options.hosts) sites.insert(host.site);
+  const bool has_none = sites.size() == 1 && sites.contains("");
+  if (has_none && options.site.empty()) return {};
+  if (has_none) return UsageError("--site: no host's site is named (site=NAME in --hosts)");
+  if (sites.contains("")) {
+    const auto host = std::ranges::find(options.hosts, "", &PushHost::site);
+    return UsageError(fmt::format("host {} has no site, and others do", host->label));
+  }
+  if (options.site.empty()) {
+    return UsageError(fmt::format("the hosts are at {}: --site NAME says where this machine is",
+                                  fmt::join(sites, ", ")));
+  }
+  const Status status = CheckSiteName(options.site, "");
+  return status.ok() ? status : UsageError("--site: " + status.message());
 }
 
 uint64_t RateOf(const HostVerdict& host) {
@@ -170,6 +193,10 @@ Status RunPush(PushFlags& flags) {
     if (!bytes.ok()) return UsageError("--block-bytes: " + bytes.status().message());
     options.block_bytes = *bytes;
   }
+  PREPOST_RETURN_IF_ERROR(CheckSites(options));
+  const Result<PathOptions> paths = flags.path.Options();
+  if (!paths.ok()) return paths.status();
+  options.paths = *paths;
   options.failure_max = MillisecondsOf(flags.failure_s);
   options.connect_max = MillisecondsOf(flags.connect_s);
   if (options.failure_max < milliseconds(100))
@@ -236,7 +263,11 @@ void AddPush(CLI::App& app, Action* action) {
       "or - for stdin.\n"
       "Hosts of the file of --hosts are lines of HOST[:TARGET] and, where others reach the host "
       "elsewhere, its ADDRESS;\n"
-      "what has blanks stands in double quotes.\n"
+      "what has blanks stands in double quotes. Where hosts are at several sites, site=NAME at "
+      "each of "
+      "them and --site\n"
+      "for this machine have each block cross to each site once, in whatever order hosts are "
+      "named.\n"
       "Without --agent the host localhost is this machine.\n\n"
       "Hosts talk among each other over ports of their choice or --port; they share a secret that "
       "is made for the\n"
@@ -249,6 +280,7 @@ void AddPush(CLI::App& app, Action* action) {
       "  tar -c folder | prepost push - --name folder.tar --to node1:/tmp,node2:/tmp\n"
       "  prepost push image.raw --to node1:/dev/sdb,node2:/dev/sdb --allow-devices\n"
       "  prepost push image.raw --hosts hosts.txt --agent 'ip netns exec'\n"
+      "  prepost push image.raw --hosts sites.txt --site london --pace 400Mbit/s\n"
       "  prepost push image.raw --to node1,node2 --device verbs:mlx5_0\n"
       "  prepost push README.md --to localhost:/tmp/a,localhost:/tmp/b");
   command->add_option("FILE", flags->paths, "Files, block devices, or one pipe; - for stdin")
@@ -297,6 +329,10 @@ void AddPush(CLI::App& app, Action* action) {
                    "fabric:PROVIDER (see devices) [TCP]")
       ->type_name("NAME")
       ->check(NameOf("a device"));
+  command->add_option("--site", flags->options.site, "The site of this machine, if hosts have one")
+      ->type_name("NAME")
+      ->check(NameOf("a site"));
+  flags->path.AddTo(*command);
   command
       ->add_option("--timeout", flags->failure_s,
                    "The others hear within this time of a host that does not answer [5]")

@@ -63,6 +63,23 @@ std::optional<std::vector<std::string>> WordsOf(std::string_view line) {
   return words;
 }
 
+/// One behind the host.
+Status TakeWord(const std::string& word, const std::string& place, PushHost* host) {
+  if (word.starts_with(kSiteKey)) {
+    host->site = word.substr(kSiteKey.size());
+    return CheckSiteName(host->site, place);
+  }
+  if (!host->address.empty() || !host->site.empty()) {
+    return Rejected(
+        fmt::format(
+            "'{}' after the address of a host; a TARGET with blanks stands in double quotes", word),
+        place);
+  }
+  host->address = word;
+  if (IsHostName(word)) return {};
+  return Rejected(fmt::format("'{}' is no address of a host", word), place);
+}
+
 }  // namespace
 
 Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts) {
@@ -78,6 +95,7 @@ Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts) {
 Status ParsePushHostsFile(std::string_view text, const std::string& name,
                           std::vector<PushHost>* hosts) {
   size_t line_number = 0;
+  std::string with_site, without_site;  // places of hosts
   for (const std::string& line : Split(text, '\n')) {
     ++line_number;
     const std::string place = fmt::format("{}:{}", name, line_number);
@@ -88,18 +106,16 @@ Status ParsePushHostsFile(std::string_view text, const std::string& name,
     PushHost host;
     if (!ParseHost(words[0], &host))
       return Rejected(fmt::format("'{}' names no host, expected HOST[:TARGET]", words[0]), place);
-    if (words.size() > 2)
-      return Rejected(
-          fmt::format(
-              "'{}' after the address of a host; a TARGET with blanks stands in double quotes",
-              words[2]),
-          place);
-    if (words.size() == 2) host.address = words[1];
-    if (words.size() == 2 && !IsHostName(host.address))
-      return Rejected(fmt::format("'{}' is no address of a host", host.address), place);
+    for (size_t i = 1; i < words.size(); ++i)
+      PREPOST_RETURN_IF_ERROR(TakeWord(words[i], place, &host));
     hosts->push_back(std::move(host));
+    (hosts->back().site.empty() ? without_site : with_site) = place;
   }
-  return {};
+  if (with_site.empty() || without_site.empty()) return {};
+  return Rejected(
+      fmt::format("a host has no site, and others do ({}): site=NAME at all, or at none",
+                  with_site),
+      without_site);
 }
 
 Status LabelPushHosts(std::vector<PushHost>* hosts) {

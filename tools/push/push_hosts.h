@@ -16,6 +16,7 @@ struct PushHost {
   std::string name;     ///< what the agent command gets: "node7", "user@node7"
   std::string target;   ///< folder, pipe or device there; "": where the agent starts
   std::string address;  ///< where others reach it; "": as `name` says
+  std::string site;     ///< "": none is named
 
   /// `name`, and `target` where another host of the list has this name.
   std::string label;
@@ -25,9 +26,9 @@ struct PushHost {
 /// an empty part.
 Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts);
 
-/// Lines "HOST[:TARGET] [ADDRESS]", from # on a comment; blanks and # in double quotes belong to the
-/// word. Adds to `*hosts`. Errors (kRejected), with
-/// `name`:line: anything else.
+/// Lines "HOST[:TARGET] [ADDRESS] [site=NAME]", from # on a comment; blanks and # in double quotes
+/// belong to the word. Adds to `*hosts`. Errors (kRejected), with `name`:line: anything else, and a
+/// host without a site where others have one.
 Status ParsePushHostsFile(std::string_view text, const std::string& name,
                           std::vector<PushHost>* hosts);
 

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "prepost/prepost.h"
 #include "tools/push/push_hosts.h"
 
 namespace prepost::tools {
@@ -29,7 +30,10 @@ struct PushOptions {
   bool sync = false;
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;  ///< 0: chosen
-  std::string device;        ///< what everybody has for the files, as for groups; "": TCP
+  /// Of this machine, as those of hosts; "": none is named.
+  std::string site;
+  PathOptions paths = {};
+  std::string device;  ///< what everybody has for the files, as for groups; "": TCP
   std::chrono::milliseconds failure_max{5000};
   std::chrono::milliseconds connect_max{30000};
   /// For a receiver that says nothing, not even that it is alive: it may be in a long call of its
@@ -42,6 +46,9 @@ struct PushOptions {
   /// is waited for; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
+
+/// By member of the session; empty: none is named.
+std::vector<std::string> SitesOf(const PushOptions& options);
 
 }  // namespace prepost::tools
 

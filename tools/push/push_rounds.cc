@@ -43,6 +43,11 @@ class PushRounds::GroupState {
   int fd() const { return wake_.fd(); }
   GroupCallbacks Callbacks() {
     GroupCallbacks callbacks;
+    callbacks.opened = [this] {
+      const std::lock_guard lock(mutex_);
+      is_open_ = true;
+      wake_.Signal();
+    };
     callbacks.failed = [this](const Status& cause, std::optional<uint32_t> member) {
       const std::lock_guard lock(mutex_);
       failure_ = cause;
@@ -55,9 +60,15 @@ class PushRounds::GroupState {
     const std::lock_guard lock(mutex_);
     failure_ = Status();
     member_.reset();
+    is_open_ = false;
     wake_.Take();
   }
   void Heard() const { wake_.Take(); }
+  /// Once: all members are connected.
+  bool TakeOpened() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(is_open_, false);
+  }
   Status failure() {
     const std::lock_guard lock(mutex_);
     return failure_;
@@ -69,9 +80,10 @@ class PushRounds::GroupState {
 
  private:
   EventFd wake_;
-  std::mutex mutex_;  ///< both below
+  std::mutex mutex_;  ///< all below
   Status failure_;
   std::optional<uint32_t> member_;
+  bool is_open_ = false;
 };
 
 PushRounds::PushRounds(PushSource& source, PushReceivers& receivers, const PushOptions& options,
@@ -105,9 +117,11 @@ Status PushRounds::OpenGroup() {
   of_group_ = receivers_.Members();
   SessionOptions options = {.self = 0,
                             .members = std::vector<Address>(receivers_.all().size() + 1),
+                            .sites = SitesOf(options_),
                             .secret = secret_,
                             .failure_max = options_.failure_max,
-                            .connect_max = options_.connect_max};
+                            .connect_max = options_.connect_max,
+                            .paths = options_.paths};
   options.members[0] = {.host = "", .port = options_.port};
   for (const PushReceiver* const member : of_group_) {
     options.members[member->member] = {.host = member->address->Host(), .port = *member->port};
@@ -203,6 +217,7 @@ Status PushRounds::Pump(int max_ms, bool wants_stream) {
        {.fd = wants_stream ? source_.stream_fd() : -1, .events = POLLIN, .revents = 0}}};
   PREPOST_RETURN_IF_ERROR(receivers_.Pump(max_ms, polls));
   if (polls[0].revents != 0) group_->Heard();
+  if (group_->TakeOpened()) NotePaths();
   is_stream_ready_ = polls[1].revents != 0;
   return {};
 }
@@ -242,6 +257,15 @@ void PushRounds::NoteWaiting() {
   if (options_.note) {
     options_.note(
         fmt::format("waits until somebody writes to the pipe {}", source_.awaited_pipe()));
+  }
+}
+
+/// Of the group that has opened, unless it was said before.
+void PushRounds::NotePaths() {
+  const Result<std::vector<std::string>> notes = session_->Notes(number_);
+  if (!notes.ok() || !options_.note) return;
+  for (const std::string& note : *notes) {
+    if (noted_.insert(note).second) options_.note(receivers_.NameHosts(note));
   }
 }
 

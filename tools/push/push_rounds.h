@@ -11,6 +11,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -58,6 +59,7 @@ class PushRounds {
   Status Pump(int max_ms, bool wants_stream);
   Status ReadMore();
   void NoteWaiting();
+  void NotePaths();
   void ShowProgress();
   Status CauseOfFailure() const;
   Status WhoIsLeft(Status* cause);
@@ -77,7 +79,8 @@ class PushRounds {
   Message partial_;
   bool is_read_ = false;  ///< all, into window_
   bool is_stream_ready_ = false;
-  bool has_noted_ = false;  ///< that nobody writes to the source
+  bool has_noted_ = false;       ///< that nobody writes to the source
+  std::set<std::string> noted_;  ///< of paths
   uint64_t sent_bytes_ = 0;
   uint64_t done_bytes_ = 0;  ///< written by all
   std::optional<uint64_t> total_bytes_;

@@ -157,7 +157,11 @@ class Pusher {
                                     {"allow_devices", options_.allow_devices},
                                     {"sync", options_.sync},
                                     {"failure_ms", options_.failure_max.count()},
-                                    {"connect_ms", options_.connect_max.count()}}}});
+                                    {"connect_ms", options_.connect_max.count()},
+                                    {"sites", SitesOf(options_)},
+                                    {"streams", options_.paths.streams},
+                                    {"pace", options_.paths.pace},
+                                    {"congestion", options_.paths.congestion}}}});
     }
     return hosts_.Until([](const PushReceiver& host) { return host.port.has_value(); },
                         options_.connect_max,
@@ -272,6 +276,13 @@ class Pusher {
 };
 
 }  // namespace
+
+std::vector<std::string> SitesOf(const PushOptions& options) {
+  if (options.site.empty()) return {};
+  std::vector<std::string> sites = {options.site};
+  for (const PushHost& host : options.hosts) sites.push_back(host.site);
+  return sites;
+}
 
 Result<PushReport> Push(PushSource& source, PushOptions options) {
   return Pusher(source, std::move(options)).Run();

@@ -212,9 +212,13 @@ class Receiver {
                          }};
     options_ = {.self = hello.at("member"),
                 .members = std::vector<Address>(hello.at("members").get<uint32_t>()),
+                .sites = hello.at("sites").get<std::vector<std::string>>(),
                 .secret = hello.at("secret"),
                 .failure_max = milliseconds(hello.at("failure_ms").get<int64_t>()),
-                .connect_max = milliseconds(hello.at("connect_ms").get<int64_t>())};
+                .connect_max = milliseconds(hello.at("connect_ms").get<int64_t>()),
+                .paths = {.streams = hello.at("streams"),
+                          .pace = hello.at("pace"),
+                          .congestion = hello.at("congestion")}};
     if (options_.self >= options_.members.size()) return Rejected("the pusher names no member");
     options_.members[options_.self] = {.host = "", .port = hello.at("port")};
     PREPOST_RETURN_IF_ERROR(OpenSession());

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/transport/peer_exchange.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost::nic {
 namespace {
@@ -51,6 +52,8 @@ std::vector<std::byte> RecordFor(const OpenNode& own, std::span<const OpenQp> qp
 }
 
 Status Connect(const OpenNode& own, const RecordExchange& exchange, const PeerRecord& record) {
+  const auto socket = std::ranges::find(exchange.sockets, record.peer, &TcpSocket::peer);
+  const std::chrono::microseconds round_trip = RoundTripOf(socket->fd.get());
   const auto wrong = [&](const std::string& why) { return NotLearned(exchange, record.peer, why); };
   const std::span<const OpenQp> qps = QpsFor(own, record.peer);
   const std::byte* at = record.received.data();
@@ -75,7 +78,7 @@ Status Connect(const OpenNode& own, const RecordExchange& exchange, const PeerRe
     if (lane != NumberOf(qp.lane))
       return wrong(fmt::format("it has one on lane {}, expected lane {}", lane, NumberOf(qp.lane)));
     if (qpn > kNumberMask) return wrong(fmt::format("{:#x} is no QPN", qpn));
-    PREPOST_RETURN_IF_ERROR(own.device->Connect(qp.qpn, {address, qpn}));
+    PREPOST_RETURN_IF_ERROR(own.device->Connect(qp.qpn, {address, qpn, round_trip}));
   }
   return {};
 }

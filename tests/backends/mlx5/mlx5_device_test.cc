@@ -90,14 +90,16 @@ TEST_F(Mlx5DeviceTest, CreateQpCommandWithoutReceiveQueue) {
 class Mlx5ConnectTest : public Mlx5DeviceTest {
  protected:
   /// A QP of node 0, connected to one of node 1, or to itself.
-  void MakeConnected(StandInOptions options, bool is_loopback, uint8_t rnr_retry = 7) {
+  void MakeConnected(StandInOptions options, bool is_loopback, uint8_t rnr_retry = 7,
+                     std::chrono::microseconds round_trip = {}) {
     Make(options);
     near_ = std::make_unique<TestQueue>(*devices_[0], nic::QpConfig{.rnr_retry = rnr_retry});
     far_ = std::make_unique<TestQueue>(*devices_[1], nic::QpConfig{});
     ASSERT_EQ(near_->qp().number, 0x1000u);
     notes_.commands.clear();
-    const TestQueue& remote = is_loopback ? *near_ : *far_;
-    ASSERT_TRUE(devices_[0]->Connect(near_->qp().number, remote.address()).ok());
+    nic::QpAddress remote = (is_loopback ? near_ : far_)->address();
+    remote.round_trip = round_trip;
+    ASSERT_TRUE(devices_[0]->Connect(near_->qp().number, remote).ok());
     ASSERT_THAT(notes_.commands, SizeIs(3));
   }
 
@@ -120,6 +122,12 @@ TEST_F(Mlx5ConnectTest, InfiniBandCommands) {
   EXPECT_THAT(Command(2), ElementsAre("000 05040000", "008 00001000",
                                       "038 70000000",    // ack_timeout 14
                                       "088 00076000"));  // retry_count 7, rnr_retry 3
+}
+
+// Catches a NIC that gives up a peer whose acknowledgements take longer than it waits.
+TEST_F(Mlx5ConnectTest, TimeoutsFollowTheRoundTrip) {
+  MakeConnected({}, /*is_loopback=*/false, /*rnr_retry=*/7, std::chrono::milliseconds(60));
+  EXPECT_THAT(Command(2), testing::Contains("038 80000000"));  // ack_timeout 16: 268 ms
 }
 
 TEST_F(Mlx5ConnectTest, RoceCommands) {

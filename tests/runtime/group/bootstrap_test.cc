@@ -275,7 +275,8 @@ std::string HelloOf(uint32_t version) {
   std::string hello = PrefixOf(version);
   hello += {1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
   hello.resize(kHelloBytes);
-  hello[kPrefixBytes + 16 + sizeof(PlanHash)] = 1;  // over TCP
+  hello[kPrefixBytes + 18] = 1;                     // stream
+  hello[kPrefixBytes + 20 + sizeof(PlanHash)] = 1;  // over TCP
   return hello;
 }
 
@@ -385,8 +386,9 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
   const FileDescriptor guest(accept(root.get(), nullptr, nullptr));
   Say(guest, PrefixOf(kProtocolVersion + 1) + std::string(100, 'x'));
   EXPECT_THAT(nodes_[2].get().status.message(),
-              HasSubstr("refuses node 2: it speaks version 11 of the protocol, this is "
-                        "version 10"));
+              HasSubstr(fmt::format("refuses node 2: it speaks version {} of the protocol, this is "
+                                    "version {}",
+                                    kProtocolVersion + 1, kProtocolVersion)));
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {

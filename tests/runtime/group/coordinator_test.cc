@@ -183,9 +183,9 @@ TEST_F(CoordinatorTest, AnAnswerAfterTheTransferDoesNotReplaceTheReport) {
 TEST_F(CoordinatorTest, ACauseIsReportedRatherThanALoss) {
   JoinAll();
   members_[0].Send({.kind = Kind::kFailed,
-                   .lost_peer = true,
-                   .code = StatusCode::kRejected,
-                   .text = "node 0 lost its connection to node 1"});
+                    .lost_peer = true,
+                    .code = StatusCode::kRejected,
+                    .text = "node 0 lost its connection to node 1"});
   members_[1].Send({.kind = Kind::kFailed, .code = StatusCode::kInterrupted});
   EXPECT_EQ(Lead().message(), "node 1 was interrupted");
 }

@@ -4,10 +4,12 @@
 // short, sent back, repeated or said by the wrong one. No sockets.
 #include "runtime/group/hello.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <optional>
 
+#include "runtime/transport/tcp_path.h"
 #include "tests/support/random.h"
 #include "tests/support/random_bytes.h"
 
@@ -146,7 +148,7 @@ TEST(HelloTest, BothSidesNameBothSizes) {
 
 // Catches a carrier that is taken for one although this version has none of that number.
 TEST(HelloTest, AnUnknownCarrierBreaksTheConversation) {
-  constexpr size_t kInHello = kPrefixBytes + 16 + sizeof(PlanHash);
+  constexpr size_t kInHello = kPrefixBytes + 20 + sizeof(PlanHash);
   constexpr size_t kInVerdict = 4;
   Conversation to_listener;
   to_listener.Run([](size_t index, Bytes* bytes) {
@@ -168,6 +170,30 @@ TEST(HelloTest, AnUnknownLaneBreaksTheConversation) {
     if (index == 0) (*bytes)[kInHello] = std::byte{2};
   });
   EXPECT_EQ(talk.listener.state(), HelloState::kBroken);
+}
+
+// Catches a connection that is one of none, or of more than there can be, and streams of one that
+// carries no blocks.
+TEST(HelloTest, StreamsAreBounded) {
+  const auto state_of = [](LinkName link) {
+    Conversation talk(link);
+    talk.Run();
+    return talk.listener.state();
+  };
+  LinkName link = kLink;
+  link.streams = kStreamsMax;
+  link.stream = kStreamsMax - 1;
+  EXPECT_NE(state_of(link), HelloState::kBroken);
+  ++link.stream;
+  EXPECT_EQ(state_of(link), HelloState::kBroken);
+  link.stream = 0;
+  ++link.streams;
+  EXPECT_EQ(state_of(link), HelloState::kBroken);
+  link.streams = 0;
+  EXPECT_EQ(state_of(link), HelloState::kBroken);
+  link.streams = 2;
+  link.lane = Lane::kCredits;
+  EXPECT_EQ(state_of(link), HelloState::kBroken);
 }
 
 // Catches a listener that says anything about its plan to one without the secret, a connector that
@@ -295,7 +321,8 @@ TEST(HelloTest, AnotherVersionIsNamedByBothSides) {
   });
   EXPECT_EQ(to_connector.connector.refusal(), Refusal::kOtherVersion);
   EXPECT_EQ(to_connector.connector.Why(),
-            "it speaks version 11 of the protocol, this is version 10");
+            fmt::format("it speaks version {} of the protocol, this is version {}",
+                        kProtocolVersion + 1, kProtocolVersion));
 }
 
 // Catches a crash or an endless wait for rubbish: either side ends within its four messages.

@@ -105,6 +105,8 @@ def main():
         ports = {node: ":7000-7010"} if "--port" in words else {}
         pathlib.Path(folder, "peers.txt").write_text(
             "".join(f"{i} {address}{i + 1}{ports.get(i, '')}\n" for i in range(plan["nodes"])))
+        pathlib.Path(folder, "sites.txt").write_text(
+            "".join(f"{i} {address}{i + 1} site={'london' if i < 2 else 'tokyo'}\n" for i in range(plan["nodes"])))
         secret = pathlib.Path(folder, "secret")
         secret.write_text(SECRET + "\n")
         secret.chmod(0o600)
@@ -138,6 +140,7 @@ def main():
         pathlib.Path(folder, "notes.txt").write_text("notes")
         pathlib.Path(folder, "folder").mkdir(exist_ok=True)
         pathlib.Path(folder, "hosts.txt").write_text("node1\nroot@node2:images\n")
+        pathlib.Path(folder, "sites.txt").write_text("node1 site=london\nnode2 site=tokyo\n")
         pathlib.Path(folder, "README.md").write_text("readme")
         return run(line.replace(":/srv/", ":srv/").replace(":/tmp", ":tmp"), folder)
 

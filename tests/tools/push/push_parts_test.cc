@@ -46,6 +46,15 @@ TEST(PushHostsTest, ReadsHosts) {
         << wrong;
   EXPECT_TRUE(ParsePushHostsFile("a fd00::1\nb fe80::1%eth0", "f", &hosts).ok());
   EXPECT_THAT(ParsePushHostsFile("a\nb c d\n", "f", &hosts).ToString(), HasSubstr("f:2: 'd'"));
+  EXPECT_THAT(ParsePushHostsFile("a site=x\n\nb c\n", "f", &hosts).ToString(),
+              HasSubstr("f:3: a host has no site, and others do (f:1)"));
+  EXPECT_THAT(ParsePushHostsFile("a site=x/y", "f", &hosts).ToString(), HasSubstr("f:1: 'x/y'"));
+  EXPECT_THAT(ParsePushHostsFile("a site=x c", "f", &hosts).ToString(), HasSubstr("f:1: 'c'"));
+  hosts.clear();
+  ASSERT_TRUE(ParsePushHostsFile("a c site=x\nb:/tmp site=y-1 # z", "f", &hosts).ok());
+  EXPECT_EQ(hosts[0].address, "c");
+  EXPECT_EQ(hosts[0].site, "x");
+  EXPECT_EQ(hosts[1].site, "y-1");
   EXPECT_THAT(ParsePushHostsFile("a:\"/x", "f", &hosts).ToString(), HasSubstr("f:1: a double"));
   hosts.clear();
   ASSERT_TRUE(ParsePushHostsFile("\"a:/srv/my #1 files\"  10.0.0.1 # x\n", "f", &hosts).ok());
