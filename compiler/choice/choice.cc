@@ -335,10 +335,11 @@ std::string Describe(const Choice& choice, const Spec& asked) {
 }
 
 /// Of connections that buffer.
-Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec,
-                                                const StreamParameters& parameters) {
+Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec, StreamParameters parameters) {
+  const std::vector<uint32_t> racks = OrderNodes(spec).rack_begin;
+  if (spec.topology) parameters = ParametersFor(*spec.topology, parameters);
   std::vector<std::string> names = {spec.algorithm};
-  if (spec.algorithm == kAutoAlgorithm) names = StreamAlgorithms(spec.nodes);
+  if (spec.algorithm == kAutoAlgorithm) names = StreamAlgorithms(spec.nodes, racks.size());
   std::vector<StreamCandidate> streams;
   std::vector<Candidate> candidates;
   for (const std::string& name : names) {
@@ -348,7 +349,7 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec,
   }
   const uint64_t block_bytes = spec.choose_block_bytes ? 0 : spec.block_bytes;
   const auto find = [&](const std::vector<StreamCandidate>& among) {
-    return ChooseStream(among, spec.nodes, *spec.message_bytes, block_bytes, parameters);
+    return ChooseStream(among, spec.nodes, *spec.message_bytes, block_bytes, parameters, racks);
   };
   for (const StreamCandidate& stream : streams) {
     const StreamChoice best = find({stream});
@@ -358,7 +359,7 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec,
     it.block_bytes = best.block_bytes;
     it.blocks = payload.blocks;
     it.cost.rounds = stream.schedule->Rounds(
-        {.nodes = spec.nodes, .blocks = payload.blocks, .fanout = stream.fanout});
+        {.nodes = spec.nodes, .blocks = payload.blocks, .racks = racks, .fanout = stream.fanout});
     it.cost.seconds = it.cost.shares[static_cast<size_t>(CostShare::kNodes)] = best.seconds;
     it.ready = spec.ready;
     if (it.ready.automatic) it.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};

@@ -54,8 +54,8 @@ struct ChoiceOptions {
   /// Compares the best plans, with and without credits and windows. None, or in groups of more than
   /// kTimedNodesMax: the rounds alone decide.
   PlanTimer timer = {};
-  /// Set: for connections that buffer. Not for specs with a topology, of which that model knows
-  /// nothing. `parameters` and `timer` are not used.
+  /// Set: for connections that buffer. Rates and latencies are the topology's, if there is one.
+  /// `parameters` and `timer` are not used.
   std::optional<StreamParameters> streams = {};
 };
 

@@ -26,10 +26,26 @@ double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
   const double hops = shape.rounds > shape.blocks ? shape.rounds - shape.blocks : 0;
   const double late =
       shape.has_fan_in ? std::min(parameters.drift * shape.nodes, double{1} * shape.blocks) : 0;
-  return (shape.rounds + late) * step + hops * parameters.hop;
+  return parameters.latency + (shape.rounds + late) * step + hops * parameters.hop;
 }
 
-std::vector<std::string> StreamAlgorithms(uint32_t nodes) {
+StreamParameters ParametersFor(const Topology& topology, StreamParameters base) {
+  base.rate = std::numeric_limits<double>::infinity();
+  for (const TopologyHost& host : topology.hosts)
+    base.rate = std::min({base.rate, host.send_rate, host.recv_rate});
+  base.hop += topology.rack_latency;
+  const size_t others = topology.racks.size() - 1;
+  if (others == 0) return base;
+  for (const TopologyRack& rack : topology.racks)
+    base.rate = std::min({base.rate, rack.up_rate, rack.down_rate});
+  if (topology.core_rate)
+    base.rate = std::min(base.rate, *topology.core_rate / static_cast<double>(others));
+  base.latency = static_cast<double>(others) * topology.core_latency;
+  return base;
+}
+
+std::vector<std::string> StreamAlgorithms(uint32_t nodes, size_t racks) {
+  if (racks > 1) return {"chain", "rack_circulant"};
   if (nodes <= 2) return {"chain"};  // both are the same
   return {"chain", "binomial_pipeline"};
 }
@@ -51,8 +67,8 @@ Result<StreamCandidate> MakeStreamCandidate(const std::string& algorithm, uint32
 }
 
 StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
-                          uint64_t bytes, uint64_t block_bytes,
-                          const StreamParameters& parameters) {
+                          uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters,
+                          std::span<const uint32_t> racks) {
   const uint64_t largest = block_bytes != 0 ? block_bytes : kStreamBlockMax;
   const uint64_t smallest = block_bytes != 0 ? block_bytes : kStreamBlockMin;
   StreamChoice best = {.block_bytes = largest, .seconds = std::numeric_limits<double>::infinity()};
@@ -62,7 +78,7 @@ StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32
       const auto counted = static_cast<uint32_t>(std::min<uint64_t>(blocks, UINT32_MAX));
       if (!CheckTransfers(nodes, counted).ok()) break;
       const uint32_t rounds = candidates[i].schedule->Rounds(
-          {.nodes = nodes, .blocks = counted, .fanout = candidates[i].fanout});
+          {.nodes = nodes, .blocks = counted, .racks = racks, .fanout = candidates[i].fanout});
       const double seconds =
           StreamSeconds({.nodes = nodes,
                          .blocks = counted,

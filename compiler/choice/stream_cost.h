@@ -8,10 +8,12 @@
 #define PREPOST_COMPILER_CHOICE_STREAM_COST_H_
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "compiler/schedules/schedule.h"
+#include "compiler/topology/topology.h"
 #include "ir/status.h"
 
 namespace prepost {
@@ -25,7 +27,13 @@ struct StreamParameters {
   /// Blocks per node that are late because a node receives from several peers, which share its port
   /// as chance will have it.
   double drift = 0.8;
+  /// Seconds one way over the paths between racks or sites that the first block crosses one after
+  /// the other: they pass once, while other blocks are under way.
+  double latency = 0;
 };
+/// `base` for the network of `topology`, over which a chain of racks passes each block once: the
+/// rate of the slowest that carries all blocks, and latencies.
+StreamParameters ParametersFor(const Topology& topology, StreamParameters base);
 
 /// What a schedule does with `blocks` blocks.
 struct StreamShape {
@@ -35,7 +43,7 @@ struct StreamShape {
   bool has_fan_in = false;  ///< some node receives from several peers
 };
 
-/// rounds x step + hops + drift, where a step is a block's time on a port and its overhead; hops are
+/// latency + rounds x step + hops + drift, where a step is a block's time on a port and its overhead; hops are
 /// the rounds beyond one per block. Seconds, modelled.
 double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
                      const StreamParameters& parameters);
@@ -47,8 +55,9 @@ struct StreamCandidate {
   uint32_t fanout = 0;
   bool has_fan_in = false;
 };
-/// The schedules that come into question for `nodes` nodes.
-std::vector<std::string> StreamAlgorithms(uint32_t nodes);
+/// The schedules that come into question for `nodes` nodes in `racks` racks: of several only those
+/// that take a block to each rack once.
+std::vector<std::string> StreamAlgorithms(uint32_t nodes, size_t racks = 1);
 /// Errors: those of FindAlgorithm() and Compile() for `nodes` nodes.
 Result<StreamCandidate> MakeStreamCandidate(const std::string& algorithm, uint32_t nodes);
 
@@ -62,9 +71,11 @@ inline constexpr uint64_t kStreamBlockMin = uint64_t{16} << 10;
 inline constexpr uint64_t kStreamBlockMax = uint64_t{1} << 20;
 
 /// The best for `bytes` bytes in blocks of `block_bytes`, or, if that is 0, of what is best; of near
-/// equals the first candidate, with the largest blocks. `candidates`: at least one.
+/// equals the first candidate, with the largest blocks. `candidates`: at least one. `racks`: as
+/// Extent::racks.
 StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
-                          uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters);
+                          uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters,
+                          std::span<const uint32_t> racks = {});
 
 }  // namespace prepost
 

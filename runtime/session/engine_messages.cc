@@ -182,6 +182,9 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
   group.bytes = message.bytes;
   const Result<Playable> plan = group.plans->For(message.bytes, message.variant);
   Status status = plan.status();
+  const bool is_direct = group.plans->IsDirect(message.variant);
+  // Not where sends that are complete say that others have the message, or bound what is in flight.
+  group.endpoint->set_ends_early(!is_direct && plan.ok() && !plan->header().send_window);
   if (status.ok()) status = group.endpoint->Begin(*plan, message, memory.source);
   if (!status.ok()) {
     Break(group, status, std::nullopt);
@@ -192,7 +195,7 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
   group.executor->Arm();
   group.executor->Start();
   group.state = Group::State::kRunning;
-  group.is_direct = group.plans->IsDirect(message.variant);
+  group.is_direct = is_direct;
   group.began = std::chrono::steady_clock::now();
   CountRunning(1);
   ++progress_;

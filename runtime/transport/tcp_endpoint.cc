@@ -175,7 +175,16 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
 }
 
+/// Of the message that is over.
+void TcpEndpoint::KeepLateNotes() {
+  for (const ChannelState& state : channels_) {
+    if (state.ends_early)
+      links_[state.note_link].late[state.wire.index()] += state.ops - state.noted;
+  }
+}
+
 void TcpEndpoint::AddChannels(Playable plan) {
+  KeepLateNotes();
   const size_t in_flight_max = plan.look_ahead(node_);
   completed_.Reserve(in_flight_max);
   channels_.clear();
@@ -196,6 +205,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
     state.note_link = FindLink(peer, Lane::kCredits);
     state.ops = ops.ops;
     state.outgoing = ops.outgoing;
+    state.ends_early = ends_early_ && ops.outgoing && links_[state.link].streams > 1;
     state.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
     links_[state.note_link].noted.push_back(index);
     const bool carries_blocks = links_[state.link].carries_blocks;
@@ -386,6 +396,8 @@ Status TcpEndpoint::WriteBlock(Link& link) {
   if (link.tx_bytes == link.tx_head + piece.iov_len) {
     link.tx_head = link.tx_bytes = 0;
     if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
+    while (state.ends_early && state.completed < state.moved)
+      completed_.Add(state.slots[state.completed++].op);
   }
   return {};
 }
@@ -539,6 +551,7 @@ Status TcpEndpoint::TakeRecords(Link& link) {
       TakeSign(link, record);
       continue;
     }
+    if (TakeLate(link, record)) continue;
     const bool is_start = record.channel == kStartChannel || !link.peer_has_begun;
     PREPOST_RETURN_IF_ERROR(is_start ? TakeStart(link, record) : TakeRecord(link, record));
   }
@@ -568,7 +581,24 @@ Status TcpEndpoint::TakeRecord(Link& link, const Record& record) {
   return {};
 }
 
+/// What the peer says of a message that is over here: notes, and that such a message began there.
+bool TcpEndpoint::TakeLate(Link& link, const Record& record) {
+  const bool is_awaited = std::ranges::any_of(link.late, [](uint32_t notes) { return notes > 0; });
+  if (!is_awaited || link.peer_has_begun) return false;
+  if (record.channel == kStartChannel)
+    return is_in_message_ && IsAfter(message_.number, record.block);
+  if (record.channel.index() >= link.late.size() || link.late[record.channel.index()] == 0)
+    return false;
+  --link.late[record.channel.index()];
+  return true;
+}
+
 Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& record) {
+  if (state.ends_early) {  // its slot may be another one's by now
+    if (state.noted == state.moved) return Unexpected(link, record, "no note");
+    ++state.noted;
+    return {};
+  }
   if (state.completed == state.moved || record != RecordOf(state, state.completed)) {
     return Unexpected(link, record, "the note of the oldest undelivered send");
   }

@@ -8,6 +8,7 @@
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -52,6 +53,7 @@ class TcpEndpoint final : public MessageEndpoint {
 
   Status Begin(Playable plan, const MessageStart& message,
                std::span<const std::byte> source) override;
+  void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
   void End() override;
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
@@ -99,6 +101,8 @@ class TcpEndpoint final : public MessageEndpoint {
     uint32_t note_link = kNone;  ///< that carries the delivery notes
     uint32_t ops = 0;            ///< in the whole plan
     bool outgoing = false;
+    bool ends_early = false;   ///< sends complete when they are written
+    uint32_t noted = 0;        ///< of those, by the peer
     SequenceRing<Slot> slots;  ///< those that are posted and not complete
     uint32_t posted = 0;
     Piece next;  ///< to be given to a stream
@@ -135,6 +139,8 @@ class TcpEndpoint final : public MessageEndpoint {
     uint32_t out = kNone;                  ///< channel, if it carries blocks that way
     uint32_t in = kNone;
     std::vector<uint32_t> noted;  ///< channels whose delivery notes it carries
+    /// By number in records: of channels of messages that are over, delivery notes that are to come.
+    std::array<uint32_t, kWireChannels> late = {};
     std::vector<std::byte> tx;
     std::vector<std::byte> rx;
     size_t tx_head = 0;
@@ -160,6 +166,8 @@ class TcpEndpoint final : public MessageEndpoint {
   TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
   Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
   void AddChannels(Playable plan);
+  void KeepLateNotes();
+  bool TakeLate(Link& link, const Record& record);
   Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, Lane lane) const;
   std::span<Link> StreamsFrom(uint32_t first) {
@@ -220,6 +228,7 @@ class TcpEndpoint final : public MessageEndpoint {
   const uint32_t ahead_max_;
   Clock::time_point asked_at_;  ///< by AskPeers(), last
   bool is_in_message_ = false;
+  bool ends_early_ = false;
   std::span<const std::byte> source_;
   uint64_t block_bytes_ = 0;
   MessageStart message_;  ///< the one at hand, or before the first one nothing

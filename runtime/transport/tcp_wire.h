@@ -58,6 +58,8 @@ constexpr ChannelId WireChannel(const Channel& channel) {
   return ChannelId(2 * NumberOf(channel.lane) + (channel.from > channel.to ? 1 : 0));
 }
 
+inline constexpr size_t kWireChannels = 4;
+
 /// The channel of that number between `a` and `b`, in either order, if there can be one.
 std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
 

@@ -419,7 +419,7 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTar
     if (!overhead.ok()) return Usage("--block-overhead", overhead.status());
     options.parameters.block_overhead = *overhead;
   }
-  if (target->is_streams && !spec.topology) {
+  if (target->is_streams) {
     StreamParameters& streams = options.streams.emplace();
     if (rate_) streams.rate = options.parameters.rate;
     if (latency_) streams.hop = options.parameters.latency;

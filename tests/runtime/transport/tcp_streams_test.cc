@@ -202,6 +202,40 @@ TEST_F(TcpStreamsTest, AStreamMayBeInTheNextMessage) {
   EXPECT_EQ(memory_[1], memory_[0]);
 }
 
+// Node 1 says nothing: catches a message that waits for the notes of the one before, and notes that
+// are taken for those of another message, or for wrong.
+TEST_F(TcpStreamsTest, TheNextMessageNeedNotWaitForNotes) {
+  class Silence final : public TcpHook {
+   public:
+    size_t Limit(const TcpWay& way, size_t bytes) override {
+      return is_silent && way.is_send && way.self == NodeId(1) ? 0 : bytes;
+    }
+    bool is_silent = true;
+  } silence;
+  endpoints_[1]->set_hook(&silence);
+  endpoints_[0]->set_ends_early(true);
+  for (uint32_t message = 0; message < 3; ++message) {
+    for (auto& completed : completed_) completed.clear();
+    for (const size_t node : {1u, 0u}) {
+      Begin(node, message);
+      PostAll(node);
+    }
+    while ((completed_[0].size() < kBlocks || completed_[1].size() < kBlocks) && !HasFailure())
+      ASSERT_TRUE(Exchange().ok());
+    EXPECT_EQ(memory_[1], memory_[0]);
+    for (auto& endpoint : endpoints_) endpoint->End();
+  }
+  silence.is_silent = false;
+  endpoints_[0]->set_ends_early(false);
+  for (auto& completed : completed_) completed.clear();
+  for (const size_t node : {1u, 0u}) {
+    Begin(node, 3);
+    PostAll(node);
+  }
+  while (completed_[0].size() < kBlocks && !HasFailure()) ASSERT_TRUE(Exchange().ok());
+  EXPECT_THAT(completed_[0], ElementsAre(0, 1, 2, 3, 4, 5));
+}
+
 // Catches memory that is written where a record says and nobody has checked.
 TEST_F(TcpStreamsTest, RefusesPiecesThatMakeNoSense) {
   const ChannelId wire = WireChannel({NodeId(0), NodeId(1), Lane::kBlocks});
