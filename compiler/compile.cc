@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "compiler/pass_manager.h"
+#include "compiler/schedules/fan.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
 #include "compiler/schedules/schedule_player.h"
@@ -65,7 +66,10 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                     .nodes = spec.nodes,
                     .payload = *MakePayload(*spec.message_bytes, spec.block_bytes)};
   PassManager passes(options);
-  passes.AddAll(spec.ready, spec.send_window);
+  SpecReady ready = spec.ready;
+  SpecSendWindow send_window = spec.send_window;
+  ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
+  passes.AddAll(ready, send_window);
   const auto internal = [](const Status& status) {
     if (status.code() != StatusCode::kRejected) return status;
     return Rejected("internal error: " + status.message());

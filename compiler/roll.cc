@@ -13,6 +13,7 @@
 #include <algorithm>
 
 #include "compiler/pass_manager.h"
+#include "compiler/schedules/fan.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/rolled_compose.h"
 #include "compiler/schedules/rolled_schedule.h"
@@ -27,10 +28,13 @@ namespace {
 void ChooseReady(const Spec& spec, const RolledSchedule& schedule, RolledExtent extent,
                  RolledPlan& plan) {
   const Fan fan = extent.nodes > 1 ? schedule.FanOf(extent) : Fan();
-  plan.header.ready = ReadyFor(spec.ready, fan);
+  SpecReady ready = spec.ready;
+  SpecSendWindow send_window = spec.send_window;
+  ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
+  plan.header.ready = ReadyFor(ready, fan);
   const uint32_t in_min = schedule.BlocksForFanIn(extent);
   if (spec.ready.automatic && fan.in) plan.ready_blocks_min = in_min;
-  plan.header.send_window = SendWindowFor(spec.send_window, fan);
+  plan.header.send_window = SendWindowFor(send_window, fan);
   if (!spec.send_window.automatic || !plan.header.send_window) return;
   const uint32_t out_min = schedule.BlocksForFanOut(extent);
   plan.send_window_blocks_min = !fan.in ? out_min : !fan.out ? in_min : std::min(in_min, out_min);

@@ -18,13 +18,15 @@ namespace prepost {
 /// `auto` chooses a value; see fan.h for the rule.
 struct SpecReady {
   bool automatic = true;
-  Ready ready;  ///< when not automatic
+  Ready ready;               ///< when not automatic
+  uint32_t path_blocks = 1;  ///< what a window of auto is at least: BlocksOnPath()
 
   friend bool operator==(const SpecReady&, const SpecReady&) = default;
 };
 struct SpecSendWindow {
   bool automatic = true;
   std::optional<uint32_t> window;  ///< when not automatic; none: unlimited
+  uint32_t path_blocks = 1;        ///< as in SpecReady
 
   friend bool operator==(const SpecSendWindow&, const SpecSendWindow&) = default;
 };

@@ -2,6 +2,7 @@
 #include "compiler/schedules/fan.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace prepost {
@@ -19,15 +20,34 @@ Fan FanOf(const Plan& plan) {
           .ports = plan.header().ports};
 }
 
+uint32_t BlocksOnPath(const Spec& spec) {
+  constexpr double kMost = 1024;  // of windows of rolled plans, too
+  if (!spec.topology || spec.topology->racks.size() < 2) return 1;
+  const Topology& topology = *spec.topology;
+  const double round_trip = 2 * topology.core_latency;
+  if (round_trip < kLongRoundTrip) return 1;
+  double up = 0, down = 0, host = 0;
+  for (const TopologyRack& rack : topology.racks) {
+    up = std::max(up, rack.up_rate);
+    down = std::max(down, rack.down_rate);
+  }
+  for (const TopologyHost& it : topology.hosts)
+    host = std::max(host, std::min(it.send_rate, it.recv_rate));
+  const double bytes = std::min({up, down, host}) * round_trip;
+  return static_cast<uint32_t>(
+      std::min(1 + std::ceil(bytes / static_cast<double>(spec.block_bytes)), kMost));
+}
+
 Ready ReadyFor(const SpecReady& wanted, Fan fan) {
   if (!wanted.automatic) return wanted.ready;
-  if (fan.in) return {.mode = ReadyMode::kWindow, .window = fan.ports};
+  if (fan.in)
+    return {.mode = ReadyMode::kWindow, .window = std::max(fan.ports, wanted.path_blocks)};
   return {.mode = ReadyMode::kBarrier, .window = 0};
 }
 
 std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan) {
   if (!wanted.automatic) return wanted.window;
-  return fan.in || fan.out ? std::optional(fan.ports) : std::nullopt;
+  return fan.in || fan.out ? std::optional(std::max(fan.ports, wanted.path_blocks)) : std::nullopt;
 }
 
 }  // namespace prepost

@@ -25,11 +25,18 @@ struct Fan {
 
 Fan FanOf(const Plan& plan);
 
-/// What was asked for; auto: a window of as many blocks as there are ports where some node receives
-/// from several peers, since uncoordinated senders would share its ports; else barrier.
+/// How many blocks of `spec`'s size a long path between its racks holds, there and back, and one
+/// more: with smaller windows the path stands idle while acknowledgements are under way. 1 without a
+/// topology, and where a round trip takes less than kLongRoundTrip.
+uint32_t BlocksOnPath(const Spec& spec);
+inline constexpr double kLongRoundTrip = 5e-3;  ///< seconds
+
+/// What was asked for; auto: a window of as many blocks as there are ports, or on the longest path,
+/// where some node receives from several peers, since uncoordinated senders would share its ports;
+/// else barrier.
 Ready ReadyFor(const SpecReady& wanted, Fan fan);
 
-/// What was asked for; auto: the number of ports where some node sends blocks to several peers or
+/// What was asked for; auto: as many as there are ports, or on the longest path, where some node sends blocks to several peers or
 /// receives from several; else none, since the one channel of each node already keeps its sends in order.
 std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan);
 

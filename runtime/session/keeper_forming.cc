@@ -8,7 +8,6 @@
 #include <sodium.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "runtime/session/group_terms.h"
@@ -22,20 +21,6 @@ namespace {
 
 constexpr size_t kFilesPerGroup =
     8;  ///< beside its connections, and a name for each that introduces itself
-
-/// Both ends know that one copies from the other's memory: then there is nothing to be carried side by
-/// side.
-void DropStreamsOfLocal(std::vector<TcpSocket>& sockets) {
-  std::set<NodeId> local;
-  for (TcpSocket& socket : sockets) {
-    if (!socket.local.can_read && !socket.local.is_read) continue;
-    local.insert(socket.peer);
-    socket.streams = 1;
-  }
-  std::erase_if(sockets, [&](const TcpSocket& socket) {
-    return socket.stream > 0 && local.contains(socket.peer);
-  });
-}
 
 }  // namespace
 
@@ -191,7 +176,7 @@ void Keeper::Connect(Group& group) {
   group.bootstrap.reset();
   for (const TcpSocket& socket : group.sockets) {
     group.introductions.push_back(
-        socket.lane == Lane::kCredits || socket.stream > 0
+        socket.lane == Lane::kCredits || socket.streams > 1
             ? nullptr
             : std::make_unique<Introduction>(socket, options_.reads_memory));
   }
@@ -242,7 +227,6 @@ void Keeper::Introduce(Group& group) {
     }
   }
   if (is_talking) return;
-  DropStreamsOfLocal(group.sockets);
   group.is_introduced = true;
   KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
   event.sockets = std::move(group.sockets);

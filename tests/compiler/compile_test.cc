@@ -12,6 +12,7 @@
 #include <set>
 #include <sstream>
 
+#include "compiler/roll.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/messages.h"
@@ -171,6 +172,27 @@ TEST(ReadyPassTest, AutoIsWindowOneWhereANodeHearsFromSeveral) {
   EXPECT_EQ(chosen("binomial_tree", 5), "barrier/1");
   EXPECT_EQ(chosen("binomial_pipeline", 5), "window=1/1");
   EXPECT_EQ(chosen("binomial_pipeline", 2), "barrier/none");
+}
+
+// 50 MB/s and 60 ms there and back are 3 MB, 46 blocks of 64 KiB: catches a window of auto at which
+// the path stands idle for most of the time, and one that grows inside a datacenter.
+TEST(ReadyPassTest, WindowsOfAutoHoldALongPath) {
+  Spec spec = SpecOf("binomial_pipeline", 6, 40, "auto");
+  spec.block_bytes = 64 << 10;
+  spec.message_bytes = 40 * spec.block_bytes;
+  spec.topology = TopologyOfSites({0, 0, 0, 1, 1, 1});
+  for (TopologyHost& host : spec.topology->hosts) host.send_rate = host.recv_rate = 125e6;
+  for (TopologyRack& rack : spec.topology->racks) rack.up_rate = rack.down_rate = 50e6;
+  spec.topology->core_latency = 0.03;
+  const VerifiedPlan plan = *Compile(spec);
+  EXPECT_EQ(ToString(plan.header().ready), "window=47");
+  EXPECT_EQ(plan.header().send_window, 47u);
+  const Result<RolledPlan> rolled = Roll(spec);
+  ASSERT_TRUE(rolled.ok()) << rolled.status().ToString();
+  EXPECT_EQ(rolled->header.ready, plan.header().ready);
+  EXPECT_EQ(rolled->header.send_window, plan.header().send_window);
+  spec.topology->core_latency = 1e-3;
+  EXPECT_EQ(ToString(Compile(spec)->header().ready), "window=1");
 }
 
 TEST(SendWindowPassTest, EachSendWaitsForTheOneWBefore) {

@@ -89,6 +89,8 @@ class Member {
     options.secret = "a secret of more than 16 bytes";
     options.failure_max = kFailureMax;
     options.local_copies = scene_.copies(self_);
+    if (scene_.has_streams())
+      options.paths = {.streams = 3, .long_path = std::chrono::microseconds(0)};
     if (scene_.fault == Fault::kWrongPlan) options.connect_max = milliseconds(1000);
     if (scene_.is_forming) options.connect_max = kConnectMax;
     const bool cuts = scene_.fault == Fault::kCut && self_ == scene_.victim;

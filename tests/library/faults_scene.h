@@ -59,6 +59,8 @@ struct Scene {
   std::vector<Address> addresses = {};
 
   const char* name() const { return kNames[static_cast<size_t>(fault)]; }
+  /// Connections for blocks are of several streams, as over long paths.
+  bool has_streams() const { return seed % 3 == 0; }
   bool copies(uint32_t member) const { return (local_copies >> member & 1) != 0; }
   /// The link of the pair carries all messages.
   const char* algorithm() const { return fault == Fault::kCutPair ? "chain" : "auto"; }
@@ -76,9 +78,10 @@ struct Scene {
   }
   std::string ToString() const {
     return fmt::format(
-        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}, seed {}, after {} ms", name(),
+        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}, seed {}, after {} ms", name(),
         is_forming ? " while it forms" : "", members, root, victim, local_copies,
-        is_disturbed ? ", disturbed" : "", notifies ? ", notices" : "", seed, delay.count());
+        has_streams() ? ", streams" : "", is_disturbed ? ", disturbed" : "",
+        notifies ? ", notices" : "", seed, delay.count());
   }
 };
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/compile.h"
+#include "ir/analysis/site_entries.h"
 
 namespace prepost::group_plans_test {
 namespace {
@@ -39,6 +40,32 @@ TEST(GroupPlansTest, PlansThatAreKeptAreThoseOfTheirMessage) {
     ASSERT_TRUE(play.ok()) << play.status().ToString();
     EXPECT_EQ(play->header().payload.bytes, bytes);
   }
+}
+
+// Members of two sites in turn: catches a plan that crosses between them as often as their order
+// does, and an algorithm that does and of which nobody hears.
+TEST(GroupPlansTest, BlocksEnterEachSiteOnce) {
+  GroupPlanSpec spec = {.nodes = 6,
+                        .self = NodeId(2),
+                        .root = NodeId(1),
+                        .sites = {0, 1, 0, 1, 0, 1},
+                        .site_names = {"x", "y"},
+                        .is_flat = true};
+  const auto plans = MakeGroupPlans(spec);
+  ASSERT_TRUE(plans.ok()) << plans.status().ToString();
+  EXPECT_TRUE((*plans)->Notes().empty());
+  const auto flat = (*plans)->FlatFor(1 << 20);
+  ASSERT_TRUE(flat.ok()) << flat.status().ToString();
+  const std::vector<double> entries = SiteEntries(**flat, spec.sites);
+  EXPECT_DOUBLE_EQ(entries[0], 1);
+  EXPECT_DOUBLE_EQ(entries[1], 0);
+  spec.algorithm = "sequential";
+  const auto sequential = MakeGroupPlans(spec);
+  ASSERT_TRUE(sequential.ok()) << sequential.status().ToString();
+  EXPECT_THAT(
+      (*sequential)->Notes(),
+      testing::ElementsAre("with algorithm sequential each block enters site x 3 times; with "
+                           "chain once"));
 }
 
 }  // namespace

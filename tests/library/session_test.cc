@@ -37,6 +37,30 @@ using test::Sessions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
+// As over long paths: catches streams that are not all there when the group opens, that end up at
+// another connection, and messages that do not follow each other.
+TEST(SessionTest, ConnectionsOfSeveralStreams) {
+  const std::vector<uint32_t> members = Members(4);
+  for (const bool is_disturbed : {false, true}) {
+    SCOPED_TRACE(is_disturbed);
+    test::TcpDisturbance disturbance(test::TestSeed());
+    SessionOptions options;
+    options.local_copies = false;
+    options.paths = {.streams = 3, .long_path = std::chrono::microseconds(0)};
+    options.sites = {"x", "y", "x", "y"};
+    Sessions sessions(4, Patient(options), is_disturbed ? &disturbance : nullptr);
+    sessions.Create(1, members, 2, {.block_bytes = 100'000});
+    ExpectDelivery(sessions, 1, members, 2,
+                   {Bytes(0, 1), Bytes(1, 2), Bytes(99'999, 3), Bytes(1'000'000, 4),
+                    Bytes(100'001, 5), Bytes(1'234'567, 6)});
+    for (const uint32_t member : members) {
+      const Result<PeerPaths> found = sessions[member].Paths(1);
+      ASSERT_TRUE(found.ok()) << found.status().ToString();
+      EXPECT_EQ(found->network, member == 2 || member == 3 ? 1u : 2u);  // a chain: 2, 0, 1, 3
+    }
+  }
+}
+
 // Members 0, 1, 3 and 4 would copy from memory to memory, member 2 does not: a group has both at
 // once.
 TEST(SessionTest, CopiesAndConnectionsInOneGroup) {

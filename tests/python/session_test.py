@@ -907,6 +907,18 @@ class Errors(unittest.TestCase):
         self.assertEqual([parse(it) for it in ("a", "a:1", "fe80::1", "[fe80::1]", "[fe80::1]:2", ("a", 3), "")],
                          [("a", 7811), ("a", 1), ("fe80::1", 7811), ("fe80::1", 7811), ("fe80::1", 2), ("a", 3), ("", 7811)])
 
+    def test_sites(self):
+        with self.assertRaisesRegex(prepost.UsageError, "there are 2 members, but the sites of 1 member"):
+            prepost.Session(self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a"])
+        with self.assertRaisesRegex(prepost.UsageError, "member 1 has no site"):
+            prepost.Session(self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a", ""])
+        with self.assertRaisesRegex(prepost.UsageError, "no congestion control 'nonesuch'"):
+            prepost.Session(self=0, members=["127.0.0.1:0"], secret=SECRET, congestion="nonesuch")
+        with self.assertRaisesRegex(prepost.UsageError, "pace is a number of bytes/s"):
+            prepost.Session(self=0, members=["127.0.0.1:0"], secret=SECRET, pace=-1)
+        with self.assertRaisesRegex(prepost.UsageError, "17 streams"):
+            prepost.Session(self=0, members=["127.0.0.1:0"], secret=SECRET, streams=17)
+
     def test_paths(self):
         for local_copies, expected in ((True, prepost.Paths(memory=1, network=0, forbidden=0)),
                                        (False, prepost.Paths(memory=0, network=1, forbidden=0))):

@@ -53,5 +53,21 @@ TEST(StreamCostTest, AnySizeAndFixedBlocks) {
   }
 }
 
+// Two sites: catches a latency that is charged for every round, a path that is taken for as fast as a
+// port, and a schedule that crosses it more often than once.
+TEST(StreamCostTest, LatenciesPassOnce) {
+  Topology topology = TopologyOfSites({0, 0, 0, 1, 1, 1});
+  for (TopologyHost& host : topology.hosts) host.send_rate = host.recv_rate = 125e6;
+  for (TopologyRack& rack : topology.racks) rack.up_rate = rack.down_rate = 50e6;
+  topology.core_latency = 0.03;
+  const StreamParameters parameters = ParametersFor(topology, {});
+  EXPECT_EQ(parameters.rate, 50e6);
+  const StreamShape chain = {.nodes = 6, .blocks = 1024, .rounds = 1028};
+  EXPECT_NEAR(StreamSeconds(chain, 64 << 10, parameters), 0.03 + 1028 * 65536 / 50e6, 0.02);
+  EXPECT_EQ(StreamAlgorithms(6, 2), (std::vector<std::string>{"chain", "rack_circulant"}));
+  topology.core_rate = 20e6;
+  EXPECT_EQ(ParametersFor(topology, {}).rate, 20e6);
+}
+
 }  // namespace
 }  // namespace prepost
