@@ -40,7 +40,7 @@ CASES = {
     "three-sites": ([2, 3, 3], {p: "rate=100e6,queue=1e6,delay=30e-3" for p in ("A,B", "A,C", "B,C")}, 100e6, 0.03, 64 * MiB, "",
                     {"group": 1.10, "node": 1.10, "push": 1.10}),
 }
-PEERS = ["iperf3:1", "iperf3:8", "rsync", "openmpi:pipeline:64KiB"]
+PEERS = ["iperf3:1", "iperf3:8", "rsync", "openmpi:pipeline:16KiB"]
 
 
 class Case:
