@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <system_error>
@@ -17,7 +18,9 @@
 
 #include "runtime/group/coordinator.h"
 #include "runtime/group/member.h"
+#include "runtime/transport/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_path.h"
 
 namespace prepost {
 namespace {
@@ -52,6 +55,7 @@ class NodeRun {
   MemberTask TaskWith(ControlSocket control);
   Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
   SumProver Prover() const { return {options_.bootstrap.key, bootstrap_->terms()}; }
+  void NotePaths(std::span<const TcpSocket> sockets) const;
   Status Commit();
   LocalRun Describe(RunReport report, const MessageSum& sum) const;
 
@@ -164,11 +168,37 @@ Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context
   Result<std::vector<TcpSocket>> sockets =
       bootstrap_->ConnectPeers(context.wake_fd, context.checkpoint, arrival);
   if (!sockets.ok()) return sockets.status();
+  NotePaths(*sockets);
   if (options_.make_player) return options_.make_player(node_, std::move(*sockets), context);
   auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), context.wake_fd);
   if (!endpoint.ok()) return endpoint.status();
   return std::unique_ptr<Player>(
       std::make_unique<CpuPlayer>(plan_, node_, std::move(*endpoint), context));
+}
+
+/// Over connections of its own; where sites are named, also whether its peers are where they say.
+void NodeRun::NotePaths(std::span<const TcpSocket> sockets) const {
+  if (!options_.note) return;
+  const std::vector<PeerAddress>& peers = options_.bootstrap.peers;
+  GroupPaths group = {.members = {},
+                      .self = node_,
+                      .sites = {},
+                      .round_trips = {},
+                      .options = options_.bootstrap.paths,
+                      .word = "node"};
+  std::map<std::string, uint32_t> sites;
+  for (uint32_t node = 0; node < peers.size(); ++node) {
+    group.members.push_back(node);
+    const auto next = static_cast<uint32_t>(sites.size());
+    if (!peers[node].site.empty())
+      group.sites.push_back(sites.try_emplace(peers[node].site, next).first->second);
+  }
+  if (!group.sites.empty()) {
+    group.round_trips.resize(peers.size());
+    for (const TcpSocket& socket : sockets)
+      group.round_trips[socket.peer.index()] = RoundTripOf(socket.fd.get());
+  }
+  for (const std::string& note : PathNotes(group, sockets)) options_.note(note);
 }
 
 Status NodeRun::Commit() {

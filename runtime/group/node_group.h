@@ -40,6 +40,9 @@ struct NodeRunOptions {
   std::string detail = "tcp";
   /// At the root, as in LocalGroupOptions. May be empty.
   std::function<void(uint64_t bytes_received)> progress;
+  /// Called with what the user may want to know of the paths to other nodes (path_notes.h). May be
+  /// empty.
+  std::function<void(const std::string& text)> note = {};
 };
 
 /// Plays its node of the verified `plan` over TCP or a NIC, with all others. The root sends

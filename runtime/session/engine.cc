@@ -31,7 +31,7 @@
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
-#include "runtime/session/path_notes.h"
+#include "runtime/transport/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
 #include "runtime/transport/tcp_watch.h"
 

@@ -285,7 +285,11 @@ Status Run(NodeFlags& flags) {
       .wait = flags.play.wait.policy(),
       .trace = flags.trace.table(),
       .no_progress_max = flags.play.no_progress_max(),
-      .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value())};
+      .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value()),
+      .note = [shows_progress](const std::string& text) {
+        ClearProgress(shows_progress);
+        PrintNote(text);
+      }};
   if (plan->flat() != nullptr) {
     device->ApplyTo(*plan->flat(), options.no_progress_max, &options);
   }

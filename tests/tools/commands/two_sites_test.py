@@ -130,7 +130,10 @@ def check_nodes(folder, image):
         assert "each block enters each site once" in said, said
     assert crossed(sites) < 1.5 * SIZE, f"{crossed(sites)} bytes crossed, of {SIZE}"
     with two_sites() as sites:
+        for i in range(4):  # a system whose buffers are too small for a Gbit/s over the path
+            subprocess.run([*sites.inside(i), "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 65536 262144"], check=True)
         said = run_nodes(sites, folder, plan, image, ORDER)
+        assert "buffers allow " in said and "of 1Gbit/s; it takes a last number in net.ipv4.tcp_rmem of " in said, said
         assert "each block enters site B 2 times" in said, said
         if "fabric:tcp" in subprocess.run([COMMAND, "devices"], capture_output=True, text=True).stdout:
             run_nodes(sites, folder, plan, image, [0, 1, 2, 3], "--device", "fabric:tcp")

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/session/path_notes.h"
+#include "runtime/transport/path_notes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -20,10 +20,10 @@ std::string TextOf(microseconds time) {
 }
 
 /// "member 3", "member 3, member 4 and 12 more".
-std::string TextOf(const std::vector<uint32_t>& members) {
+std::string TextOf(const char* word, const std::vector<uint32_t>& members) {
   const size_t named = std::min(members.size(), kNamedMax);
   std::vector<std::string> names;
-  for (size_t i = 0; i < named; ++i) names.push_back(fmt::format("member {}", members[i]));
+  for (size_t i = 0; i < named; ++i) names.push_back(fmt::format("{} {}", word, members[i]));
   const std::string more =
       members.size() == named ? "" : fmt::format(" and {} more", members.size() - named);
   return fmt::format("{}{}", fmt::join(names, ", "), more);
@@ -45,8 +45,9 @@ std::string NoteOfSites(const GroupPaths& group) {
       group.sites.empty()
           ? "and no sites are named: with them, each block would enter each site once"
           : "and they are said to be at the same site";
-  return fmt::format("a round trip from member {} to {} takes {}, {}",
-                     group.members[group.self.index()], TextOf(far), TextOf(longest), why);
+  return fmt::format("a round trip from {} {} to {} takes {}, {}", group.word,
+                     group.members[group.self.index()], TextOf(group.word, far), TextOf(longest),
+                     why);
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ std::vector<std::string> PathNotes(const GroupPaths& group, std::span<const TcpS
     if (round_trip < group.options.long_path) continue;
     const std::string note = NoteOfBuffers(round_trip, socket.streams, group.options.pace);
     if (note.empty()) continue;
-    notes.push_back(fmt::format("the path to member {} takes {} there and back: {}",
+    notes.push_back(fmt::format("the path to {} {} takes {} there and back: {}", group.word,
                                 group.members[socket.peer.index()], TextOf(round_trip), note));
   }
   return notes;

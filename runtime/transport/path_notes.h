@@ -2,8 +2,8 @@
 //
 // What a member tells its user about the paths of a group: where they are longer than its sites say,
 // and where buffers hold less than they need.
-#ifndef PREPOST_RUNTIME_SESSION_PATH_NOTES_H_
-#define PREPOST_RUNTIME_SESSION_PATH_NOTES_H_
+#ifndef PREPOST_RUNTIME_TRANSPORT_PATH_NOTES_H_
+#define PREPOST_RUNTIME_TRANSPORT_PATH_NOTES_H_
 
 #include <chrono>
 #include <cstdint>
@@ -24,6 +24,7 @@ struct GroupPaths {
   /// To each node, 0 where it is not known; empty: to none.
   std::vector<std::chrono::microseconds> round_trips;
   PathOptions options;
+  const char* word = "member";  ///< before their numbers
 };
 
 /// `sockets`: of this member, connected. One sentence each, without a period.
@@ -31,4 +32,4 @@ std::vector<std::string> PathNotes(const GroupPaths& group, std::span<const TcpS
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_SESSION_PATH_NOTES_H_
+#endif  // PREPOST_RUNTIME_TRANSPORT_PATH_NOTES_H_
