@@ -45,8 +45,10 @@ class MessageEndpoint : public Endpoint {
                        std::span<const std::byte> source) = 0;
   /// Whether, from the next message on, sends over long paths complete when they are written,
   /// instead of a round trip later, when they are known to have arrived: the next message follows at
-  /// once. Their notes are counted when they come.
+  /// once, when all notes of the one before have come.
   virtual void set_ends_early(bool ends_early) = 0;
+  /// Whether a send of the message at hand has: its time says nothing about the path.
+  virtual bool has_ended_early() const = 0;
   /// This node's part of the message is over: `source` is its caller's again when this returns, and
   /// no peer copies from it any more.
   virtual void End() = 0;

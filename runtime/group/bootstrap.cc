@@ -179,18 +179,16 @@ Bootstrap::Link* Bootstrap::FindLink(const LinkName& name) {
   return link == links_.end() ? nullptr : &*link;
 }
 
-/// Those beside `first`, unless they are there; false: this process may not have so many files open.
-bool Bootstrap::AddStreams(const LinkName& first) {
+/// Those beside `first`. Errors: this process may not have so many files open.
+Status Bootstrap::AddStreams(const LinkName& first) {
+  if (first.streams == 1) return {};
+  Result<FileRoom> room = FileRoom::Reserve(first.streams - size_t{1});
+  if (!room.ok()) return room.status();
+  rooms_.push_back(*std::move(room));
   LinkName name = first;
-  if (name.streams > 1) {
-    Result<FileRoom> room = FileRoom::Reserve(name.streams - size_t{1});
-    if (!room.ok()) return false;
-    rooms_.push_back(*std::move(room));
-  }
-  for (name.stream = 1; name.stream < name.streams; ++name.stream) {
-    if (FindLink(name) == nullptr) links_.emplace_back().name = name;
-  }
-  return true;
+  for (name.stream = 1; name.stream < name.streams; ++name.stream)
+    links_.emplace_back().name = name;
+  return {};
 }
 
 Result<std::vector<TcpSocket>> Bootstrap::ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
@@ -307,6 +305,8 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   if (terms.carrier != own->carrier) return Refusal::kOtherCarrier;
   if (terms != *own) return Refusal::kOtherSize;
   const Link* const link = FindLink(name);
+  if (link != nullptr && name.stream > 0 && link->name.streams != name.streams)
+    return Refusal::kUnexpected;
   if (link != nullptr) return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
   LinkName first = name;
   first.stream = 0;
@@ -319,7 +319,8 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
                       std::optional<GroupKey> key) {
   Link& link = *FindLink(name);
   if (name.purpose == LinkPurpose::kData) {
-    if (!AddStreams(name)) return;  // it is missing, as one that breaks at once
+    // The other end waits for all of them now.
+    if (name.stream == 0) refused_ = AddStreams(name);
     link.name.streams = name.streams;
     link.fd = std::move(fd);
     link.key = std::move(key);
@@ -408,7 +409,7 @@ bool Bootstrap::ServeCall(Call& call) {
     if (is_for_blocks && name.stream == 0 && name.streams == 1 &&
         options_.carrier == Carrier::kTcp) {
       name.streams = StreamsOf(options_.paths, call.fd.get());
-      if (!AddStreams(name)) name.streams = 1;
+      if (!AddStreams(name).ok()) name.streams = 1;
       call.hello.set_streams(name.streams);
     }
     if (!call.Send(call.hello.Begin())) return EndCall(call, "the connection broke");

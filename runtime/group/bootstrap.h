@@ -114,6 +114,8 @@ class Bootstrap final : public Lobby::Owner {
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
   /// When connected() with all. Errors: kEnvironment.
   Result<std::vector<TcpSocket>> TakeSockets();
+  /// For the files of streams, as long as these are open.
+  std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
   /// Nodes that are missing and why: "node 3 (no answer); ...".
   std::string Missing() const;
   /// The missing node, if it is one.
@@ -142,7 +144,7 @@ class Bootstrap final : public Lobby::Owner {
   void TellWaiting();
 
   Link* FindLink(const LinkName& name);
-  bool AddStreams(const LinkName& first);
+  Status AddStreams(const LinkName& first);
   void StartCalls();
   void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
   bool ServeCall(Call& call);
@@ -160,7 +162,7 @@ class Bootstrap final : public Lobby::Owner {
   std::vector<std::unique_ptr<Call>> calls_;
   bool to_leader_only_ = false;
   Arrival arrival_;
-  Status refused_;  ///< by the leader, for good
+  Status refused_;  ///< by the leader, for good; or what this process lacks
 };
 
 }  // namespace prepost

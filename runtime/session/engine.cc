@@ -429,7 +429,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
   auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1,
-                                    static_cast<uint32_t>(group->options.members.size()));
+                                    2 * static_cast<uint32_t>(group->options.members.size()));
   if (!endpoint.ok()) return endpoint.status();
   (*endpoint)->set_hook(hook_);
   group->endpoint = std::move(*endpoint);

@@ -207,7 +207,7 @@ void Engine::Finish(Group& group) {
   group.endpoint->End();
   group.state = Group::State::kIdle;
   CountRunning(-1);
-  if (group.is_source()) NoteRate(group);
+  if (group.is_source() && !group.endpoint->has_ended_early()) NoteRate(group);
   const uint64_t number = group.message++;
   Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});
   if (!group.is_source() || !TellsBySends(group) || group.state != Group::State::kIdle) return;

@@ -173,6 +173,7 @@ void Keeper::Connect(Group& group) {
   Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
   if (!sockets.ok()) return End(group, {.cause = sockets.status(), .where = group.kept.self});
   group.sockets = *std::move(sockets);
+  group.stream_files = bootstrap.TakeRooms();
   group.bootstrap.reset();
   for (const TcpSocket& socket : group.sockets) {
     group.introductions.push_back(

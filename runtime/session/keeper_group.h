@@ -36,6 +36,7 @@ struct Keeper::Peer {
 struct Keeper::Group {
   KeptGroup kept;
   FileRoom files;
+  std::vector<FileRoom> stream_files;
   std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
   uint64_t generation = 0;               ///< the leader's word
   uint64_t announced = 0;                ///< not at the leader: messages, for a mover

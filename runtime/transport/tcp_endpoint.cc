@@ -43,9 +43,6 @@ bool IsRead(const iovec& block, bool may_read) {
   return may_read && block.iov_len >= kReadBytesMin;
 }
 
-/// Numbers of messages wrap around.
-bool IsAfter(uint32_t number, uint32_t other) { return static_cast<int32_t>(number - other) > 0; }
-
 /// What is left of `parts`, of which `done` bytes were moved.
 struct Rest {
   std::array<iovec, 2> parts;
@@ -86,6 +83,7 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
   PREPOST_CHECK(message.bytes == plan.header().payload.bytes &&
                 message.bytes <= kGroupMessageBytesMax);
   is_in_message_ = true;
+  has_ended_early_ = false;
   source_ = source;
   message_ = message;
   block_bytes_ = plan.header().payload.block_bytes;
@@ -396,8 +394,7 @@ Status TcpEndpoint::WriteBlock(Link& link) {
   if (link.tx_bytes == link.tx_head + piece.iov_len) {
     link.tx_head = link.tx_bytes = 0;
     if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
-    while (state.ends_early && state.completed < state.moved)
-      completed_.Add(state.slots[state.completed++].op);
+    EndEarly(state);
   }
   return {};
 }
@@ -518,9 +515,7 @@ Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
                               .variant = static_cast<uint16_t>(record.bytes >> kVariantShift)};
   const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
   const uint32_t next = is_in_message_ ? message_.number + 1 : 0;
-  // Over several streams sends end early, so that nothing but buffers bounds how far the peer is.
-  const uint32_t ahead_max = link.streams > 1 ? uint32_t{1} << 31 : ahead_max_;
-  const bool is_later = start.number - next < ahead_max;
+  const bool is_later = start.number - next < ahead_max_;
   if (record.channel != kStartChannel || (!is_at_hand && !is_later)) {
     return Unexpected(link, record, "the start of a message");
   }
@@ -592,7 +587,17 @@ bool TcpEndpoint::TakeLate(Link& link, const Record& record) {
   if (record.channel.index() >= link.late.size() || link.late[record.channel.index()] == 0)
     return false;
   --link.late[record.channel.index()];
+  for (const uint32_t channel : link.noted) EndEarly(channels_[channel]);
   return true;
+}
+
+/// Not before all notes of the message before have come: so that a node is never more than one message
+/// further than without this.
+void TcpEndpoint::EndEarly(ChannelState& state) {
+  const auto is_none = [](uint32_t notes) { return notes == 0; };
+  if (!state.ends_early || !std::ranges::all_of(links_[state.note_link].late, is_none)) return;
+  while (state.completed < state.moved) completed_.Add(state.slots[state.completed++].op);
+  has_ended_early_ = true;
 }
 
 Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& record) {

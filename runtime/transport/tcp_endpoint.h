@@ -41,7 +41,8 @@ class TcpEndpoint final : public MessageEndpoint {
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
   /// `ahead_max`: by how many messages a peer may be ahead: in a group of so many members, none
-  /// can be more, as each message between waits for a member of its own.
+  /// can be more, as each message between waits for a member of its own; twice as many where sends
+  /// may end early.
   static Result<std::unique_ptr<TcpEndpoint>> Make(NodeId node, std::vector<TcpSocket> sockets,
                                                    int wake_fd, uint32_t ahead_max);
   /// For one message, that of `plan`, which it begins.
@@ -54,6 +55,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Begin(Playable plan, const MessageStart& message,
                std::span<const std::byte> source) override;
   void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
+  bool has_ended_early() const override { return has_ended_early_; }
   void End() override;
   std::optional<MessageStart> announced() const override;
   int wait_fd() const override { return epoll_.get(); }
@@ -83,8 +85,8 @@ class TcpEndpoint final : public MessageEndpoint {
     OpId op;
     uint32_t block = kNoBlock;
     iovec memory = {};
-    uint32_t pieces = 0;     ///< that were not moved yet
-    bool is_coming = false;  ///< a receive: the record of a piece has been read
+    uint32_t pieces = 0;  ///< that were not moved yet
+    uint64_t coming = 0;  ///< of a receive: a bit for each piece whose record has been read
   };
   /// What one stream carries of a block: all of it, where the connection has no other.
   struct Piece {
@@ -168,6 +170,7 @@ class TcpEndpoint final : public MessageEndpoint {
   void AddChannels(Playable plan);
   void KeepLateNotes();
   bool TakeLate(Link& link, const Record& record);
+  void EndEarly(ChannelState& state);
   Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, Lane lane) const;
   std::span<Link> StreamsFrom(uint32_t first) {
@@ -229,6 +232,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Clock::time_point asked_at_;  ///< by AskPeers(), last
   bool is_in_message_ = false;
   bool ends_early_ = false;
+  bool has_ended_early_ = false;
   std::span<const std::byte> source_;
   uint64_t block_bytes_ = 0;
   MessageStart message_;  ///< the one at hand, or before the first one nothing

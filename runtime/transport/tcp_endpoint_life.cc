@@ -14,7 +14,7 @@
 namespace prepost {
 
 // A connection may lose packets again and again, or find no room in a queue of this machine, while
-// another one shows that the peer is there: whether a single one is cut, AskPeers() finds out.
+// another one shows that the peer is there. So a single one has two and a half times as long.
 //
 // A peer that has no room for blocks is asked seldom whether it has some now, after minutes only
 // every two minutes, but on the connection for credits and notes nothing is in the way of
@@ -23,15 +23,16 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
   for (auto link = links_.begin(); link != links_.end();) {
     const NodeId peer = link->peer;
-    bool is_silent = false;
+    bool is_silent = false, is_dead = false;
     std::chrono::milliseconds since_answer = std::chrono::milliseconds::max();
     for (; link != links_.end() && link->peer == peer; ++link) {
       if (!link->carries_blocks && !std::exchange(link->is_asked, true))
         KeepAlive(link->fd.get(), {silence / 4, silence / 4, kQuestionsMax});
       is_silent |= link->watch.IsSilent(link->fd.get(), silence);
+      is_dead |= link->watch.IsSilent(link->fd.get(), silence * 5 / 2);
       since_answer = std::min(since_answer, link->watch.since_answer());
     }
-    if (!is_silent || since_answer < silence) continue;
+    if (!is_dead && (!is_silent || since_answer < silence)) continue;
     lost_peer_ = peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
                                 peer.value, node_.value, silence.count()));

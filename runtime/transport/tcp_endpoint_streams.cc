@@ -5,7 +5,6 @@
 // preceded by its record and goes straight to its place in the block. Pieces of a channel may arrive
 // in any order, but those of one stream do in that of the channel; blocks complete in order.
 #include <algorithm>
-#include <utility>
 
 #include "runtime/transport/tcp_endpoint.h"
 
@@ -15,13 +14,13 @@ namespace {
 /// Small enough that the last pieces of a message end at about the same time on all streams, large
 /// enough that their records and system calls do not show.
 constexpr size_t kPieceBytesMin = size_t{32} << 10;
-constexpr int kNumberBits = 16;  ///< of a piece, in records
+constexpr size_t kPiecesMax = 64;  ///< of a block: as many as Slot::coming has bits
 
 }  // namespace
 
 size_t TcpEndpoint::PieceBytes(const ChannelState& state, size_t block_bytes) const {
-  if (links_[state.link].streams == 1) return std::max<size_t>(block_bytes, 1);
-  return std::max(kPieceBytesMin, (block_bytes >> kNumberBits) + 1);
+  if (links_[state.link].streams == 1 || block_bytes == 0) return std::max<size_t>(block_bytes, 1);
+  return std::max(kPieceBytesMin, (block_bytes - 1) / kPiecesMax + 1);
 }
 
 /// One, of no bytes, of a block of none.
@@ -82,6 +81,9 @@ Status TcpEndpoint::ReadStreamRecord(Link& link) {
   const Record record = DecodeRecord(std::span(link.rx).first<kRecordBytes>());
   if (record.channel != kStartChannel && link.peer_has_begun) return JudgePiece(link);
   link.rx_bytes = 0;
+  // The other streams may have carried all of a message before this one has said that it begins.
+  const bool is_over = is_in_message_ && IsAfter(message_.number, record.block);
+  if (record.channel == kStartChannel && is_over) return {};
   return TakeStart(link, record);
 }
 
@@ -102,10 +104,13 @@ Status TcpEndpoint::JudgePiece(Link& link) {
   const bool is_known = piece.index < state.posted && state.slots[piece.index].pieces > 0;
   const size_t block_bytes = is_known ? state.slots[piece.index].memory.iov_len : 0;
   const uint32_t pieces = is_known ? PiecesOf(state, block_bytes) : 0;
-  if (piece.number >= pieces || record != RecordOf(state, piece))
+  // Each piece once: so a block whose pieces have all been moved is no stream's any more.
+  const uint64_t bit = piece.number < pieces ? uint64_t{1} << piece.number : 0;
+  if (bit == 0 || (state.slots[piece.index].coming & bit) != 0 || record != RecordOf(state, piece))
     return Unexpected(link, record, "a piece of a block that is to come");
   Slot& slot = state.slots[piece.index];
-  if (!std::exchange(slot.is_coming, true) && on_arrival_) on_arrival_(slot.op);
+  if (slot.coming == 0 && on_arrival_) on_arrival_(slot.op);
+  slot.coming |= bit;
   link.rx_from = piece.index;
   link.rx_piece = piece;
   return {};

@@ -7,8 +7,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cmath>
+#include <cstddef>
+#include <cstring>
 #include <fstream>
 
 #include "ir/json/rate_text.h"
@@ -16,8 +19,9 @@
 namespace prepost {
 namespace {
 
-/// The least that can be paced: below that the kernel's timers decide.
-constexpr double kPaceMin = 1000;
+/// What can be asked for, bytes/s. With less, a packet would take so long that a peer seems gone.
+constexpr double kPaceMin = 1e5;
+constexpr double kPaceMax = 1e15;
 /// Bytes that all streams together have and have not sent, and each of them at least: too much, and
 /// what was dealt to a stream that is late is late for all.
 constexpr int kAllUnsentMax = 256 << 10;
@@ -61,11 +65,10 @@ Status CheckPathOptions(const PathOptions& options) {
         fmt::format("{} streams: a connection has 1 to {}, or 0 for as many as suit it",
                     options.streams, kStreamsMax));
   }
-  const bool is_pace =
-      options.pace == 0 || (std::isfinite(options.pace) && options.pace >= kPaceMin);
+  const bool is_pace = options.pace == 0 || (options.pace >= kPaceMin && options.pace <= kPaceMax);
   if (!is_pace) {
-    return UsageError(
-        fmt::format("a pace of {:g} bytes/s: the least is {:g}", options.pace, kPaceMin));
+    return UsageError(fmt::format("a pace of {:g} bytes/s: it is from {:g} to {:g}", options.pace,
+                                  kPaceMin, kPaceMax));
   }
   if (options.congestion.empty()) return {};
   const auto fd =
@@ -82,15 +85,23 @@ Status CheckPathOptions(const PathOptions& options) {
 }
 
 std::chrono::microseconds RoundTripOf(int fd) {
+  constexpr size_t kLeastAt = 148;  // tcpi_min_rtt, since Linux 4.6, of which glibc knows nothing
+  std::array<std::byte, kLeastAt + sizeof(uint32_t)> bytes = {};
+  socklen_t size = bytes.size();
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes.data(), &size) != 0) return {};
   tcp_info info = {};
-  socklen_t bytes = sizeof(info);
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0) return {};
-  return std::chrono::microseconds(info.tcpi_rtt);
+  uint32_t least = 0;
+  std::memcpy(&info, bytes.data(), std::min(sizeof(info), bytes.size()));
+  std::memcpy(&least, bytes.data() + kLeastAt, sizeof(least));
+  const bool is_known = size == bytes.size() && least != 0 && least != UINT32_MAX;
+  return std::chrono::microseconds(is_known ? std::min(least, info.tcpi_rtt) : info.tcpi_rtt);
 }
 
 uint16_t StreamsOf(const PathOptions& options, int fd) {
   if (RoundTripOf(fd) < options.long_path) return 1;
-  return options.streams == 0 ? kLongStreams : options.streams;
+  const double wanted = options.streams == 0 ? kLongStreams : options.streams;
+  const double paced = options.pace > 0 ? std::floor(options.pace / kPaceMin) : wanted;
+  return static_cast<uint16_t>(std::clamp(paced, 1.0, wanted));
 }
 
 std::string NoteOfBuffers(std::chrono::microseconds round_trip, uint16_t streams, double pace) {

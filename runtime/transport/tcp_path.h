@@ -26,7 +26,8 @@ inline constexpr uint16_t kStreamsMax = 16;
 /// use it. Errors: kUsage.
 Status CheckPathOptions(const PathOptions& options);
 
-/// The kernel's smoothed estimate, from the handshake on; 0: not known.
+/// The least that the kernel has seen of late, from the handshake on: no queues, no peer that takes its
+/// time. 0: not known.
 std::chrono::microseconds RoundTripOf(int fd);
 
 /// Of how many streams the connection is to be, whose first one is the connected socket `fd`.

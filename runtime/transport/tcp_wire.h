@@ -48,6 +48,11 @@ inline constexpr int kPieceShift = 48;
 /// Blocks of this size and more are not on a socket whose reader copies from the writer's memory
 /// (memory_window.h), but their records are.
 inline constexpr size_t kReadBytesMin = 4096;
+/// Of messages, whose numbers wrap around.
+constexpr bool IsAfter(uint32_t number, uint32_t other) {
+  return static_cast<int32_t>(number - other) > 0;
+}
+
 /// For people: "3>1 lane 0, block 7, 10 bytes", of a record that passes between `a` and `b`.
 std::string Describe(const Record& record, NodeId a, NodeId b);
 inline constexpr size_t kRecordBytes = 16;

@@ -121,10 +121,10 @@ class TcpStreamsTest : public testing::Test {
     Say(record);
     return Exchange().message();
   }
-  void Say(const Record& record) {
+  void Say(const Record& record, size_t stream = 0) {
     std::array<std::byte, kRecordBytes> bytes;
     EncodeRecord(record, bytes);
-    ASSERT_EQ(send(files_[0], bytes.data(), bytes.size(), 0), ssize_t{kRecordBytes});
+    ASSERT_EQ(send(files_[stream], bytes.data(), bytes.size(), 0), ssize_t{kRecordBytes});
   }
 
   Plan plan_;
@@ -194,10 +194,10 @@ TEST_F(TcpStreamsTest, AStreamMayBeInTheNextMessage) {
   }
   ASSERT_TRUE(Exchange().ok());
   // Which may be any later one: those between had no piece for this stream.
-  Say({.channel = kStartChannel, .block = 20, .bytes = kBlocks * kBlockBytes});
+  Say({.channel = kStartChannel, .block = 2, .bytes = kBlocks * kBlockBytes});
   ASSERT_TRUE(Exchange().ok());
   ASSERT_TRUE(endpoints_[1]->announced().has_value());
-  EXPECT_EQ(endpoints_[1]->announced()->number, 20u);
+  EXPECT_EQ(endpoints_[1]->announced()->number, 2u);
   held.Release();
   while (completed_[0].size() < kBlocks && !HasFailure()) ASSERT_TRUE(Exchange().ok());
   EXPECT_EQ(memory_[1], memory_[0]);
@@ -215,26 +215,26 @@ TEST_F(TcpStreamsTest, TheNextMessageNeedNotWaitForNotes) {
   } silence;
   endpoints_[1]->set_hook(&silence);
   endpoints_[0]->set_ends_early(true);
-  for (uint32_t message = 0; message < 3; ++message) {
+  for (uint32_t message = 0; message < 4; ++message) {
+    SCOPED_TRACE(message);
+    if (message == 3) endpoints_[0]->set_ends_early(false);
     for (auto& completed : completed_) completed.clear();
     for (const size_t node : {1u, 0u}) {
       Begin(node, message);
       PostAll(node);
     }
+    if (message == 1) {  // which is over only when the one before is known to be
+      ASSERT_TRUE(Exchange().ok());
+      EXPECT_TRUE(completed_[0].empty());
+      EXPECT_EQ(completed_[1].size(), kBlocks);
+      silence.is_silent = false;
+    }
     while ((completed_[0].size() < kBlocks || completed_[1].size() < kBlocks) && !HasFailure())
       ASSERT_TRUE(Exchange().ok());
+    EXPECT_THAT(completed_[0], ElementsAre(0, 1, 2, 3, 4, 5));
     EXPECT_EQ(memory_[1], memory_[0]);
     for (auto& endpoint : endpoints_) endpoint->End();
   }
-  silence.is_silent = false;
-  endpoints_[0]->set_ends_early(false);
-  for (auto& completed : completed_) completed.clear();
-  for (const size_t node : {1u, 0u}) {
-    Begin(node, 3);
-    PostAll(node);
-  }
-  while (completed_[0].size() < kBlocks && !HasFailure()) ASSERT_TRUE(Exchange().ok());
-  EXPECT_THAT(completed_[0], ElementsAre(0, 1, 2, 3, 4, 5));
 }
 
 // Catches memory that is written where a record says and nobody has checked.
@@ -251,6 +251,33 @@ TEST_F(TcpStreamsTest, RefusesPiecesThatMakeNoSense) {
         Record{.channel = ChannelId(5), .block = 0, .bytes = piece}}) {
     Connect();
     EXPECT_THAT(Refusal(record), HasSubstr(why));
+  }
+}
+
+// The same piece on two streams: catches one that is written after its block is complete, when the
+// memory is somebody else's.
+TEST_F(TcpStreamsTest, RefusesAPieceTwice) {
+  const ChannelId wire = WireChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+  const Record start = {.channel = kStartChannel, .block = 0, .bytes = kBlocks * kBlockBytes};
+  Begin(1, 0);
+  PostAll(1);
+  for (const size_t stream : {0u, 1u}) {
+    Say(start, stream);
+    Say({.channel = wire, .block = 0, .bytes = uint64_t{32} << 10}, stream);
+  }
+  EXPECT_THAT(Exchange().message(), HasSubstr("expected a piece of a block that is to come"));
+}
+
+// Stream 0 says only now that the message before begins: catches that it is taken for wrong.
+TEST_F(TcpStreamsTest, AStartMayComeAfterItsMessage) {
+  for (uint32_t message = 0; message < 2; ++message) {
+    for (auto& completed : completed_) completed.clear();
+    Begin(1, message);
+    if (message == 1) Say({.channel = kStartChannel, .block = 0, .bytes = kBlocks * kBlockBytes});
+    Begin(0, message);
+    for (const size_t node : {1u, 0u}) PostAll(node);
+    while (completed_[0].size() < kBlocks && !HasFailure()) ASSERT_TRUE(Exchange().ok());
+    EXPECT_EQ(memory_[1], memory_[0]);
   }
 }
 
