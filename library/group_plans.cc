@@ -289,10 +289,9 @@ class CompiledPlans final : public GroupPlans {
 
   explicit CompiledPlans(GroupPlanSpec spec) : spec_(std::move(spec)) {}
 
-  /// Of an algorithm that somebody has chosen, and that takes blocks to a site more than once.
+  /// How often blocks cross between sites: more than once by some that somebody may choose.
   void NoteEntries(const std::string& algorithm) {
     constexpr uint32_t kBlocks = 16;  // the same of more, or nearly
-    if (algorithm == kSitesAlgorithm) return;
     Spec spec;
     spec.nodes = spec_.nodes;
     spec.root = spec_.root;
@@ -303,9 +302,11 @@ class CompiledPlans final : public GroupPlans {
     const Result<VerifiedPlan> plan = Compile(spec);
     if (!plan.ok()) return;
     const std::vector<double> entries = SiteEntries(*plan, spec_.sites);
-    if (std::ranges::all_of(entries, [](double it) { return it <= 1; })) return;
-    notes_.push_back(fmt::format("with algorithm {} {}; with {} once", algorithm,
-                                 DescribeEntries(entries, spec_.site_names), kSitesAlgorithm));
+    const bool is_least = std::ranges::all_of(entries, [](double it) { return it <= 1 + 1e-6; });
+    const std::string found = DescribeEntries(entries, spec_.site_names);
+    notes_.push_back(is_least ? found
+                              : fmt::format("with algorithm {} {}; with {} once", algorithm, found,
+                                            kSitesAlgorithm));
   }
 
   uint16_t VariantOf(size_t place, uint64_t block_bytes) const {

@@ -267,9 +267,9 @@ class Session {
   /// How blocks come to this member; known when `opened` is called, before that and over a device
   /// all 0. Errors: as Barrier().
   Result<PeerPaths> Paths(uint64_t group) const;
-  /// What whoever runs the program may want to know of the group's paths, a sentence each: members
-  /// that are farther away than their sites say (at the root), buffers of this system that are too
-  /// small for a long path. Known when `opened` is called, empty before. Errors: as Barrier().
+  /// What whoever runs the program may want to know of the group's paths, a sentence each: how often
+  /// blocks cross between sites, members that are farther away than their sites say (at the root),
+  /// buffers of this system that are too small for a long path. Known when `opened` is called, empty before. Errors: as Barrier().
   Result<std::vector<std::string>> Notes(uint64_t group) const;
 
   /// Without own_thread: readable when Poll() has something to do.

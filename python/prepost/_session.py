@@ -393,8 +393,9 @@ class Group:
         return Paths(*self._native.paths())
 
     def notes(self) -> List[str]:
-        """What whoever runs the program may want to know of the group's paths, a sentence each: members that are farther away than
-        their sites say, buffers of this system that are too small for a long path. Known from `opened` on; empty before."""
+        """What whoever runs the program may want to know of the group's paths, a sentence each: how often blocks cross between sites,
+        members that are farther away than their sites say, buffers of this system that are too small for a long path. Known from
+        `opened` on; empty before."""
         return self._native.notes()
 
     def start_destroy(self) -> None:

@@ -53,7 +53,7 @@ TEST(GroupPlansTest, BlocksEnterEachSiteOnce) {
                         .is_flat = true};
   const auto plans = MakeGroupPlans(spec);
   ASSERT_TRUE(plans.ok()) << plans.status().ToString();
-  EXPECT_TRUE((*plans)->Notes().empty());
+  EXPECT_THAT((*plans)->Notes(), testing::ElementsAre("each block enters each site once"));
   const auto flat = (*plans)->FlatFor(1 << 20);
   ASSERT_TRUE(flat.ok()) << flat.status().ToString();
   const std::vector<double> entries = SiteEntries(**flat, spec.sites);
