@@ -23,7 +23,7 @@ SIZE = 2_000_003
 SECRET = "of the machines of two sites"
 HANG = 60
 FAILURE_MAX = 2.0
-SLACK = 1.5  # for a loaded machine
+SLACK = 4.0  # for a loaded machine
 
 MEMBER = """
 import sys, time, prepost
@@ -62,7 +62,7 @@ def check_push(folder, image):
         done = subprocess.run(words, capture_output=True, text=True, timeout=HANG)
         assert done.returncode == 2 and "--site NAME says where this machine is" in done.stderr, done.stderr
         done = subprocess.run([*words, "--site", "A"], capture_output=True, text=True, timeout=HANG)
-        assert done.returncode == 0 and done.stderr == "prepost: note: each block enters each site once\n", (done.stdout, done.stderr)
+        assert done.returncode == 0 and "note: each block enters each site once\n" in done.stderr and "round trip" not in done.stderr, (done.stdout, done.stderr)
         for i in ORDER[1:]:
             assert (folder / f"at-{i}" / "image").read_bytes() == image.read_bytes(), f"machine {i} has something else"
     assert crossed(sites) < 1.5 * SIZE, f"{crossed(sites)} bytes crossed, of {SIZE}"
