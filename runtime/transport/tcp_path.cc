@@ -67,8 +67,8 @@ Status CheckPathOptions(const PathOptions& options) {
   }
   const bool is_pace = options.pace == 0 || (options.pace >= kPaceMin && options.pace <= kPaceMax);
   if (!is_pace) {
-    return UsageError(fmt::format("a pace of {:g} bytes/s: it is from {:g} to {:g}", options.pace,
-                                  kPaceMin, kPaceMax));
+    return UsageError(fmt::format("a pace of {:g} bytes/s: it is from {} to {}", options.pace,
+                                  WriteRate(kPaceMin), WriteRate(kPaceMax)));
   }
   if (options.congestion.empty()) return {};
   const auto fd =
