@@ -254,13 +254,13 @@ constexpr uint32_t kRackNodes = 256;
 Spec RolledSpec(const Schedule& schedule, uint32_t nodes) {
   Spec spec{.nodes = nodes, .block_bytes = 1, .algorithm = std::string(schedule.name())};
   if (!schedule.NeedsWholeRacks()) return spec;
-  Topology& topology = spec.topology.emplace();
+  Network& topology = spec.topology.emplace();
   for (uint32_t node = 0; node < nodes; ++node) {
     const uint32_t rack = node / kRackNodes;
     if (node % kRackNodes == 0)
       topology.racks.push_back({.name = fmt::format("r{}", rack), .up_rate = 1, .down_rate = 1});
-    topology.hosts.push_back(
-        {.name = fmt::format("h{}", node), .rack = rack, .send_rate = 1, .recv_rate = 1});
+    topology.nodes.push_back(
+        {.name = fmt::format("h{}", node), .rack = rack, .out_rate = 1, .in_rate = 1});
   }
   return spec;
 }

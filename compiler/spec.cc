@@ -29,11 +29,11 @@ Status CheckTopologyOf(const Spec& spec) {
   if (!spec.topology_path.empty())
     return Rejected(fmt::format("file '{}' is not read yet", spec.topology_path), "/topology");
   if (!spec.topology) return {};
-  if (Status status = CheckTopology(*spec.topology); !status.ok())
+  if (Status status = CheckNetwork(*spec.topology); !status.ok())
     return Rejected(status.message(), "/topology" + status.where());
-  if (spec.nodes > spec.topology->hosts.size()) {
+  if (spec.nodes > spec.topology->nodes.size()) {
     return Rejected(fmt::format("{} nodes are too many, the topology has {} hosts", spec.nodes,
-                                spec.topology->hosts.size()),
+                                spec.topology->nodes.size()),
                     "/nodes");
   }
   return {};

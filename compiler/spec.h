@@ -43,7 +43,7 @@ struct Spec {
   std::string algorithm = "binomial_pipeline";
   SpecReady ready;
   SpecSendWindow send_window;
-  std::optional<Topology> topology;  ///< node i is its host i
+  std::optional<Network> topology;  ///< node i is its host i
   /// The file that `topology` is still to be read from, relative to the spec's; empty: none.
   std::string topology_path;
   std::vector<NodeId> order;  ///< the node at each vertex of the schedule; empty: see OrderNodes()

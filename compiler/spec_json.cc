@@ -103,7 +103,7 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form));
   if (!order.empty()) spec.order = std::move(order);
   if (topology.is_there()) {
-    Result<Topology> read = topology.Finish();
+    Result<Network> read = topology.Finish();
     if (!read.ok())
       return Rejected(read.status().message(), name + ": /topology" + read.status().where());
     spec.topology = *std::move(read);

@@ -72,7 +72,7 @@ class SchedulePlans {
     spec.block_bytes = block_bytes;
     spec.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};
     spec.send_window = {.automatic = false, .window = {}};
-    if (!group_.sites.empty()) spec.topology = TopologyOfSites(group_.sites);
+    if (!group_.sites.empty()) spec.topology = Network::OfSites(group_.sites);
     return spec;
   }
 
@@ -296,7 +296,7 @@ class CompiledPlans final : public GroupPlans {
     spec.nodes = spec_.nodes;
     spec.root = spec_.root;
     spec.algorithm = algorithm;
-    spec.topology = TopologyOfSites(spec_.sites);
+    spec.topology = Network::OfSites(spec_.sites);
     spec.message_bytes = kBlocks;
     spec.block_bytes = 1;
     const Result<VerifiedPlan> plan = Compile(spec);

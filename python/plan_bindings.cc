@@ -91,7 +91,7 @@ Spec SpecOf(const std::string& text, const Spec& defaults) {
   std::istringstream in(text);
   Spec spec = ValueOf(ReadSpec(in, "spec", defaults));
   if (spec.nodes == 0 && spec.topology)
-    spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
+    spec.nodes = static_cast<uint32_t>(spec.topology->nodes.size());
   return spec;
 }
 
@@ -226,7 +226,7 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
   if (!selection.ok()) return selection.status();
   std::optional<Network> network;
   if (options.topology) {
-    const Result<Topology> topology = tools::LoadTopology(*options.topology);
+    const Result<Network> topology = tools::LoadTopology(*options.topology);
     if (!topology.ok()) return topology.status();
     Result<Network> made = tools::NetworkOfFile(*topology, *options.topology, plan.header().nodes);
     if (!made.ok()) return made.status();

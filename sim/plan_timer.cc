@@ -58,25 +58,4 @@ PlanTimer MakePlanTimer(PlanTimerOptions options) {
   };
 }
 
-Topology TopologyOf(const NetworkProfile& profile, uint32_t nodes) {
-  const Network network = NetworkOf(profile, nodes);
-  Topology topology = {.name = "",
-                       .racks = {},
-                       .hosts = {},
-                       .core_rate = network.core_rate,
-                       .rack_latency = network.rack_latency,
-                       .core_latency = network.core_latency};
-  // The uplinks of the only rack are not used; but rates are summed.
-  const bool is_all = profile.rack_hosts == 0;
-  for (const auto& rack : network.racks) {
-    topology.racks.push_back({rack.name, is_all ? profile.host_rate * nodes : rack.up_rate,
-                              is_all ? profile.host_rate * nodes : rack.down_rate});
-  }
-  for (uint32_t i = 0; i < nodes; ++i) {
-    const auto& node = network.nodes[i];
-    topology.hosts.push_back({fmt::to_string(i), node.rack, node.out_rate, node.in_rate});
-  }
-  return topology;
-}
-
 }  // namespace prepost::sim

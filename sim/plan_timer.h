@@ -7,7 +7,6 @@
 
 #include "backends/nic/program/lower.h"
 #include "compiler/choice/plan_timing.h"
-#include "compiler/topology/topology.h"
 #include "ir/analysis/network.h"
 #include "runtime/wait_policy.h"
 #include "sim/profile.h"
@@ -25,9 +24,6 @@ struct PlanTimerOptions {
 /// Seconds until all nodes have the message, of a plan for the first nodes of the network. May be
 /// called by one thread at a time.
 PlanTimer MakePlanTimer(PlanTimerOptions options);
-
-/// The hosts of a profile's network as a topology, for the schedules that know of racks.
-Topology TopologyOf(const NetworkProfile& profile, uint32_t nodes);
 
 }  // namespace prepost::sim
 

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <deque>
-#include <limits>
 #include <span>
 #include <type_traits>
 #include <utility>
@@ -196,8 +195,8 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
 }
 
 void ProfileForm::AddNetwork() {
-  NetworkProfile& network = profile_.network;
-  racks_.Add("hosts", ReadUint32(&network.rack_hosts, kNodesMax, 1))
+  Network& network = profile_.network;
+  racks_.Add("hosts", ReadUint32(&profile_.rack_hosts, kNodesMax, 1))
       .Add("core_latency", Seconds(&network.core_latency))
       .Add("up_rate", Rate(&up_rate_), Need::kOptional)
       .Add("oversubscription", Number(&oversubscription_, 1, kOversubscriptionMax), Need::kOptional)
@@ -205,8 +204,8 @@ void ProfileForm::AddNetwork() {
       .Add("core_rate", Rate(&network.core_rate), Need::kOptional)
       .form()
       .OneOf("up_rate", "oversubscription");
-  network_.Add("host_rate", Rate(&network.host_rate, kHostRateMax))
-      .Add("duplex", Rate(&network.duplex), Need::kOptional)
+  network_.Add("host_rate", Rate(&network.nodes[0].out_rate, kHostRateMax))
+      .Add("duplex", Rate(&network.nodes[0].duplex_rate), Need::kOptional)
       .Add("rack_latency", Seconds(&network.rack_latency))
       .form()
       .Object("racks", &racks_.form(), Need::kOptional);
@@ -238,10 +237,11 @@ void ProfileForm::AddHost() {
 
 Profile ProfileForm::Finish() {
   Profile profile = profile_;
-  NetworkProfile& network = profile.network;
-  if (network.rack_hosts != 0) {
-    network.up_rate = up_rate_.value_or(network.host_rate * network.rack_hosts / oversubscription_);
-    network.down_rate = down_rate_.value_or(network.up_rate);
+  profile.SetHostRate(profile.host_rate());
+  if (profile.rack_hosts != 0) {
+    Network::Rack& rack = profile.network.racks[0];
+    rack.up_rate = up_rate_.value_or(profile.host_rate() * profile.rack_hosts / oversubscription_);
+    rack.down_rate = down_rate_.value_or(rack.up_rate);
   }
   if (has_control_) profile.control = control_;
   return profile;
@@ -256,29 +256,21 @@ Result<Profile> ReadProfile(std::istream& in, const std::string& name,
   return form.Finish();
 }
 
-Network NetworkOf(const NetworkProfile& profile, uint32_t nodes) {
+Network Profile::NetworkOf(uint32_t nodes) const {
   PREPOST_CHECK(nodes >= 1);
-  const uint32_t rack_hosts = profile.rack_hosts == 0 ? nodes : profile.rack_hosts;
-  const double never = std::numeric_limits<double>::max();  // nothing leaves the only rack
-  Network network = {.nodes = {},
-                     .racks = {},
-                     .core_rate = profile.core_rate,
-                     .rack_latency = profile.rack_latency,
-                     .core_latency = profile.core_latency};
+  Network all = network;
+  all.nodes.assign(nodes, network.nodes[0]);
+  if (rack_hosts == 0) {  // nothing leaves the only rack
+    all.racks[0].up_rate = all.racks[0].down_rate = host_rate() * nodes;
+    return all;
+  }
   for (uint32_t i = 0; i < nodes; ++i) {
     const uint32_t rack = i / rack_hosts;
-    if (rack == network.racks.size()) {
-      const bool is_all = profile.rack_hosts == 0;
-      network.racks.push_back({.name = fmt::to_string(rack),
-                               .up_rate = is_all ? never : profile.up_rate,
-                               .down_rate = is_all ? never : profile.down_rate});
-    }
-    network.nodes.push_back({.rack = rack,
-                             .out_rate = profile.host_rate,
-                             .in_rate = profile.host_rate,
-                             .duplex_rate = profile.duplex});
+    if (rack == all.racks.size()) all.racks.push_back(network.racks[0]);
+    all.racks[rack].name = fmt::to_string(rack);
+    all.nodes[i].rack = rack;
   }
-  return network;
+  return all;
 }
 
 }  // namespace prepost::sim

@@ -21,20 +21,6 @@
 
 namespace prepost::sim {
 
-/// Hosts in equal racks. Rates are bytes/s in each direction, of payload; latencies are one way.
-struct NetworkProfile {
-  double host_rate = 0;          ///< > 0
-  std::optional<double> duplex;  ///< of a port, both directions together; none: no limit
-  double rack_latency = 0;       ///< between two hosts of a rack
-  double core_latency = 0;       ///< between hosts of two racks, in all
-  uint32_t rack_hosts = 0;       ///< 0: all are in one rack, and what follows is not used
-  double up_rate = 0;            ///< all uplinks of a rack together
-  double down_rate = 0;
-  std::optional<double> core_rate;  ///< all racks together; none: never the bottleneck
-
-  friend bool operator==(const NetworkProfile&, const NetworkProfile&) = default;
-};
-
 /// Connections over which a group's members tell its leader that they have armed, and are let go.
 struct ControlProfile {
   double system_call = 0;  ///< seconds of a core, per message sent or received
@@ -47,11 +33,20 @@ struct ControlProfile {
 struct Profile {
   std::string name;
   std::string cluster;  ///< which, in words
-  NetworkProfile network;
+  /// One host in one rack; all others are like them. Rates are of payload.
+  Network network = Network::Uniform(1);
+  uint32_t rack_hosts = 0;  ///< of each rack; 0: all are in one, whose links are not used
   NicCosts nic;
   HostCosts host;
   bool is_tcp = false;                    ///< blocks go over TCP, with its costs in `host`
   std::optional<ControlProfile> control;  ///< none: what the barrier takes is not known
+
+  double host_rate() const { return network.nodes[0].out_rate; }
+  /// Of every host's port, each way.
+  void SetHostRate(double rate) { network.nodes[0].out_rate = network.nodes[0].in_rate = rate; }
+  /// The cluster's first `nodes` hosts, rack by rack: node i is in rack i / rack_hosts, whose links
+  /// are those of a whole rack also where it is not full. `nodes` is 1 or more.
+  Network NetworkOf(uint32_t nodes) const;
 
   friend bool operator==(const Profile&, const Profile&) = default;
 };
@@ -72,10 +67,6 @@ inline constexpr double kPreemptionRateMax = 1e6;
 /// Errors: "name:line:col: /pointer: ...".
 Result<Profile> ReadProfile(std::istream& in, const std::string& name,
                             std::vector<std::string>* warnings = nullptr);
-
-/// The cluster's first `nodes` hosts, rack by rack: node i is in rack i / rack_hosts, whose links
-/// are those of a whole rack also where it is not full. `nodes` is 1 or more.
-Network NetworkOf(const NetworkProfile& profile, uint32_t nodes);
 
 }  // namespace prepost::sim
 

@@ -42,7 +42,6 @@
 #include <vector>
 
 #include "compiler/schedules/rolled_schedule.h"
-#include "compiler/topology/topology_network.h"
 #include "ir/rolled/rolled_streams.h"
 
 namespace prepost {
@@ -118,7 +117,7 @@ Result<Network> CostNetwork(const Spec& spec, const CostParameters& parameters) 
   }
   Network network = Network::Uniform(spec.nodes);
   if (spec.topology) {
-    Result<Network> given = NetworkOf(*spec.topology, spec.nodes);
+    Result<Network> given = spec.topology->First(spec.nodes);
     if (!given.ok()) return given;
     network = *std::move(given);
   } else {

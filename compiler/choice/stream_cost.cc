@@ -29,14 +29,14 @@ double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
   return parameters.latency + (shape.rounds + late) * step + hops * parameters.hop;
 }
 
-StreamParameters ParametersFor(const Topology& topology, StreamParameters base) {
+StreamParameters ParametersFor(const Network& topology, StreamParameters base) {
   base.rate = std::numeric_limits<double>::infinity();
-  for (const TopologyHost& host : topology.hosts)
-    base.rate = std::min({base.rate, host.send_rate, host.recv_rate});
+  for (const Network::Node& host : topology.nodes)
+    base.rate = std::min({base.rate, host.out_rate, host.in_rate});
   base.hop += topology.rack_latency;
   const size_t others = topology.racks.size() - 1;
   if (others == 0) return base;
-  for (const TopologyRack& rack : topology.racks)
+  for (const Network::Rack& rack : topology.racks)
     base.rate = std::min({base.rate, rack.up_rate, rack.down_rate});
   if (topology.core_rate)
     base.rate = std::min(base.rate, *topology.core_rate / static_cast<double>(others));

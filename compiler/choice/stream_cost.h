@@ -33,7 +33,7 @@ struct StreamParameters {
 };
 /// `base` for the network of `topology`, over which a chain of racks passes each block once: the
 /// rate of the slowest that carries all blocks, and latencies.
-StreamParameters ParametersFor(const Topology& topology, StreamParameters base);
+StreamParameters ParametersFor(const Network& topology, StreamParameters base);
 
 /// What a schedule does with `blocks` blocks.
 struct StreamShape {

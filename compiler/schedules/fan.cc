@@ -23,16 +23,16 @@ Fan FanOf(const Plan& plan) {
 uint32_t BlocksOnPath(const Spec& spec) {
   constexpr double kMost = 1024;  // of windows of rolled plans, too
   if (!spec.topology || spec.topology->racks.size() < 2) return 1;
-  const Topology& topology = *spec.topology;
+  const Network& topology = *spec.topology;
   const double round_trip = 2 * topology.core_latency;
   if (round_trip < kLongRoundTrip) return 1;
   double up = 0, down = 0, host = 0;
-  for (const TopologyRack& rack : topology.racks) {
+  for (const Network::Rack& rack : topology.racks) {
     up = std::max(up, rack.up_rate);
     down = std::max(down, rack.down_rate);
   }
-  for (const TopologyHost& it : topology.hosts)
-    host = std::max(host, std::min(it.send_rate, it.recv_rate));
+  for (const Network::Node& it : topology.nodes)
+    host = std::max(host, std::min(it.out_rate, it.in_rate));
   const double bytes = std::min({up, down, host}) * round_trip;
   return static_cast<uint32_t>(
       std::min(1 + std::ceil(bytes / static_cast<double>(spec.block_bytes)), kMost));

@@ -35,36 +35,35 @@ std::vector<NodeId> Rotation(uint32_t nodes, NodeId root) {
 }
 
 /// The order that the rules above give.
-std::vector<NodeId> ByTopology(const Topology& topology, uint32_t nodes, NodeId root) {
+std::vector<NodeId> ByTopology(const Network& topology, uint32_t nodes, NodeId root) {
   std::vector<NodeId> node_at(nodes);
   for (uint32_t node = 0; node < nodes; ++node) node_at[node] = NodeId(node);
-  const uint32_t root_rack = topology.hosts[root.value].rack;
+  const uint32_t root_rack = topology.nodes[root.value].rack;
   const auto place = [&](NodeId node) {
-    const TopologyHost& host = topology.hosts[node.value];
+    const Network::Node& host = topology.nodes[node.value];
     return std::tuple(host.rack != root_rack, -topology.racks[host.rack].up_rate, host.rack,
-                      node != root, -std::min(host.send_rate, host.recv_rate), -host.send_rate,
-                      node);
+                      node != root, -std::min(host.out_rate, host.in_rate), -host.out_rate, node);
   };
   std::ranges::sort(node_at, std::less(), place);
   return node_at;
 }
 
 /// Where each run of nodes of one rack begins.
-std::vector<uint32_t> RunsOf(const Topology& topology, const std::vector<NodeId>& node_at) {
+std::vector<uint32_t> RunsOf(const Network& topology, const std::vector<NodeId>& node_at) {
   std::vector<uint32_t> begin;
   for (uint32_t vertex = 0; vertex < node_at.size(); ++vertex) {
-    const auto rack_at = [&](uint32_t v) { return topology.hosts[node_at[v].value].rack; };
+    const auto rack_at = [&](uint32_t v) { return topology.nodes[node_at[v].value].rack; };
     if (vertex == 0 || rack_at(vertex) != rack_at(vertex - 1)) begin.push_back(vertex);
   }
   return begin;
 }
 
 /// The second run of a rack that has two, as a place in `runs`; their number if there is none.
-size_t SplitRun(const Topology& topology, const std::vector<NodeId>& node_at,
+size_t SplitRun(const Network& topology, const std::vector<NodeId>& node_at,
                 const std::vector<uint32_t>& runs) {
   std::vector<bool> seen(topology.racks.size());
   for (size_t run = 0; run < runs.size(); ++run) {
-    const uint32_t rack = topology.hosts[node_at[runs[run]].value].rack;
+    const uint32_t rack = topology.nodes[node_at[runs[run]].value].rack;
     if (seen[rack]) return run;
     seen[rack] = true;
   }
@@ -119,7 +118,7 @@ Status CheckOrder(const Spec& spec, const Schedule& schedule) {
   const std::vector<uint32_t> runs = RunsOf(*spec.topology, spec.order);
   const size_t split = SplitRun(*spec.topology, spec.order, runs);
   if (split == runs.size()) return {};
-  const TopologyHost& host = spec.topology->hosts[spec.order[runs[split]].value];
+  const Network::Node& host = spec.topology->nodes[spec.order[runs[split]].value];
   return Rejected(fmt::format("rack '{}' is split, {} needs its nodes to be neighbours",
                               spec.topology->racks[host.rack].name, schedule.name()),
                   at(runs[split]));

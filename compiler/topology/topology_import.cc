@@ -219,10 +219,8 @@ class SlurmReader {
       const auto rack = static_cast<uint32_t>(made.topology.racks.size());
       made.topology.racks.push_back({.name = one.name, .up_rate = up, .down_rate = up});
       for (const std::string& node : one.nodes) {
-        made.topology.hosts.push_back({.name = node,
-                                       .rack = rack,
-                                       .send_rate = rates.host_rate,
-                                       .recv_rate = rates.host_rate});
+        made.topology.nodes.push_back(
+            {.name = node, .rack = rack, .out_rate = rates.host_rate, .in_rate = rates.host_rate});
       }
     }
     made.notes.push_back(fmt::format("topology.conf has no rates of hosts: all have {}",
@@ -380,7 +378,7 @@ class IbnetdiscoverReader {
     const auto leaves = std::ranges::count_if(
         switches_, [](const FabricSwitch& one) { return !one.adapters.empty(); });
     for (const FabricSwitch& one : switches_) {
-      std::vector<TopologyHost> hosts;
+      std::vector<Network::Node> hosts;
       double rate = 0;
       for (const FabricSwitch::Adapter& adapter : one.adapters) {
         std::string name = HostName(adapter);
@@ -390,8 +388,8 @@ class IbnetdiscoverReader {
         }
         hosts.push_back({.name = std::move(name),
                          .rack = static_cast<uint32_t>(made.topology.racks.size()),
-                         .send_rate = adapter.rate,
-                         .recv_rate = adapter.rate});
+                         .out_rate = adapter.rate,
+                         .in_rate = adapter.rate});
         rate += adapter.rate;
       }
       if (hosts.empty()) continue;
@@ -403,7 +401,7 @@ class IbnetdiscoverReader {
       const bool is_named = !one.description.empty() && ++names[one.description] == 1;
       made.topology.racks.push_back(
           {.name = is_named ? one.description : one.id, .up_rate = up, .down_rate = up});
-      std::ranges::move(hosts, std::back_inserter(made.topology.hosts));
+      std::ranges::move(hosts, std::back_inserter(made.topology.nodes));
     }
     if (left_out != 0)
       made.notes.push_back(fmt::format("{} further ports of hosts are left out", left_out));

@@ -21,7 +21,7 @@ enum class TopologySource : uint8_t { kJson, kSlurm, kIbnetdiscover };
 std::optional<TopologySource> GuessTopologySource(std::string_view text);
 
 struct TopologyImport {
-  Topology topology;
+  Network topology;
   std::vector<std::string> notes;  ///< what was assumed or left out, a line each
 };
 

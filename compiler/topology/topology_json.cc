@@ -60,20 +60,20 @@ Json RateJson(double rate) { return Quantity(rate, WriteRate(rate), ParseRate); 
 Json LatencyJson(double latency) { return Quantity(latency, WriteLatency(latency), ParseLatency); }
 
 using HostRates = std::pair<double, double>;
-HostRates RatesOf(const TopologyHost& host) { return {host.send_rate, host.recv_rate}; }
+HostRates RatesOf(const Network::Node& host) { return {host.out_rate, host.in_rate}; }
 
 /// The hosts of each rack, in order.
-std::vector<std::vector<const TopologyHost*>> ByRack(const Topology& topology) {
-  std::vector<std::vector<const TopologyHost*>> hosts(topology.racks.size());
-  for (const TopologyHost& host : topology.hosts) hosts[host.rack].push_back(&host);
+std::vector<std::vector<const Network::Node*>> ByRack(const Network& topology) {
+  std::vector<std::vector<const Network::Node*>> hosts(topology.racks.size());
+  for (const Network::Node& host : topology.nodes) hosts[host.rack].push_back(&host);
   return hosts;
 }
 
 /// A host list, or several of no more than a reader takes.
-Json ListOf(std::span<const TopologyHost* const> hosts) {
+Json ListOf(std::span<const Network::Node* const> hosts) {
   Json lists = Json::array();
   std::vector<std::string> names;
-  for (const TopologyHost* host : hosts) {
+  for (const Network::Node* host : hosts) {
     names.push_back(host->name);
     if (names.size() < kHostsPerList && host != hosts.back()) continue;
     lists.push_back(WriteHostList(names));
@@ -83,7 +83,7 @@ Json ListOf(std::span<const TopologyHost* const> hosts) {
 }
 
 /// An entry for every run of hosts whose rates are not `usual`.
-void AddOverrides(std::span<const TopologyHost* const> hosts, double usual, Json* overrides) {
+void AddOverrides(std::span<const Network::Node* const> hosts, double usual, Json* overrides) {
   for (size_t begin = 0; begin < hosts.size();) {
     const HostRates rates = RatesOf(*hosts[begin]);
     size_t end = begin + 1;
@@ -97,10 +97,10 @@ void AddOverrides(std::span<const TopologyHost* const> hosts, double usual, Json
   }
 }
 
-void AddTo(const Topology& topology, Json* json) {
+void AddTo(const Network& topology, Json* json) {
   // What the first host and rack have stands at the top and holds for all that say nothing.
-  const double host_rate = topology.hosts[0].send_rate;
-  const TopologyRack& usual = topology.racks[0];
+  const double host_rate = topology.nodes[0].out_rate;
+  const Network::Rack& usual = topology.racks[0];
   if (!topology.name.empty()) (*json)["name"] = topology.name;
   (*json)["host_rate"] = RateJson(host_rate);
   (*json)["up_rate"] = RateJson(usual.up_rate);
@@ -112,7 +112,7 @@ void AddTo(const Topology& topology, Json* json) {
   Json overrides = Json::array();
   const auto hosts = ByRack(topology);
   for (size_t i = 0; i < topology.racks.size(); ++i) {
-    const TopologyRack& rack = topology.racks[i];
+    const Network::Rack& rack = topology.racks[i];
     Json& entry = racks.emplace_back(Json{{"name", rack.name}, {"hosts", ListOf(hosts[i])}});
     if (rack.up_rate != usual.up_rate || rack.down_rate != usual.down_rate) {
       entry["up_rate"] = RateJson(rack.up_rate);
@@ -174,7 +174,7 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
       .Objects("overrides", &override_form_, Need::kOptional);
 }
 
-Status TopologyForm::AddRack(size_t index, Topology* topology) const {
+Status TopologyForm::AddRack(size_t index, Network* topology) const {
   const RackText& text = racks_[index];
   const std::string where = fmt::format("/racks/{}", index);
   const std::optional<double> host_rate = text.host_rate ? text.host_rate : host_rate_;
@@ -183,13 +183,13 @@ Status TopologyForm::AddRack(size_t index, Topology* topology) const {
   double hosts_rate = 0;
   for (const std::string& list : text.hosts) {
     Result<std::vector<std::string>> names =
-        ExpandHostList(list, kNodesMax - topology->hosts.size());
+        ExpandHostList(list, kNodesMax - topology->nodes.size());
     if (!names.ok()) return Rejected(names.status().message(), where + "/hosts");
     for (std::string& name : *names) {
-      topology->hosts.push_back({.name = std::move(name),
+      topology->nodes.push_back({.name = std::move(name),
                                  .rack = static_cast<uint32_t>(index),
-                                 .send_rate = *host_rate,
-                                 .recv_rate = *host_rate});
+                                 .out_rate = *host_rate,
+                                 .in_rate = *host_rate});
       hosts_rate += *host_rate;
     }
   }
@@ -207,11 +207,11 @@ Status TopologyForm::AddRack(size_t index, Topology* topology) const {
   return {};
 }
 
-Status TopologyForm::ApplyOverrides(Topology* topology) const {
+Status TopologyForm::ApplyOverrides(Network* topology) const {
   if (overrides_.empty()) return {};
   std::unordered_map<std::string, size_t> host_of;
-  for (size_t i = 0; i < topology->hosts.size(); ++i) host_of.emplace(topology->hosts[i].name, i);
-  size_t left = 2 * topology->hosts.size();  // each may be named twice on average
+  for (size_t i = 0; i < topology->nodes.size(); ++i) host_of.emplace(topology->nodes[i].name, i);
+  size_t left = 2 * topology->nodes.size();  // each may be named twice on average
   for (size_t i = 0; i < overrides_.size(); ++i) {
     const OverrideText& text = overrides_[i];
     const std::string where = fmt::format("/overrides/{}/hosts", i);
@@ -223,41 +223,41 @@ Status TopologyForm::ApplyOverrides(Topology* topology) const {
         const auto found = host_of.find(name);
         if (found == host_of.end())
           return Rejected(fmt::format("no rack has a host '{}'", name), where);
-        TopologyHost& host = topology->hosts[found->second];
-        if (text.rate) host.send_rate = host.recv_rate = *text.rate;
-        if (text.send_rate) host.send_rate = *text.send_rate;
-        if (text.recv_rate) host.recv_rate = *text.recv_rate;
+        Network::Node& host = topology->nodes[found->second];
+        if (text.rate) host.out_rate = host.in_rate = *text.rate;
+        if (text.send_rate) host.out_rate = *text.send_rate;
+        if (text.recv_rate) host.in_rate = *text.recv_rate;
       }
     }
   }
   return {};
 }
 
-Result<Topology> TopologyForm::Finish() const {
-  Topology topology = head_;
+Result<Network> TopologyForm::Finish() const {
+  Network topology = head_;
   for (size_t i = 0; i < racks_.size(); ++i) PREPOST_RETURN_IF_ERROR(AddRack(i, &topology));
   PREPOST_RETURN_IF_ERROR(ApplyOverrides(&topology));
   PREPOST_RETURN_IF_ERROR(CheckTopology(topology));
   return topology;
 }
 
-Result<Topology> ReadTopology(std::istream& in, const std::string& name,
-                              std::vector<std::string>* warnings) {
+Result<Network> ReadTopology(std::istream& in, const std::string& name,
+                             std::vector<std::string>* warnings) {
   TopologyForm form(TopologyForm::Kind::kFile, warnings);
   PREPOST_RETURN_IF_ERROR(ReadJson(in, name, form.form()));
-  Result<Topology> topology = form.Finish();
+  Result<Network> topology = form.Finish();
   if (topology.ok()) return topology;
   return Rejected(topology.status().message(), name + ": " + topology.status().where());
 }
 
-void WriteTopology(const Topology& topology, std::ostream& out) {
+void WriteTopology(const Network& topology, std::ostream& out) {
   Json json = {{"format", kTopologyFormat},
                {"version", fmt::format("{}.{}", kTopologyMajor, kTopologyMinor)}};
   AddTo(topology, &json);
   out << Dump(json) << "\n";
 }
 
-std::string TopologySection(const Topology& topology) {
+std::string TopologySection(const Network& topology) {
   Json json = Json::object();
   AddTo(topology, &json);
   return Dump(json);

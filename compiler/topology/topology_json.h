@@ -32,7 +32,7 @@ class TopologyForm {
   bool is_there() const { return is_there_; }
   /// The topology of what was read, checked by CheckTopology(). `where` in the Status is a JSON
   /// pointer into it.
-  Result<Topology> Finish() const;
+  Result<Network> Finish() const;
 
  private:
   struct RackText {
@@ -45,13 +45,13 @@ class TopologyForm {
     std::optional<double> rate, send_rate, recv_rate;
   };
 
-  Status AddRack(size_t index, Topology* topology) const;
-  Status ApplyOverrides(Topology* topology) const;
+  Status AddRack(size_t index, Network* topology) const;
+  Status ApplyOverrides(Network* topology) const;
 
   JsonForm form_, rack_form_, override_form_;
   bool is_there_ = false;
   size_t host_list_bytes_ = 0;
-  Topology head_;  // without racks and hosts
+  Network head_;  // without racks and hosts
   std::optional<double> host_rate_, up_rate_, down_rate_;
   std::vector<RackText> racks_;
   std::vector<OverrideText> overrides_;
@@ -59,15 +59,15 @@ class TopologyForm {
 
 /// Reads and checks one topology. Errors: "name:line:col: /pointer: ..." for the form, "name:
 /// /pointer: ..." for values.
-Result<Topology> ReadTopology(std::istream& in, const std::string& name,
-                              std::vector<std::string>* warnings = nullptr);
+Result<Network> ReadTopology(std::istream& in, const std::string& name,
+                             std::vector<std::string>* warnings = nullptr);
 
 /// Writes a topology that holds CheckTopology(). Reading it back gives the same one if hosts stand
 /// rack by rack, in the racks' order; otherwise they then do.
-void WriteTopology(const Topology& topology, std::ostream& out);
+void WriteTopology(const Network& topology, std::ostream& out);
 
 /// The same as one JSON object without format and version, to stand in another file.
-std::string TopologySection(const Topology& topology);
+std::string TopologySection(const Network& topology);
 
 }  // namespace prepost
 

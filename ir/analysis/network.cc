@@ -8,6 +8,8 @@
 #include <limits>
 #include <utility>
 
+#include "ir/count.h"
+
 namespace prepost {
 
 const char* Name(ResourceKind kind) {
@@ -37,6 +39,34 @@ Network Network::Uniform(uint32_t nodes) {
   const double never = std::numeric_limits<double>::max();  // nothing leaves the only rack
   network.racks.push_back({.name = "all", .up_rate = never, .down_rate = never});
   return network;
+}
+
+Network Network::OfSites(const std::vector<uint32_t>& site_of,
+                         const std::vector<std::string>& names) {
+  constexpr double kEqualRate = 1;
+  Network network;
+  for (const uint32_t site : site_of) {
+    while (network.racks.size() <= site) {
+      const size_t next = network.racks.size();
+      network.racks.push_back({.name = names.empty() ? fmt::format("site {}", next) : names[next],
+                               .up_rate = kEqualRate,
+                               .down_rate = kEqualRate});
+    }
+    network.nodes.push_back({.rack = site, .out_rate = kEqualRate, .in_rate = kEqualRate});
+  }
+  return network;
+}
+
+Result<Network> Network::First(uint32_t count) const {
+  if (nodes.size() < count) {
+    return Rejected(fmt::format("the topology has {}, the plan {}", Count(nodes.size(), "host"),
+                                Count(count, "node")));
+  }
+  Network first = *this;
+  first.nodes.resize(count);
+  std::erase_if(first.pairs,
+                [&](const Pair& pair) { return std::max(pair.from, pair.to).value >= count; });
+  return first;
 }
 
 double Network::RateOf(Resource resource) const {
@@ -119,7 +149,32 @@ std::string Network::Describe(Resource resource) const {
 
 namespace {
 
-bool IsRate(double rate) { return std::isfinite(rate) && rate > 0; }
+Status CheckRate(double rate, const std::string& where) {
+  if (std::isfinite(rate) && rate > 0) return {};
+  return Rejected(fmt::format("a rate is more than 0 bytes/s, found {}", rate), where);
+}
+
+Status CheckLatency(double seconds, const std::string& where) {
+  if (std::isfinite(seconds) && seconds >= 0) return {};
+  return Rejected(fmt::format("a latency is 0 s or more, found {}", seconds), where);
+}
+
+Status CheckNodes(const Network& network) {
+  for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    const Network::Node& node = network.nodes[i];
+    if (node.rack >= network.racks.size()) {
+      return Rejected(
+          fmt::format("host {} is in rack {}, there are {}",
+                      node.name.empty() ? fmt::to_string(i) : fmt::format("'{}'", node.name),
+                      node.rack, network.racks.size()),
+          "/racks");
+    }
+    const std::string where = fmt::format("/racks/{}/hosts", node.rack);
+    for (const double rate : {node.out_rate, node.in_rate, node.duplex_rate.value_or(1)})
+      PREPOST_RETURN_IF_ERROR(CheckRate(rate, where));
+  }
+  return {};
+}
 
 Status CheckPairs(const Network& network) {
   const Network::Pair* last = nullptr;
@@ -128,10 +183,8 @@ Status CheckPairs(const Network& network) {
       return Rejected(fmt::format("a pair of nodes {} and {}, expected two of {}", pair.from.value,
                                   pair.to.value, network.nodes.size()));
     }
-    if (!IsRate(pair.rate)) {
-      return Rejected(fmt::format("the rate from node {} to node {} is not positive",
-                                  pair.from.value, pair.to.value));
-    }
+    PREPOST_RETURN_IF_ERROR(CheckRate(
+        pair.rate, fmt::format("from node {} to node {}", pair.from.value, pair.to.value)));
     if (last != nullptr && std::pair(pair.from, pair.to) <= std::pair(last->from, last->to)) {
       return Rejected(fmt::format("the pair of nodes {} and {} is out of order or there twice",
                                   pair.from.value, pair.to.value));
@@ -143,34 +196,25 @@ Status CheckPairs(const Network& network) {
 
 }  // namespace
 
+Status CheckNetwork(const Network& network) {
+  for (size_t i = 0; i < network.racks.size(); ++i) {
+    const std::string where = fmt::format("/racks/{}", i);
+    PREPOST_RETURN_IF_ERROR(CheckRate(network.racks[i].up_rate, where + "/up_rate"));
+    PREPOST_RETURN_IF_ERROR(CheckRate(network.racks[i].down_rate, where + "/down_rate"));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckNodes(network));
+  if (network.core_rate) PREPOST_RETURN_IF_ERROR(CheckRate(*network.core_rate, "/core_rate"));
+  PREPOST_RETURN_IF_ERROR(CheckLatency(network.rack_latency, "/rack_latency"));
+  PREPOST_RETURN_IF_ERROR(CheckLatency(network.core_latency, "/core_latency"));
+  return CheckPairs(network);
+}
+
 Status CheckNetwork(const Network& network, uint32_t nodes) {
-  const auto is_latency = [](double latency) { return std::isfinite(latency) && latency >= 0; };
   if (network.nodes.size() != nodes) {
     return Rejected(
         fmt::format("a network of {} nodes for a plan of {}", network.nodes.size(), nodes));
   }
-  for (uint32_t i = 0; i < nodes; ++i) {
-    const Network::Node& node = network.nodes[i];
-    if (node.rack >= network.racks.size()) {
-      return Rejected(
-          fmt::format("node {} is in rack {}, there are {}", i, node.rack, network.racks.size()));
-    }
-    if (!IsRate(node.out_rate) || !IsRate(node.in_rate) || !IsRate(node.duplex_rate.value_or(1))) {
-      return Rejected(fmt::format("the rates of node {} are not positive", i));
-    }
-  }
-  for (const Network::Rack& rack : network.racks) {
-    if (!IsRate(rack.up_rate) || !IsRate(rack.down_rate)) {
-      return Rejected(fmt::format("the rates of rack {} are not positive", rack.name));
-    }
-  }
-  if (network.core_rate && !IsRate(*network.core_rate)) {
-    return Rejected("the rate of the core is not positive");
-  }
-  if (!is_latency(network.rack_latency) || !is_latency(network.core_latency)) {
-    return Rejected("a latency is negative");
-  }
-  return CheckPairs(network);
+  return CheckNetwork(network);
 }
 
 }  // namespace prepost

@@ -180,9 +180,9 @@ TEST(ReadyPassTest, WindowsOfAutoHoldALongPath) {
   Spec spec = SpecOf("binomial_pipeline", 6, 40, "auto");
   spec.block_bytes = 64 << 10;
   spec.message_bytes = 40 * spec.block_bytes;
-  spec.topology = TopologyOfSites({0, 0, 0, 1, 1, 1});
-  for (TopologyHost& host : spec.topology->hosts) host.send_rate = host.recv_rate = 125e6;
-  for (TopologyRack& rack : spec.topology->racks) rack.up_rate = rack.down_rate = 50e6;
+  spec.topology = Network::OfSites({0, 0, 0, 1, 1, 1});
+  for (Network::Node& host : spec.topology->nodes) host.out_rate = host.in_rate = 125e6;
+  for (Network::Rack& rack : spec.topology->racks) rack.up_rate = rack.down_rate = 50e6;
   spec.topology->core_latency = 0.03;
   const VerifiedPlan plan = *Compile(spec);
   EXPECT_EQ(ToString(plan.header().ready), "window=47");

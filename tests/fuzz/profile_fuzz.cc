@@ -42,11 +42,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   PREPOST_CHECK(profile->host.cores >= 1 && profile->host.copy_rate > 0);
   for (const uint32_t nodes : {1u, 2u, 33u}) {
-    PREPOST_CHECK(CheckNetwork(NetworkOf(profile->network, nodes), nodes).ok());
+    PREPOST_CHECK(CheckNetwork(profile->NetworkOf(nodes), nodes).ok());
   }
   static const prepost::VerifiedPlan plan =
       *prepost::Compile({.nodes = 5, .message_bytes = 70'000, .block_bytes = 10'000});
-  const prepost::Network network = NetworkOf(profile->network, 5);
+  const prepost::Network network = profile->NetworkOf(5);
   const auto offload = prepost::sim::RunPrepostedAlone(plan, network, {.costs = profile->nic});
   CheckRun(offload.status(), offload.ok() ? offload->completion : 0);
   const prepost::sim::Group group{.plan = &plan};

@@ -13,36 +13,35 @@
 #include "compiler/topology/host_list.h"
 #include "compiler/topology/topology_import.h"
 #include "compiler/topology/topology_json.h"
-#include "compiler/topology/topology_network.h"
 
 namespace {
 
+using prepost::Network;
 using prepost::Result;
 using prepost::Status;
-using prepost::Topology;
 
 void CheckRefusal(const Status& status) {
   PREPOST_CHECK(status.ToString().starts_with("topology:") && !status.message().empty());
 }
 
-Topology WrittenAndRead(const Topology& topology) {
+Network WrittenAndRead(const Network& topology) {
   std::stringstream text;
   prepost::WriteTopology(topology, text);
-  const Result<Topology> read = prepost::ReadTopology(text, "topology");
+  const Result<Network> read = prepost::ReadTopology(text, "topology");
   PREPOST_CHECK(read.ok());
   return *read;
 }
 
-void CheckTaken(Topology topology) {
+void CheckTaken(Network topology) {
   PREPOST_CHECK(prepost::CheckTopology(topology).ok());
-  const auto hosts = static_cast<uint32_t>(topology.hosts.size());
-  PREPOST_CHECK(prepost::NetworkOf(topology, hosts).ok());
-  PREPOST_CHECK(!prepost::NetworkOf(topology, hosts + 1).ok());
+  const auto hosts = static_cast<uint32_t>(topology.nodes.size());
+  PREPOST_CHECK(topology.First(hosts).ok());
+  PREPOST_CHECK(!topology.First(hosts + 1).ok());
   std::vector<std::string> names;
-  for (const prepost::TopologyHost& host : topology.hosts) names.push_back(host.name);
+  for (const Network::Node& host : topology.nodes) names.push_back(host.name);
   const auto listed = prepost::ExpandHostList(prepost::WriteHostList(names), names.size());
   PREPOST_CHECK(listed.ok() && *listed == names);
-  std::ranges::stable_sort(topology.hosts, {}, &prepost::TopologyHost::rack);
+  std::ranges::stable_sort(topology.nodes, {}, &Network::Node::rack);
   PREPOST_CHECK(WrittenAndRead(topology) == topology);
 }
 
@@ -52,10 +51,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
   static_cast<void>(prepost::GuessTopologySource(text));
   std::istringstream in(text);
-  const Result<Topology> read = prepost::ReadTopology(in, "topology");
+  const Result<Network> read = prepost::ReadTopology(in, "topology");
   read.ok() ? CheckTaken(*read) : CheckRefusal(read.status());
-  for (const auto& imported : {prepost::ReadSlurmTopology(text, "topology"),
-                               prepost::ReadIbnetdiscover(text, "topology")})
+  for (const auto& imported :
+       {prepost::ReadSlurmTopology(text, "topology"), prepost::ReadIbnetdiscover(text, "topology")})
     imported.ok() ? CheckTaken(imported->topology) : CheckRefusal(imported.status());
   return 0;
 }

@@ -194,7 +194,7 @@ TEST(CausesTest, EverySchedulesTimeAddsUpInEveryProfile) {
       const VerifiedPlan plan =
           PlanFor(algorithm, 1 + random.Below(40), 1 + random.Below(9),
                   random.Pick(std::array{1ull, 4096ull, 1ull << 18}), ready, window);
-      const Network network = NetworkOf(profile.network, plan.header().nodes);
+      const Network network = profile.NetworkOf(plan.header().nodes);
       SCOPED_TRACE(fmt::format("{} {} n={} k={} ready={} send_window={}", algorithm, name,
                                plan.header().nodes, plan.header().payload.blocks, ready, window));
       if (!profile.is_tcp) {
@@ -382,8 +382,8 @@ TEST(CausesTest, SeveralGroupsAddUp) {
       {.plan = &chain, .hosts = {NodeId(2), NodeId(4), NodeId(0), NodeId(5)}, .start = 7 * kUs},
       {.plan = &plan, .hosts = {}, .start = 9 * kUs, .after = 0},
       {.plan = &chain, .hosts = {}, .start = 900 * kUs, .after = 1}};
-  Network network = NetworkOf(profile.network, 6);
-  network.nodes[1].duplex_rate = 1.5 * profile.network.host_rate;
+  Network network = profile.NetworkOf(6);
+  network.nodes[1].duplex_rate = 1.5 * profile.host_rate();
   // What goes to other groups is reported separately, and takes nothing away.
   const auto expect_headlines = [&](const TimeTrail& trail, const auto& run) {
     const LinkTraffic traffic(trail, network);
@@ -558,7 +558,7 @@ TEST(CausesTest, TheFarthestNodeOnStampedeIsTheRdmcPapersTable1) {
     CpuDrivenOptions options = {
         .nic = profile.nic, .host = profile.host, .wait = WaitMode::kHybrid, .trail = &trail};
     options.host.first_block_copy_rate = copy_rate;
-    RunHosts(plan, NetworkOf(profile.network, 4), options);
+    RunHosts(plan, profile.NetworkOf(4), options);
     return TimesOf(trail, 0, NodeId(3));
   };
   constexpr Picoseconds kMs = 1000 * kUs;

@@ -163,8 +163,8 @@ TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
     costs.completion = costs.credit = completion;
     costs.message_setup = setup;
     const Group group{.plan = &plan};
-    const auto run = RunCpuDriven({&group, 1}, NetworkOf(profile->network, 3),
-                                  {.nic = profile->nic, .host = costs});
+    const auto run =
+        RunCpuDriven({&group, 1}, profile->NetworkOf(3), {.nic = profile->nic, .host = costs});
     EXPECT_TRUE(run.ok()) << run.status().ToString();
     return run.ok() ? run->groups[0].completion : -1;
   };

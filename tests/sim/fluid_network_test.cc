@@ -300,7 +300,7 @@ TEST(FluidNetworkTest, APortMayHaveLessForBothWaysThanForEach) {
   const FluidNetwork fluid = *FluidNetwork::Make(network);
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kNodeBoth, 3}));
   network.nodes[1].duplex_rate = 0;
-  EXPECT_THAT(FluidNetwork::Make(network).status().ToString(), HasSubstr("rates of node 1"));
+  EXPECT_THAT(FluidNetwork::Make(network).status().ToString(), HasSubstr("a rate is more than 0 bytes/s, found 0"));
 }
 
 // Catches hosts of two racks that are as near to each other as those of one.
@@ -388,14 +388,14 @@ TEST(FluidNetworkTest, RefusesWhatItCannotCount) {
   network.rack_latency = 1e7;
   EXPECT_THAT(error(network), HasSubstr("a latency of 10000000 s"));
   network.rack_latency = -1;
-  EXPECT_THAT(error(network), HasSubstr("a latency is negative"));
+  EXPECT_THAT(error(network), HasSubstr("/rack_latency: a latency is 0 s or more"));
   network = FourNodes();
   network.pairs = {{NodeId(0), NodeId(4), 1e9}};
   EXPECT_EQ(error(network), "a pair of nodes 0 and 4, expected two of 4");
   network.pairs = {{NodeId(2), NodeId(2), 1e9}};
   EXPECT_EQ(error(network), "a pair of nodes 2 and 2, expected two of 4");
   network.pairs = {{NodeId(0), NodeId(1), 0}};
-  EXPECT_EQ(error(network), "the rate from node 0 to node 1 is not positive");
+  EXPECT_EQ(error(network), "from node 0 to node 1: a rate is more than 0 bytes/s, found 0");
   network.pairs = {{NodeId(0), NodeId(1), 1}};
   EXPECT_THAT(error(network), HasSubstr("the path from node 0 to node 1 has 1 bytes/s"));
   network.pairs = {{NodeId(0), NodeId(1), 1e9}, {NodeId(0), NodeId(1), 1e9}};

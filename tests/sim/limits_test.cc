@@ -33,15 +33,16 @@ class RandomProfiles {
   test::Random& random() { return random_; }
   Profile Next() {
     Profile profile;
-    NetworkProfile& network = profile.network;
+    Network& network = profile.network;
     // Some with a few values at their ends, some with many.
     share_ = std::array{1u, 3u, 100u}[random_.Below(3)];
-    network = {.host_rate = Rate(), .rack_latency = Seconds(1e-6)};
+    profile.SetHostRate(Rate());
+    network.rack_latency = Seconds(1e-6);
     if (random_.Coin()) {
-      network.rack_hosts = 1 + random_.Below(3);
+      profile.rack_hosts = 1 + random_.Below(3);
       network.core_latency = Seconds(2e-6);
-      network.up_rate = Rate();
-      network.down_rate = Rate();
+      network.racks[0].up_rate = Rate();
+      network.racks[0].down_rate = Rate();
       if (random_.Coin()) network.core_rate = Rate();
     }
     profile.nic = {.wqe = Time(5e-8),
@@ -106,7 +107,7 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
     const Spec spec = test::RandomSpec(random, {.nodes_max = 7, .blocks_max = 9});
     const VerifiedPlan plan = test::CompileOrDie(spec);
     const uint32_t nodes = plan.header().nodes;
-    const Network network = NetworkOf(profile.network, nodes);
+    const Network network = profile.NetworkOf(nodes);
     const NicCosts nic = profile.nic;
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     const auto look = [&](const Status& status, Picoseconds completion) {
@@ -120,8 +121,8 @@ TEST(LimitsTest, EveryProfileEndsWithATimeOrAReason) {
       EXPECT_LT(completion, kNever);
       // A lower limit that everything has: the block's bytes out of the root.
       if (nodes == 1) return;
-      const double least = static_cast<double>(plan.header().payload.bytes) /
-                           profile.network.host_rate * 1e12 * (1 - 1e-9);
+      const double least = static_cast<double>(plan.header().payload.bytes) / profile.host_rate() *
+                           1e12 * (1 - 1e-9);
       EXPECT_GE(static_cast<double>(completion), least - 1);
     };
     const auto offload = RunPrepostedAlone(plan, network, {.costs = nic});

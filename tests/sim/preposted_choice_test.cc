@@ -27,7 +27,7 @@ TEST(PrepostedChoiceTest, NoOtherIsMuchFaster) {
     const Profile& profile = *read;
     for (const uint32_t nodes : {3u, 8u, 16u}) {
       const PlanTimer timer =
-          MakePlanTimer({.profile = profile, .network = NetworkOf(profile.network, nodes)});
+          MakePlanTimer({.profile = profile, .network = profile.NetworkOf(nodes)});
       for (const uint64_t bytes : {uint64_t{64} << 10, uint64_t{1} << 20, uint64_t{16} << 20}) {
         const auto seconds = [&](const std::string& algorithm, uint64_t block_bytes) {
           Spec spec;

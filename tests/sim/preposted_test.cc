@@ -14,7 +14,6 @@
 #include <numeric>
 
 #include "compiler/schedules/schedule.h"
-#include "compiler/topology/topology_network.h"
 #include "ir/analysis/bounds.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
@@ -153,7 +152,7 @@ TEST(PrepostedTest, NeverBelowTheBound) {
   for (int i = 0; i < 300; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
     const VerifiedPlan plan = CompileOrDie(spec);
-    Network network = *NetworkOf(*spec.topology, spec.nodes);
+    Network network = *spec.topology->First(spec.nodes);
     if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     NicCosts costs = RandomCosts(random);
@@ -171,9 +170,9 @@ TEST(PrepostedTest, RelabellingNodesPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
-    const Topology topology = test::RandomTopology(random, 5);
-    const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-    const Network network = *NetworkOf(topology, nodes);
+    const Network topology = test::RandomTopology(random, 5);
+    const auto nodes = static_cast<uint32_t>(topology.nodes.size());
+    const Network network = *topology.First(nodes);
     std::vector<uint32_t> new_node(nodes);
     std::iota(new_node.begin(), new_node.end(), 0u);
     random.Shuffle(new_node);
@@ -208,14 +207,14 @@ TEST(PrepostedTest, RelabellingNodesPermutesTimes) {
 TEST(PrepostedTest, TheSameRunIsTheSame) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
-  const Topology topology = test::RandomTopology(random, {5, 7, 3});
+  const Network topology = test::RandomTopology(random, {5, 7, 3});
   Spec spec = RoundSpec("binomial_pipeline", 15, 20);
   spec.ready = *ParseReady("window=4");
   spec.send_window = *ParseSendWindow("none");
   const VerifiedPlan plan = CompileOrDie(spec);
   for (const LoweringMode mode : kModes) {
     const NicCosts costs = RandomCosts(random);
-    const Network network = *NetworkOf(topology, 15);
+    const Network network = *topology.First(15);
     const auto first = RunModelled(plan, network, mode, costs);
     const auto again = RunModelled(plan, network, mode, costs);
     ASSERT_TRUE(first.ok() && again.ok());

@@ -85,45 +85,44 @@ TEST(ProfileTest, ReadsEveryMember) {
                                ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
        .more = ", \"tcp\": " + Text(kTcp) + ", \"control\": " + Text(kControl)}));
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
-  const Profile expected = {.name = "n",
-                            .cluster = "c",
-                            .network = {.host_rate = 1e10,
-                                        .duplex = 1.5e10,
-                                        .rack_latency = 1e-6,
-                                        .core_latency = 2e-6,
-                                        .rack_hosts = 4,
-                                        .up_rate = 2e10,
-                                        .down_rate = 40,
-                                        .core_rate = 50},
-                            .nic = {.wqe = 1 * kPicosecondsPerSecond,
-                                    .wait = 2 * kPicosecondsPerSecond,
-                                    .cqe = 3 * kPicosecondsPerSecond,
-                                    .doorbell = 4 * kPicosecondsPerSecond,
-                                    .doorbell_interval = 4'500'000'000'000,
-                                    .message_overhead_bytes = 5,
-                                    .port_sharing = PortSharing::kPerQp},
-                            .host = {.cores = 6,
-                                     .post_send = 7 * kPicosecondsPerSecond,
-                                     .post_receive = 8 * kPicosecondsPerSecond,
-                                     .poll = 9 * kPicosecondsPerSecond,
-                                     .completion = 10 * kPicosecondsPerSecond,
-                                     .credit = 11 * kPicosecondsPerSecond,
-                                     .interrupt = 12 * kPicosecondsPerSecond,
-                                     .hybrid_polling = 13 * kPicosecondsPerSecond,
-                                     .message_start = 14 * kPicosecondsPerSecond,
-                                     .message_setup = 15 * kPicosecondsPerSecond,
-                                     .copy_rate = 16,
-                                     .system_call = 19 * kPicosecondsPerSecond,
-                                     .system_copy_rate = 20,
-                                     .segment_bytes = 25,
-                                     .segment_calls = 26 * kPicosecondsPerSecond,
-                                     .preemptions_per_second = 17.5,
-                                     .preemption_length = 18 * kPicosecondsPerSecond,
-                                     .preemption_lengths_vary = true,
-                                     .neighbours = 23,
-                                     .slice = 24 * kPicosecondsPerSecond},
-                            .is_tcp = true,
-                            .control = ControlProfile{21, 22}};
+  const Profile expected = {
+      .name = "n",
+      .cluster = "c",
+      .network = {.nodes = {{.out_rate = 1e10, .in_rate = 1e10, .duplex_rate = 1.5e10}},
+                  .racks = {{"all", 2e10, 40}},
+                  .core_rate = 50,
+                  .rack_latency = 1e-6,
+                  .core_latency = 2e-6},
+      .rack_hosts = 4,
+      .nic = {.wqe = 1 * kPicosecondsPerSecond,
+              .wait = 2 * kPicosecondsPerSecond,
+              .cqe = 3 * kPicosecondsPerSecond,
+              .doorbell = 4 * kPicosecondsPerSecond,
+              .doorbell_interval = 4'500'000'000'000,
+              .message_overhead_bytes = 5,
+              .port_sharing = PortSharing::kPerQp},
+      .host = {.cores = 6,
+               .post_send = 7 * kPicosecondsPerSecond,
+               .post_receive = 8 * kPicosecondsPerSecond,
+               .poll = 9 * kPicosecondsPerSecond,
+               .completion = 10 * kPicosecondsPerSecond,
+               .credit = 11 * kPicosecondsPerSecond,
+               .interrupt = 12 * kPicosecondsPerSecond,
+               .hybrid_polling = 13 * kPicosecondsPerSecond,
+               .message_start = 14 * kPicosecondsPerSecond,
+               .message_setup = 15 * kPicosecondsPerSecond,
+               .copy_rate = 16,
+               .system_call = 19 * kPicosecondsPerSecond,
+               .system_copy_rate = 20,
+               .segment_bytes = 25,
+               .segment_calls = 26 * kPicosecondsPerSecond,
+               .preemptions_per_second = 17.5,
+               .preemption_length = 18 * kPicosecondsPerSecond,
+               .preemption_lengths_vary = true,
+               .neighbours = 23,
+               .slice = 24 * kPicosecondsPerSecond},
+      .is_tcp = true,
+      .control = ControlProfile{21, 22}};
   EXPECT_EQ(*profile, expected);
 }
 
@@ -133,8 +132,8 @@ TEST(ProfileTest, UplinksAreGivenAsARateOrByOversubscription) {
   racks["oversubscription"] = "2.5";
   const auto profile = Read(File({.network = Racks(racks)}));
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
-  EXPECT_EQ(profile->network.up_rate, 4 * 1e10 / 2.5);
-  EXPECT_EQ(profile->network.down_rate, profile->network.up_rate);
+  EXPECT_EQ(profile->network.racks[0].up_rate, 4 * 1e10 / 2.5);
+  EXPECT_EQ(profile->network.racks[0].down_rate, profile->network.racks[0].up_rate);
   EXPECT_FALSE(profile->network.core_rate.has_value());
   EXPECT_FALSE(profile->is_tcp);
   EXPECT_FALSE(profile->control.has_value());
@@ -273,18 +272,18 @@ TEST(ProfileTest, ShippedProfilesRead) {
   for (const auto& [name, text] : Shipped()) {
     const auto profile = Read(text);
     ASSERT_TRUE(profile.ok()) << name << ": " << profile.status().ToString();
-    EXPECT_TRUE(CheckNetwork(NetworkOf(profile->network, 100), 100).ok()) << name;
+    EXPECT_TRUE(CheckNetwork(profile->NetworkOf(100), 100).ok()) << name;
     profiles[name] = *profile;
   }
   ASSERT_EQ(profiles.size(), 6u);
-  EXPECT_EQ(profiles["fractus"].network.host_rate, 12.5e9);
-  EXPECT_EQ(profiles["sierra"].network.host_rate, 2.5e9);
-  EXPECT_EQ(profiles["stampede"].network.host_rate, 5e9);
-  EXPECT_EQ(profiles["stampede"].network.duplex, 70.5e9 / 8);
-  EXPECT_EQ(profiles["fractus"].network.duplex, 165e9 / 8);
-  EXPECT_FALSE(profiles["sierra"].network.duplex.has_value());
-  EXPECT_EQ(profiles["ndr400"].network.host_rate, 50e9);
-  EXPECT_NEAR(profiles["apt"].network.up_rate / 28 * 8, 16e9, 0.5e9);
+  EXPECT_EQ(profiles["fractus"].host_rate(), 12.5e9);
+  EXPECT_EQ(profiles["sierra"].host_rate(), 2.5e9);
+  EXPECT_EQ(profiles["stampede"].host_rate(), 5e9);
+  EXPECT_EQ(profiles["stampede"].network.nodes[0].duplex_rate, 70.5e9 / 8);
+  EXPECT_EQ(profiles["fractus"].network.nodes[0].duplex_rate, 165e9 / 8);
+  EXPECT_FALSE(profiles["sierra"].network.nodes[0].duplex_rate.has_value());
+  EXPECT_EQ(profiles["ndr400"].host_rate(), 50e9);
+  EXPECT_NEAR(profiles["apt"].network.racks[0].up_rate / 28 * 8, 16e9, 0.5e9);
   EXPECT_TRUE(profiles["tcp-10g"].is_tcp);
   // Of the 1.37 us that a block waits in Table 1 of the RDMC paper, the hosts' part.
   const HostCosts& host = profiles["stampede"].host;
@@ -318,7 +317,7 @@ TEST(ProfileTest, DamagedFilesAreRefusedWithAPlace) {
       }
       const auto profile = Read(damaged);
       if (profile.ok()) {
-        EXPECT_TRUE(CheckNetwork(NetworkOf(profile->network, 9), 9).ok()) << damaged;
+        EXPECT_TRUE(CheckNetwork(profile->NetworkOf(9), 9).ok()) << damaged;
       } else {
         ++refused;
         EXPECT_TRUE(profile.status().ToString().starts_with("p:")) << profile.status().ToString();
@@ -331,14 +330,13 @@ TEST(ProfileTest, DamagedFilesAreRefusedWithAPlace) {
 }
 
 TEST(ProfileTest, NetworksHaveWholeRacksFirst) {
-  NetworkProfile profile = {.host_rate = 10,
-                            .rack_latency = 1,
-                            .core_latency = 2,
-                            .rack_hosts = 4,
-                            .up_rate = 20,
-                            .down_rate = 30,
-                            .core_rate = 40};
-  const Network network = NetworkOf(profile, 9);
+  Profile profile = {.network = {.nodes = {{.out_rate = 10, .in_rate = 10}},
+                                 .racks = {{"", 20, 30}},
+                                 .core_rate = 40,
+                                 .rack_latency = 1,
+                                 .core_latency = 2},
+                     .rack_hosts = 4};
+  const Network network = profile.NetworkOf(9);
   ASSERT_TRUE(CheckNetwork(network, 9).ok());
   EXPECT_EQ(network.racks.size(), 3u);
   EXPECT_EQ(network.nodes[3].rack, 0u);
@@ -350,8 +348,8 @@ TEST(ProfileTest, NetworksHaveWholeRacksFirst) {
   EXPECT_EQ(network.core_rate, 40);
   EXPECT_EQ(network.rack_latency, 1);
   EXPECT_EQ(network.core_latency, 2);
-  profile = {.host_rate = 10, .rack_latency = 1};
-  const Network one = NetworkOf(profile, 1000);
+  profile.rack_hosts = 0;
+  const Network one = profile.NetworkOf(1000);
   ASSERT_TRUE(CheckNetwork(one, 1000).ok());
   EXPECT_EQ(one.racks.size(), 1u);
 }

@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "compiler/topology/topology_network.h"
 #include "ir/analysis/bounds.h"
 #include "sim/cpu_driven.h"
 #include "sim/preposted.h"
@@ -162,7 +161,7 @@ TEST(PropertiesTest, CpuDrivenIsNeverBelowTheBound) {
   for (int i = 0; i < 200; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
     const VerifiedPlan plan = test::CompileOrDie(spec);
-    Network network = *NetworkOf(*spec.topology, spec.nodes);
+    Network network = *spec.topology->First(spec.nodes);
     if (random.Coin()) test::SlowRandomPairs(random, &network);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     CpuDrivenOptions options{.wait = static_cast<WaitMode>(random.Below(3))};
@@ -249,7 +248,7 @@ TEST(PropertiesTest, HostsMoveNothingThatIsPreposted) {
   for (int i = 0; i < 150; ++i) {
     const Spec spec = test::RandomSpecOnRacks(random);
     const VerifiedPlan plan = test::CompileOrDie(spec);
-    const Network network = *NetworkOf(*spec.topology, spec.nodes);
+    const Network network = *spec.topology->First(spec.nodes);
     SCOPED_TRACE(fmt::format("seed {} case {}: {}", seed, i, test::Label(spec)));
     PrepostedOptions options{.costs = RandomNic(random)};
     options.lower.mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
@@ -318,9 +317,9 @@ TEST(PropertiesTest, RenumberingNodesAndRacksPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (int i = 0; i < 150; ++i) {
-    const Topology topology = test::RandomTopology(random, 5);
-    const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-    const Network network = *NetworkOf(topology, nodes);
+    const Network topology = test::RandomTopology(random, 5);
+    const auto nodes = static_cast<uint32_t>(topology.nodes.size());
+    const Network network = *topology.First(nodes);
     const std::vector<uint32_t> new_node = RandomOrder(random, nodes);
     const Network other = Renumbered(network, new_node, RandomOrder(random, network.racks.size()));
     Spec spec{.nodes = nodes,

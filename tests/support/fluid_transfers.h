@@ -12,7 +12,6 @@
 #include <numeric>
 #include <vector>
 
-#include "compiler/topology/topology_network.h"
 #include "sim/fluid_network.h"
 #include "tests/support/networks.h"
 #include "tests/support/random.h"
@@ -73,9 +72,9 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
 /// Of up to `racks` racks, some with ports that are limited both ways, or with paths that have a rate
 /// of their own.
 inline Network RandomFluidNetwork(Random& random, uint32_t racks = 4) {
-  const Topology topology = RandomTopology(random, racks);
-  const auto nodes = static_cast<uint32_t>(topology.hosts.size());
-  Network network = *NetworkOf(topology, nodes);
+  const Network topology = RandomTopology(random, racks);
+  const auto nodes = static_cast<uint32_t>(topology.nodes.size());
+  Network network = *topology.First(nodes);
   if (random.Coin()) {
     for (Network::Node& node : network.nodes) {
       const double both = node.out_rate + node.in_rate;

@@ -26,8 +26,8 @@ inline Network OneRack(uint32_t nodes, double rate, double latency = 0) {
 
 /// Racks of so many hosts each; ToRs from narrow to never narrow, sometimes a core with a rate,
 /// sometimes slow hosts, with other rates in than out, and a rack per few kinds of latency.
-inline Topology RandomTopology(Random& random, const std::vector<uint32_t>& rack_hosts) {
-  Topology topology{.name = "random"};
+inline Network RandomTopology(Random& random, const std::vector<uint32_t>& rack_hosts) {
+  Network topology{.name = "random"};
   const double rate = random.Pick(std::vector<double>{1e8, 1.25e9, 12.5e9});
   const bool has_slow = random.Coin();
   for (uint32_t r = 0; r < rack_hosts.size(); ++r) {
@@ -37,10 +37,10 @@ inline Topology RandomTopology(Random& random, const std::vector<uint32_t>& rack
     for (uint32_t h = 0; h < rack_hosts[r]; ++h) {
       const bool is_slow = has_slow && random.Below(8) == 0;
       const double send = is_slow ? rate / random.Between(2, 5) : rate;
-      topology.hosts.push_back({.name = fmt::format("h{}-{}", r, h),
+      topology.nodes.push_back({.name = fmt::format("h{}-{}", r, h),
                                 .rack = r,
-                                .send_rate = send,
-                                .recv_rate = is_slow && random.Coin() ? rate : send});
+                                .out_rate = send,
+                                .in_rate = is_slow && random.Coin() ? rate : send});
     }
   }
   if (random.Coin()) topology.core_rate = rate * random.Between(1, 8);
@@ -50,7 +50,7 @@ inline Topology RandomTopology(Random& random, const std::vector<uint32_t>& rack
 }
 
 /// The same with 1 to 6 racks of 1 to `rack_hosts_max` hosts.
-inline Topology RandomTopology(Random& random, uint32_t rack_hosts_max) {
+inline Network RandomTopology(Random& random, uint32_t rack_hosts_max) {
   std::vector<uint32_t> rack_hosts(random.Between(1, 6));
   for (uint32_t& hosts : rack_hosts) hosts = random.Between(1, rack_hosts_max);
   return RandomTopology(random, rack_hosts);
@@ -70,9 +70,9 @@ inline void SlowRandomPairs(Random& random, Network* network) {
 
 /// A spec on a network of RandomTopology(): of all its hosts, in blocks of 10,000 bytes.
 inline Spec RandomSpecOnRacks(Random& random) {
-  const Topology topology = RandomTopology(random, 6);
+  const Network topology = RandomTopology(random, 6);
   Spec spec = RandomSpec(random, {.nodes_max = 2, .blocks_max = 20});
-  spec.nodes = static_cast<uint32_t>(topology.hosts.size());
+  spec.nodes = static_cast<uint32_t>(topology.nodes.size());
   spec.root = NodeId(random.Below(spec.nodes));
   spec.topology = topology;
   spec.block_bytes = 10'000;

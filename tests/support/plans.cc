@@ -105,14 +105,14 @@ Spec RandomSpec(Random& random, SpecLimits limits) {
 
 Spec WithRacks(Spec spec, uint32_t rack_size) {
   if (!FindAlgorithm(spec.algorithm)->schedule->NeedsWholeRacks()) return spec;
-  Topology& topology = spec.topology.emplace();
+  Network& topology = spec.topology.emplace();
   for (uint32_t node = 0; node < spec.nodes; ++node) {
     const uint32_t rack = node / rack_size;
     if (rack == topology.racks.size())
       topology.racks.push_back(
           {.name = fmt::format("r{}", rack), .up_rate = 1e9, .down_rate = 1e9});
-    topology.hosts.push_back(
-        {.name = fmt::format("h{}", node), .rack = rack, .send_rate = 1e9, .recv_rate = 1e9});
+    topology.nodes.push_back(
+        {.name = fmt::format("h{}", node), .rack = rack, .out_rate = 1e9, .in_rate = 1e9});
   }
   return spec;
 }

@@ -236,7 +236,7 @@ Result<ComparisonReport> CompareInModel(const CompareFlags& flags, const sim::Pr
   if (profile.host.preemptions_per_second != 0) deviations.push_back(fmt::format("seed {}", seed));
   ComparisonReport report = ReportOfModel(profile, flags.profile, deviations);
   for (const SimulatedPlan& plan : plans) {
-    Result<Network> network = plan.NetworkIn(profile.network);
+    Result<Network> network = plan.NetworkIn(profile);
     if (!network.ok()) return network.status();
     sim::Simulation simulation = {.groups = {{.plan = &plan.plan}},
                                   .plan = &plan.plan,

@@ -41,7 +41,7 @@ void PrintOrder(const Spec& spec, std::ostream& out) {
     const uint32_t node = order.node_at[vertex].value;
     out << fmt::format("{:>7}  {:>7}", vertex, node);
     if (spec.topology) {
-      const TopologyHost& host = spec.topology->hosts[node];
+      const Network::Node& host = spec.topology->nodes[node];
       out << fmt::format("  {} ({})", host.name, spec.topology->racks[host.rack].name);
     }
     out << "\n";

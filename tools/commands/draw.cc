@@ -217,7 +217,7 @@ void AddDraw(CLI::App& app, Action* action) {
       ->allow_extra_args(false);
   command
       ->add_option("--topology", flags->topology,
-                   "Topology file, - for stdin: node i of the plan is its host i; shows the racks")
+                   "Network file, - for stdin: node i of the plan is its host i; shows the racks")
       ->type_name("FILE");
   command
       ->add_option("--simulation", flags->simulation,

@@ -35,7 +35,7 @@ Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& 
 
 Result<std::optional<Network>> NetworkUnder(const DrawFlags& flags, const Plan& plan) {
   if (!flags.topology) return std::optional<Network>();
-  const Result<Topology> topology = LoadTopology(*flags.topology);
+  const Result<Network> topology = LoadTopology(*flags.topology);
   if (!topology.ok()) return topology.status();
   Result<Network> network = NetworkOfFile(*topology, *flags.topology, plan.header().nodes);
   if (!network.ok()) return network.status();

@@ -34,7 +34,7 @@ Result<std::shared_ptr<const SimulatedPlan>> PlanFor(const SimulateFlags& flags,
                        .profile = &profile,
                        .wait = ValueOf(kWaitModeNames, flags.wait, kModelledWait)};
   if (lower != nullptr) target.lower = *lower;
-  return context->plans.Get({given.Text(), profile.network},
+  return context->plans.Get({given.Text(), profile.network, profile.rack_hosts},
                             [&] { return flags.input.Load(target, context->is_quiet); });
 }
 
@@ -53,8 +53,8 @@ Status ApplyNoise(const SimulateFlags& flags, Network* network, SimulationOption
 Result<Network> NetworkOfWorkload(const SimulateFlags& flags, const sim::Profile& profile,
                                   uint32_t hosts) {
   const std::optional<std::string>& path = flags.input.spec.topology();
-  if (!path) return sim::NetworkOf(profile.network, hosts);
-  const Result<Topology> topology = LoadTopology(*path);
+  if (!path) return profile.NetworkOf(hosts);
+  const Result<Network> topology = LoadTopology(*path);
   if (!topology.ok()) return topology.status();
   return NetworkOfFile(*topology, *path, hosts);
 }
@@ -97,7 +97,7 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
   it->plan = *std::move(plan);
   if (it->plan->topology)
     PREPOST_RETURN_IF_ERROR(CheckNoneOfNetwork(SettingsOf(flags.settings), NameOfSent(flags)));
-  Result<Network> network = it->plan->NetworkIn(it->profile->network);
+  Result<Network> network = it->plan->NetworkIn(*it->profile);
   if (!network.ok()) return network.status();
   it->simulation->plan = &it->plan->plan;
   it->simulation->network = *std::move(network);

@@ -28,9 +28,9 @@ Status Run(const StatsFlags& flags) {
   if (flags.plan == "-" && flags.topology == "-") {
     return {StatusCode::kUsage, "PLAN and --topology cannot both be stdin"};
   }
-  std::optional<Topology> topology;  // before the plan: it takes less time
+  std::optional<Network> topology;  // before the plan: it takes less time
   if (flags.topology) {
-    Result<Topology> loaded = LoadTopology(*flags.topology);
+    Result<Network> loaded = LoadTopology(*flags.topology);
     if (!loaded.ok()) return loaded.status();
     topology = *std::move(loaded);
   }
@@ -75,7 +75,7 @@ void AddStats(CLI::App& app, Action* action) {
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
   command
       ->add_option("--topology", flags->topology,
-                   "Topology file, - for stdin: node i of the plan is its host i")
+                   "Network file, - for stdin: node i of the plan is its host i")
       ->type_name("FILE");
   CLI::Option* per_node =
       command->add_flag("--per-node", flags->per_node, "Add a table of the nodes");

@@ -48,13 +48,13 @@ struct RackSummary {
   double all = 0;
 };
 
-std::vector<RackSummary> Summarise(const Topology& topology) {
+std::vector<RackSummary> Summarise(const Network& topology) {
   std::vector<RackSummary> racks(topology.racks.size());
-  for (const TopologyHost& host : topology.hosts) {
+  for (const Network::Node& host : topology.nodes) {
     RackSummary& rack = racks[host.rack];
-    rack.slowest = rack.hosts.empty() ? host.send_rate : std::min(rack.slowest, host.send_rate);
-    rack.fastest = std::max(rack.fastest, host.send_rate);
-    rack.all += host.send_rate;
+    rack.slowest = rack.hosts.empty() ? host.out_rate : std::min(rack.slowest, host.out_rate);
+    rack.fastest = std::max(rack.fastest, host.out_rate);
+    rack.all += host.out_rate;
     rack.hosts.push_back(host.name);
   }
   return racks;
@@ -71,7 +71,7 @@ Result<std::optional<double>> RateFlag(const char* flag, const std::string& text
 Result<TopologyImport> ReadJsonText(const std::string& text, const std::string& name) {
   std::istringstream in(text);
   TopologyImport read;
-  Result<Topology> topology = ReadTopology(in, name, &read.notes);
+  Result<Network> topology = ReadTopology(in, name, &read.notes);
   if (!topology.ok()) return topology.status();
   read.topology = *std::move(topology);
   return read;
@@ -119,12 +119,12 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
   return Status();
 }
 
-void PrintTopologyTable(const Topology& topology) {
+void PrintTopologyTable(const Network& topology) {
   const std::vector<RackSummary> racks = Summarise(topology);
   std::cout << fmt::format("{}, {}\n", Count(topology.racks.size(), "rack"),
-                           Count(topology.hosts.size(), "host"));
+                           Count(topology.nodes.size(), "host"));
   size_t width = 4;
-  for (const TopologyRack& rack : topology.racks) width = std::max(width, rack.name.size());
+  for (const Network::Rack& rack : topology.racks) width = std::max(width, rack.name.size());
   std::cout << fmt::format("{:<{}}  {:>5}  {:>21}  {:>12}  {:>12}  {:>6}  {}\n", "rack", width,
                            "hosts", "each", "up", "down", "over", "names");
   for (size_t i = 0; i < racks.size(); ++i) {
@@ -140,7 +140,7 @@ void PrintTopologyTable(const Topology& topology) {
   }
 }
 
-void PrintTopologyJson(const Topology& topology) {
+void PrintTopologyJson(const Network& topology) {
   const std::vector<RackSummary> summaries = Summarise(topology);
   nlohmann::ordered_json racks = nlohmann::ordered_json::array();
   for (size_t i = 0; i < summaries.size(); ++i) {
@@ -154,7 +154,7 @@ void PrintTopologyJson(const Topology& topology) {
                      {"oversubscription", summaries[i].all / topology.racks[i].up_rate}});
   }
   const nlohmann::ordered_json json = {
-      {"name", topology.name}, {"hosts", topology.hosts.size()}, {"racks", racks}};
+      {"name", topology.name}, {"hosts", topology.nodes.size()}, {"racks", racks}};
   PrintJson(json, std::cout);
 }
 

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "compiler/topology/topology_json.h"
-#include "compiler/topology/topology_network.h"
 #include "ir/json/file_format.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/plan_shard.h"
@@ -202,10 +201,10 @@ Status PlanOutput::Write(const RolledPlan& plan) const {
   });
 }
 
-Result<Topology> LoadTopology(const std::string& path) { return ReadWith(ReadTopology, path); }
+Result<Network> LoadTopology(const std::string& path) { return ReadWith(ReadTopology, path); }
 
-Result<Network> NetworkOfFile(const Topology& topology, const std::string& path, uint32_t nodes) {
-  Result<Network> network = NetworkOf(topology, nodes);
+Result<Network> NetworkOfFile(const Network& topology, const std::string& path, uint32_t nodes) {
+  Result<Network> network = topology.First(nodes);
   if (!network.ok()) return Rejected(network.status().message(), path);
   return network;
 }

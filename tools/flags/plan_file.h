@@ -57,10 +57,10 @@ struct PlanOutput {
 };
 
 /// Reads and checks a topology file ("-": stdin); prints warnings to stderr.
-Result<Topology> LoadTopology(const std::string& path);
+Result<Network> LoadTopology(const std::string& path);
 /// The network of `topology`, from the file `path`, under a plan of `nodes` nodes; errors name the
 /// file.
-Result<Network> NetworkOfFile(const Topology& topology, const std::string& path, uint32_t nodes);
+Result<Network> NetworkOfFile(const Network& topology, const std::string& path, uint32_t nodes);
 
 }  // namespace prepost::tools
 

@@ -25,9 +25,9 @@
 #include "tools/report/messages.h"
 
 namespace prepost::tools {
-Result<Network> SimulatedPlan::NetworkIn(const sim::NetworkProfile& profile) const {
+Result<Network> SimulatedPlan::NetworkIn(const sim::Profile& profile) const {
   const uint32_t nodes = plan.header().nodes;
-  if (!topology) return sim::NetworkOf(profile, nodes);
+  if (!topology) return profile.NetworkOf(nodes);
   return NetworkOfFile(*topology, topology_path, nodes);
 }
 
@@ -66,7 +66,7 @@ Result<SimulatedPlan> SimulationInput::Load(const AutoTarget& target, bool is_qu
   }
   SimulatedPlan loaded = {.plan = *std::move(plan)};
   if (!spec.topology()) return loaded;
-  Result<Topology> topology = LoadTopology(*spec.topology());
+  Result<Network> topology = LoadTopology(*spec.topology());
   if (!topology.ok()) return topology.status();
   loaded.topology = *std::move(topology);
   loaded.topology_path = *spec.topology();
@@ -78,10 +78,10 @@ Result<SimulatedPlan> CompileFor(const AutoTarget& target, const SpecFlags& spec
                                  bool is_quiet) {
   Result<Spec> read = spec.Read(path, bytes);
   if (!read.ok()) return read.status();
-  std::optional<Topology> topology = read->topology;
+  std::optional<Network> topology = read->topology;
   // What is chosen, and what racks are, goes by the network that the plan will run on.
   if (!topology && read->nodes >= 1 && read->nodes <= kNodesMax)
-    read->topology = sim::TopologyOf(target.profile->network, read->nodes);
+    read->topology = target.profile->NetworkOf(read->nodes);
   const Result<Spec> settled = spec.Settle(*std::move(read), path, target, is_quiet);
   if (!settled.ok()) return settled.status();
   std::optional<Ticker> ticker;

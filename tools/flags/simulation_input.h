@@ -33,11 +33,11 @@ namespace prepost::tools {
 /// A plan, and the topology that it is to run on if that is not the profile's network.
 struct SimulatedPlan {
   VerifiedPlan plan;
-  std::optional<Topology> topology = {};
+  std::optional<Network> topology = {};
   std::string topology_path = {};
 
   /// Errors: kRejected: there are fewer hosts than nodes.
-  Result<Network> NetworkIn(const sim::NetworkProfile& profile) const;
+  Result<Network> NetworkIn(const sim::Profile& profile) const;
 };
 
 /// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is compiled
@@ -72,7 +72,8 @@ struct SimulationInput {
 /// What a plan depends on: flags, and the cluster that it is compiled for.
 struct PlanKey {
   std::string flags;
-  sim::NetworkProfile network;
+  Network network;  ///< with rack_hosts, as in Profile
+  uint32_t rack_hosts = 0;
 
   friend bool operator==(const PlanKey&, const PlanKey&) = default;
 };

@@ -11,7 +11,6 @@
 
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec_json.h"
-#include "compiler/topology/topology_network.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
@@ -287,14 +286,14 @@ std::string SpecFlags::FirstGiven(bool has_topology) const {
 
 Status SpecFlags::ApplyTopology(const std::string& spec_path, Spec* spec) const {
   if (topology_ || !spec->topology_path.empty()) {
-    Result<Topology> topology =
+    Result<Network> topology =
         LoadTopology(topology_ ? *topology_ : BesideSpec(spec_path, spec->topology_path));
     if (!topology.ok()) return topology.status();
     spec->topology = *std::move(topology);
     spec->topology_path.clear();
   }
   if (spec->topology && spec->nodes == 0 && !nodes_)
-    spec->nodes = static_cast<uint32_t>(spec->topology->hosts.size());
+    spec->nodes = static_cast<uint32_t>(spec->topology->nodes.size());
   if (order_) {
     Result<std::vector<NodeId>> order = LoadOrder(*order_);
     if (!order.ok()) return order.status();
@@ -351,8 +350,7 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
   if (profile_ && !spec.topology && spec.nodes >= 1 && spec.nodes <= kNodesMax) {
     const Result<sim::Profile> cluster = ClusterOf(spec);
     if (!cluster.ok()) return cluster.status();
-    if (cluster->network.rack_hosts != 0)
-      spec.topology = sim::TopologyOf(cluster->network, spec.nodes);
+    if (cluster->rack_hosts != 0) spec.topology = cluster->NetworkOf(spec.nodes);
   }
   if (spec.nodes == 0 && !nodes_ && spec_path.empty())
     return Missing("--nodes", "the number of nodes is missing, and no topology says it");
@@ -382,23 +380,22 @@ Result<sim::Profile> SpecFlags::ClusterOf(const Spec& spec) const {
   if (!text.ok()) return text.status();
   Result<sim::Profile> profile = ProfileWith(*text, {});
   if (!profile.ok()) return profile;
-  sim::NetworkProfile& network = profile->network;
   for (const auto& [flag, is_given] :
        {std::pair("--rate", rate_.has_value()), std::pair("--latency", latency_.has_value())}) {
-    if (is_given && network.rack_hosts != 0 && !spec.topology)
+    if (is_given && profile->rack_hosts != 0 && !spec.topology)
       return Usage(flag,
                    Rejected(fmt::format("profile {} has racks with rates of their own", name)));
   }
   if (rate_) {
     const Result<double> rate = ParseRate(*rate_);
     if (!rate.ok()) return Usage("--rate", rate.status());
-    network.host_rate = *rate;
-    network.duplex.reset();  // of another port
+    profile->SetHostRate(*rate);
+    profile->network.nodes[0].duplex_rate.reset();  // of another port
   }
   if (latency_) {
     const Result<double> latency = ParseLatency(*latency_);
     if (!latency.ok()) return Usage("--latency", latency.status());
-    network.rack_latency = network.core_latency = *latency;
+    profile->network.rack_latency = profile->network.core_latency = *latency;
   }
   return profile;
 }
@@ -412,7 +409,7 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTar
   if (!cluster.ok()) return cluster.status();
   const Result<AutoTarget> target = TargetOf(given);
   if (!target.ok()) return target.status();
-  options.parameters.rate = cluster->network.host_rate;
+  options.parameters.rate = cluster->host_rate();
   options.parameters.latency = cluster->network.rack_latency;
   if (block_overhead_) {
     const Result<double> overhead = ParseLatency(*block_overhead_);
@@ -425,8 +422,8 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTar
     if (latency_) streams.hop = options.parameters.latency;
     if (block_overhead_) streams.block_overhead = options.parameters.block_overhead;
   } else if (!target->is_streams && spec.nodes >= 1 && spec.nodes <= kTimedNodesMax) {
-    Result<Network> network = spec.topology ? prepost::NetworkOf(*spec.topology, spec.nodes)
-                                            : sim::NetworkOf(cluster->network, spec.nodes);
+    Result<Network> network =
+        spec.topology ? spec.topology->First(spec.nodes) : cluster->NetworkOf(spec.nodes);
     if (network.ok()) {  // else the choice says what is wrong with it
       options.timer = sim::MakePlanTimer({.profile = *std::move(cluster),
                                           .network = *std::move(network),

@@ -75,7 +75,7 @@ Case RandomCase(Random& random, bool is_small) {
                      .block_overhead = random.Pick(std::vector<double>{0, 1.76e-6, 5e-5})};
   } else {
     it.spec.topology = test::RandomTopology(random, 8);
-    it.spec.nodes = static_cast<uint32_t>(it.spec.topology->hosts.size());
+    it.spec.nodes = static_cast<uint32_t>(it.spec.topology->nodes.size());
   }
   it.spec.root = NodeId(random.Below(it.spec.nodes));
   it.spec.message_bytes = is_small ? uint64_t{random.Between(0, 16383)}
@@ -182,7 +182,7 @@ TEST(ChoiceTest, NothingElseIsMuchBetterInLargerGroups) {
   for (int i = 0; i < 4; ++i) {
     Spec spec = Automatic(0, 1 << 30);
     spec.topology = test::RandomTopology(random, LargerRacks(random, /*are_even=*/i % 2 == 0));
-    spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
+    spec.nodes = static_cast<uint32_t>(spec.topology->nodes.size());
     spec.root = NodeId(random.Below(spec.nodes));
     const Choice choice = ChooseOrDie(spec);
     CostModel exact(*CostNetwork(spec, {}), OrderNodes(spec), UINT64_MAX);
@@ -212,12 +212,12 @@ TEST(ChoiceTest, SaysWhatEachKindOfNetworkCallsFor) {
   EXPECT_EQ(choice.winner().algorithm, "binomial_pipeline");
   EXPECT_NEAR(choice.winner().blocks, std::sqrt(double{1 << 30} * 5 / (12.5e9 * 2.37e-6)), 20);
   // Narrow ToRs: each block once into each rack.
-  Topology topology{.name = "narrow"};
+  Network topology{.name = "narrow"};
   for (uint32_t r = 0; r < 4; ++r) {
     topology.racks.push_back({.name = fmt::format("r{}", r), .up_rate = 1e9, .down_rate = 1e9});
     for (uint32_t h = 0; h < 8; ++h)
-      topology.hosts.push_back(
-          {.name = fmt::format("h{}", 8 * r + h), .rack = r, .send_rate = 1e9, .recv_rate = 1e9});
+      topology.nodes.push_back(
+          {.name = fmt::format("h{}", 8 * r + h), .rack = r, .out_rate = 1e9, .in_rate = 1e9});
   }
   Spec racks = Automatic(32, 1 << 30);
   racks.topology = topology;
@@ -259,9 +259,9 @@ TEST(ChoiceTest, TheSmallestAndTheLargest) {
 // Infinite and undefined numbers must neither win nor end the search.
 TEST(ChoiceTest, RefusesWhatNoNumberHolds) {
   Spec spec = Automatic(3, kMessageBytesMax);
-  spec.topology = Topology{.name = "slow", .racks = {{"a", 1e-300, 1e-300}}};
+  spec.topology = Network{.name = "slow", .racks = {{"a", 1e-300, 1e-300}}};
   for (const char* name : {"a1", "a2", "a3"})
-    spec.topology->hosts.push_back({.name = name, .rack = 0, .send_rate = 1e-300, .recv_rate = 1});
+    spec.topology->nodes.push_back({.name = name, .rack = 0, .out_rate = 1e-300, .in_rate = 1});
   EXPECT_EQ(Choose(spec, {}).status().where(), "/topology");
 }
 

@@ -60,7 +60,7 @@ TEST(CostModelTest, IsTheMeasuredLoadOfThePlan) {
   for (int i = 0; i < 60; ++i) {
     Spec spec;
     spec.topology = test::RandomTopology(random, 7);
-    spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
+    spec.nodes = static_cast<uint32_t>(spec.topology->nodes.size());
     spec.root = NodeId(random.Below(spec.nodes));
     spec.block_bytes = random.Between(1, 100'000);
     spec.message_bytes = random.Below(30 * spec.block_bytes);
@@ -84,7 +84,7 @@ TEST(CostModelTest, EstimatesAreNear) {
   for (int i = 0; i < 12; ++i) {
     Spec spec;
     spec.topology = test::RandomTopology(random, 9);
-    spec.nodes = static_cast<uint32_t>(spec.topology->hosts.size());
+    spec.nodes = static_cast<uint32_t>(spec.topology->nodes.size());
     if (spec.nodes < 8) continue;
     spec.block_bytes = 4096;
     spec.message_bytes = uint64_t{random.Between(20'000, 50'000)} * 4096 + 1;

@@ -56,9 +56,9 @@ TEST(StreamCostTest, AnySizeAndFixedBlocks) {
 // Two sites: catches a latency that is charged for every round, a path that is taken for as fast as a
 // port, and a schedule that crosses it more often than once.
 TEST(StreamCostTest, LatenciesPassOnce) {
-  Topology topology = TopologyOfSites({0, 0, 0, 1, 1, 1});
-  for (TopologyHost& host : topology.hosts) host.send_rate = host.recv_rate = 125e6;
-  for (TopologyRack& rack : topology.racks) rack.up_rate = rack.down_rate = 50e6;
+  Network topology = Network::OfSites({0, 0, 0, 1, 1, 1});
+  for (Network::Node& host : topology.nodes) host.out_rate = host.in_rate = 125e6;
+  for (Network::Rack& rack : topology.racks) rack.up_rate = rack.down_rate = 50e6;
   topology.core_latency = 0.03;
   const StreamParameters parameters = ParametersFor(topology, {});
   EXPECT_EQ(parameters.rate, 50e6);

@@ -16,12 +16,12 @@ namespace {
 using ::testing::HasSubstr;
 
 /// Hosts by rack; rack r's uplinks have `up[r]`, hosts 100.
-Topology TopologyOf(const std::vector<uint32_t>& rack_of, const std::vector<double>& up) {
-  Topology topology;
+Network TopologyOf(const std::vector<uint32_t>& rack_of, const std::vector<double>& up) {
+  Network topology;
   for (const double rate : up)
     topology.racks.push_back({"r" + std::to_string(topology.racks.size()), rate, rate});
   for (const uint32_t rack : rack_of)
-    topology.hosts.push_back({"h" + std::to_string(topology.hosts.size()), rack, 100, 100});
+    topology.nodes.push_back({"h" + std::to_string(topology.nodes.size()), rack, 100, 100});
   return topology;
 }
 
@@ -51,8 +51,8 @@ TEST(NodeOrderTest, RacksAreTogetherTheRootsFirst) {
 TEST(NodeOrderTest, FastBeforeSlowButTheRootFirst) {
   Spec spec{
       .nodes = 7, .root = NodeId(1), .topology = TopologyOf({0, 0, 0, 1, 1, 2, 2}, {5, 1, 2})};
-  spec.topology->hosts[1].send_rate = 1;   // the root stays first
-  spec.topology->hosts[3].send_rate = 50;  // behind its neighbour
+  spec.topology->nodes[1].out_rate = 1;   // the root stays first
+  spec.topology->nodes[3].out_rate = 50;  // behind its neighbour
   const NodeOrder order = OrderNodes(spec);
   EXPECT_EQ(NodesOf(order), (Nodes{1, 0, 2, 5, 6, 4, 3}));
   EXPECT_EQ(order.rack_begin, (Nodes{0, 3, 5}));
@@ -61,9 +61,9 @@ TEST(NodeOrderTest, FastBeforeSlowButTheRootFirst) {
 // Who receives slowly passes on slowly, whatever it could send. Catches one that leads a rack.
 TEST(NodeOrderTest, SlowReceiversAreLastToo) {
   Spec spec{.nodes = 6, .topology = TopologyOf({0, 0, 0, 1, 1, 1}, {9, 9})};
-  spec.topology->hosts[1].recv_rate = 1;
-  spec.topology->hosts[3].recv_rate = 1;
-  spec.topology->hosts[3].send_rate = 1000;
+  spec.topology->nodes[1].in_rate = 1;
+  spec.topology->nodes[3].in_rate = 1;
+  spec.topology->nodes[3].out_rate = 1000;
   EXPECT_EQ(NodesOf(OrderNodes(spec)), (Nodes{0, 2, 1, 4, 5, 3}));
 }
 

@@ -25,12 +25,12 @@ std::string Example(const std::string& name) {
 }
 
 /// "NAME up=RATE: HOST@RATE .." per rack.
-std::vector<std::string> RacksOf(const Topology& topology) {
+std::vector<std::string> RacksOf(const Network& topology) {
   std::vector<std::string> lines;
-  for (const TopologyRack& rack : topology.racks)
+  for (const Network::Rack& rack : topology.racks)
     lines.push_back(fmt::format("{} {}:", rack.name, WriteRate(rack.up_rate)));
-  for (const TopologyHost& host : topology.hosts)
-    lines[host.rack] += fmt::format(" {}@{}", host.name, WriteRate(host.send_rate));
+  for (const Network::Node& host : topology.nodes)
+    lines[host.rack] += fmt::format(" {}@{}", host.name, WriteRate(host.out_rate));
   return lines;
 }
 
@@ -64,7 +64,7 @@ TEST(TopologyImportTest, ReadsTheSlurmExample) {
   const Result<TopologyImport> read = ReadSlurmTopology(Example("slurm-topology.conf"), "t.conf");
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_EQ(read->topology.racks.size(), 4u);
-  EXPECT_EQ(read->topology.hosts.size(), 18u + 18 + 16 + 5);
+  EXPECT_EQ(read->topology.nodes.size(), 18u + 18 + 16 + 5);
   EXPECT_EQ(WriteRate(read->topology.racks[2].up_rate), "400Gbit/s");
 }
 

@@ -20,13 +20,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-Result<Topology> Read(const std::string& rest, std::vector<std::string>* warnings = nullptr) {
+Result<Network> Read(const std::string& rest, std::vector<std::string>* warnings = nullptr) {
   std::istringstream in(R"({"format": "prepost.topology", "version": "1.0", )" + rest + "}");
   return ReadTopology(in, "t.json", warnings);
 }
 
 std::string ErrorOf(const std::string& rest) {
-  const Result<Topology> topology = Read(rest);
+  const Result<Network> topology = Read(rest);
   return topology.ok() ? "no error" : topology.status().ToString();
 }
 
@@ -40,28 +40,28 @@ constexpr const char* kRates = R"("host_rate": "100Gbit/s", "up_rate": 5e9, )";
 
 // A default in the wrong place, a direction swapped, an override lost.
 TEST(TopologyJsonTest, ReadsEveryKey) {
-  const Result<Topology> read = Read(TwoRacks(
+  const Result<Network> read = Read(TwoRacks(
       R"("name": "t", "host_rate": 100, "up_rate": 30, "down_rate": 40, "core_rate": "1kB/s",
          "rack_latency": "1us", "core_latency": 0.5, "x-note": [1],
          "overrides": [{"hosts": ["n2", "n3"], "rate": 7}, {"hosts": "n3", "recv_rate": 8}], )",
       R"(, "host_rate": 50, "up_rate": 10, "down_rate": 20)"));
   ASSERT_TRUE(read.ok()) << read.status().ToString();
-  const Topology expected{.name = "t",
-                          .racks = {{.name = "a", .up_rate = 10, .down_rate = 20},
-                                    {.name = "b", .up_rate = 30, .down_rate = 40}},
-                          .hosts = {{.name = "n1", .rack = 0, .send_rate = 50, .recv_rate = 50},
-                                    {.name = "n2", .rack = 0, .send_rate = 7, .recv_rate = 7},
-                                    {.name = "n3", .rack = 1, .send_rate = 7, .recv_rate = 8},
-                                    {.name = "m1", .rack = 1, .send_rate = 100, .recv_rate = 100},
-                                    {.name = "m2", .rack = 1, .send_rate = 100, .recv_rate = 100}},
-                          .core_rate = 1000,
-                          .rack_latency = 1e-6,
-                          .core_latency = 0.5};
+  const Network expected{.name = "t",
+                         .nodes = {{.name = "n1", .rack = 0, .out_rate = 50, .in_rate = 50},
+                                   {.name = "n2", .rack = 0, .out_rate = 7, .in_rate = 7},
+                                   {.name = "n3", .rack = 1, .out_rate = 7, .in_rate = 8},
+                                   {.name = "m1", .rack = 1, .out_rate = 100, .in_rate = 100},
+                                   {.name = "m2", .rack = 1, .out_rate = 100, .in_rate = 100}},
+                         .racks = {{.name = "a", .up_rate = 10, .down_rate = 20},
+                                   {.name = "b", .up_rate = 30, .down_rate = 40}},
+                         .core_rate = 1000,
+                         .rack_latency = 1e-6,
+                         .core_latency = 0.5};
   EXPECT_EQ(*read, expected);
 }
 
 TEST(TopologyJsonTest, DownIsUpWhereItIsNotSaid) {
-  const Result<Topology> own =
+  const Result<Network> own =
       Read(TwoRacks(R"("host_rate": 1, "up_rate": 3, "down_rate": 4, )", R"(, "up_rate": 2)"));
   ASSERT_TRUE(own.ok());
   EXPECT_EQ(own->racks[0].down_rate, 2);  // its own uplinks, not the others' downlinks
@@ -115,27 +115,26 @@ TEST(TopologyJsonTest, SaysWhatIsWrong) {
 }
 
 TEST(TopologyTest, ValuesAreChecked) {
-  const Topology good = *Read(TwoRacks(kRates));
+  const Network good = *Read(TwoRacks(kRates));
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(CheckTopology(good).ok());
   const auto error_of = [&](auto change) {
-    Topology wrong = good;
+    Network wrong = good;
     change(wrong);
     return CheckTopology(wrong).ToString();
   };
-  EXPECT_THAT(error_of([](Topology& t) { t.racks[1].up_rate = 0; }), HasSubstr("/racks/1/up_rate"));
-  EXPECT_THAT(error_of([&](Topology& t) { t.racks[0].down_rate = nan; }), HasSubstr("/down_rate"));
-  EXPECT_THAT(error_of([](Topology& t) { t.hosts[4].send_rate = -1; }),
-              HasSubstr("/racks/1/hosts"));
-  EXPECT_THAT(error_of([](Topology& t) { t.hosts[0].recv_rate = 0; }), HasSubstr("/racks/0/hosts"));
-  EXPECT_THAT(error_of([](Topology& t) { t.hosts[0].rack = 2; }), HasSubstr("is in rack 2"));
-  EXPECT_THAT(error_of([](Topology& t) { t.hosts[0].name = "a,b"; }), HasSubstr("a host's name"));
-  EXPECT_THAT(error_of([](Topology& t) { t.core_rate = 0; }), HasSubstr("/core_rate"));
-  EXPECT_THAT(error_of([&](Topology& t) { t.rack_latency = nan; }), HasSubstr("/rack_latency"));
-  EXPECT_THAT(error_of([](Topology& t) { t.core_latency = -1; }), HasSubstr("/core_latency"));
+  EXPECT_THAT(error_of([](Network& t) { t.racks[1].up_rate = 0; }), HasSubstr("/racks/1/up_rate"));
+  EXPECT_THAT(error_of([&](Network& t) { t.racks[0].down_rate = nan; }), HasSubstr("/down_rate"));
+  EXPECT_THAT(error_of([](Network& t) { t.nodes[4].out_rate = -1; }), HasSubstr("/racks/1/hosts"));
+  EXPECT_THAT(error_of([](Network& t) { t.nodes[0].in_rate = 0; }), HasSubstr("/racks/0/hosts"));
+  EXPECT_THAT(error_of([](Network& t) { t.nodes[0].rack = 2; }), HasSubstr("is in rack 2"));
+  EXPECT_THAT(error_of([](Network& t) { t.nodes[0].name = "a,b"; }), HasSubstr("a host's name"));
+  EXPECT_THAT(error_of([](Network& t) { t.core_rate = 0; }), HasSubstr("/core_rate"));
+  EXPECT_THAT(error_of([&](Network& t) { t.rack_latency = nan; }), HasSubstr("/rack_latency"));
+  EXPECT_THAT(error_of([](Network& t) { t.core_latency = -1; }), HasSubstr("/core_latency"));
 }
 
-std::string Written(const Topology& topology) {
+std::string Written(const Network& topology) {
   std::ostringstream out;
   WriteTopology(topology, out);
   return out.str();
@@ -148,7 +147,7 @@ TEST(TopologyJsonTest, RoundTripIsExact) {
   const double rates[] = {12.5e9, 3.125e9, 1e9 / 3, 1.0, 7e-3};
   for (uint32_t i = 0; i < 50; ++i) {
     SCOPED_TRACE(fmt::format("seed {} case {}", seed, i));
-    Topology topology{.name = i % 2 == 0 ? "" : "t", .rack_latency = rates[i % 5] / 1e12};
+    Network topology{.name = i % 2 == 0 ? "" : "t", .rack_latency = rates[i % 5] / 1e12};
     if (i % 3 == 0) topology.core_rate = random.Pick(rates);
     const uint32_t racks = random.Between(1, 5);
     for (uint32_t rack = 0; rack < racks; ++rack) {
@@ -156,17 +155,17 @@ TEST(TopologyJsonTest, RoundTripIsExact) {
                                 .up_rate = random.Pick(rates),
                                 .down_rate = random.Pick(rates)});
       for (uint32_t host = random.Between(1, 12); host-- > 0;) {
-        const uint32_t number = static_cast<uint32_t>(topology.hosts.size()) + 7;
+        const uint32_t number = static_cast<uint32_t>(topology.nodes.size()) + 7;
         const double rate = random.Pick(rates);
-        topology.hosts.push_back(
+        topology.nodes.push_back(
             {.name = random.Coin() ? fmt::format("n{}", number) : fmt::format("m{:03}", number),
              .rack = rack,
-             .send_rate = random.Coin() ? 12.5e9 : rate,
-             .recv_rate = 12.5e9});
+             .out_rate = random.Coin() ? 12.5e9 : rate,
+             .in_rate = 12.5e9});
       }
     }
     std::istringstream in(Written(topology));
-    const Result<Topology> again = ReadTopology(in, "w.json");
+    const Result<Network> again = ReadTopology(in, "w.json");
     ASSERT_TRUE(again.ok()) << again.status().ToString() << Written(topology);
     EXPECT_EQ(*again, topology) << Written(topology);
   }
@@ -178,15 +177,15 @@ TEST(TopologyJsonTest, IsCompact) {
   std::string racks;
   for (int i = 0; i < 32; ++i)
     racks += fmt::format(R"({}{{"name": "r{}", "hosts": "r{}n[01-32]"}})", i == 0 ? "" : ",", i, i);
-  const Result<Topology> topology = Read(hosts + racks + "]");
+  const Result<Network> topology = Read(hosts + racks + "]");
   ASSERT_TRUE(topology.ok());
-  EXPECT_EQ(topology->hosts.size(), 1024u);
+  EXPECT_EQ(topology->nodes.size(), 1024u);
   EXPECT_LT(Written(*topology).size(), 4000u);
   // More hosts than one list takes.
-  const Result<Topology> large =
+  const Result<Network> large =
       Read(R"("host_rate": 1, "racks": [{"name": "a", "hosts": "n[1-64]-[1-64]x"}])");
   ASSERT_TRUE(large.ok());
-  EXPECT_EQ(large->hosts.size(), 4096u);
+  EXPECT_EQ(large->nodes.size(), 4096u);
   std::istringstream again(Written(*large));
   EXPECT_EQ(*ReadTopology(again, "w.json"), *large);
 }
@@ -198,7 +197,7 @@ TEST(TopologyJsonTest, ExamplesAreReadAndWrittenBack) {
     if (entry.path().extension() != ".json") continue;
     ++count;
     std::ifstream file(entry.path());
-    const Result<Topology> topology = ReadTopology(file, entry.path());
+    const Result<Network> topology = ReadTopology(file, entry.path());
     ASSERT_TRUE(topology.ok()) << topology.status().ToString();
     std::istringstream again(Written(*topology));
     EXPECT_EQ(*ReadTopology(again, "w.json"), *topology) << entry.path();

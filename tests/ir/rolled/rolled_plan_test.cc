@@ -35,17 +35,17 @@ using test::RollOrDie;
 Spec WithUnevenRacks(Spec spec, std::vector<uint32_t> sizes) {
   spec.nodes = std::reduce(sizes.begin(), sizes.end());
   spec.root = NodeId(0);
-  Topology& topology = spec.topology.emplace();
+  Network& topology = spec.topology.emplace();
   for (size_t rack = 0; rack < sizes.size(); ++rack)
     topology.racks.push_back({.name = fmt::format("r{}", rack), .up_rate = 1e9, .down_rate = 1e9});
-  for (uint32_t rack = 0; topology.hosts.size() < spec.nodes;
+  for (uint32_t rack = 0; topology.nodes.size() < spec.nodes;
        rack = (rack + 1) % static_cast<uint32_t>(sizes.size())) {
     if (sizes[rack] == 0) continue;
     --sizes[rack];
-    topology.hosts.push_back({.name = fmt::format("h{}", topology.hosts.size()),
+    topology.nodes.push_back({.name = fmt::format("h{}", topology.nodes.size()),
                               .rack = rack,
-                              .send_rate = 1e9,
-                              .recv_rate = 1e9});
+                              .out_rate = 1e9,
+                              .in_rate = 1e9});
   }
   return spec;
 }

@@ -102,7 +102,8 @@ TEST_F(SimulateSweepTest, CsvNamesAColumnOnce) {
   EXPECT_EQ(one_each[0].at("executor"), "offload");
   EXPECT_EQ(one_each[1].at("executor"), "cpu");
   EXPECT_FALSE(one_each[0].contains("chosen_executor"));
-  const auto both = lines({"executor=cpu,both", "--causes"});
+  const auto both =
+      lines({"executor=cpu,both", "--causes", "--algorithm", "chain", "--block-bytes", "64KiB"});
   ASSERT_EQ(both.size(), 3u);
   for (size_t i = 0; i < both.size(); ++i) {
     EXPECT_EQ(both[i].at("executor"), i == 0 ? "cpu" : "both");
