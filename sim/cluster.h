@@ -15,6 +15,7 @@
 #include "backends/emulated/fabric.h"
 #include "sim/clock.h"
 #include "sim/fluid_network.h"
+#include "sim/long_paths.h"
 #include "sim/time.h"
 #include "sim/timed_engine.h"
 
@@ -26,6 +27,9 @@ struct Cluster {
     NicCosts costs = {};
     HostHandler* hosts = nullptr;  ///< as in TimedEngineOptions, as the next
     TimeTrail* trail = nullptr;
+    /// Of this network, which outlives the cluster, TCP's windows hold long paths back; null: nothing.
+    const Network* tcp_over = nullptr;
+    uint64_t seed = 0;  ///< of what they lose
     /// See Clock::set_prefetches(); none: from more than `cached_hosts` hosts on.
     std::optional<bool> prefetches = {};
     uint32_t cached_hosts = 0;  ///< whose memory mostly stays in the cache, as measured
@@ -34,14 +38,17 @@ struct Cluster {
   /// `network_in` has `hosts` hosts, each with a NIC.
   Cluster(FluidNetwork network_in, uint32_t hosts, const Options& options)
       : network(std::move(network_in)),
+        paths(options.tcp_over == nullptr
+                  ? nullptr
+                  : std::make_unique<LongPaths>(*options.tcp_over, options.seed, &clock, &network)),
         fabric(
             [&](const std::vector<ArenaPointer<NicState>>& nics) {
-              return std::make_unique<TimedEngine>(nics,
-                                                   TimedEngineOptions{.clock = &clock,
-                                                                      .network = &network,
-                                                                      .costs = options.costs,
-                                                                      .hosts = options.hosts,
-                                                                      .trail = options.trail});
+              return std::make_unique<TimedEngine>(nics, TimedEngineOptions{.clock = &clock,
+                                                                            .network = &network,
+                                                                            .costs = options.costs,
+                                                                            .hosts = options.hosts,
+                                                                            .trail = options.trail,
+                                                                            .paths = paths.get()});
             },
             hosts) {
     clock.set_prefetches(options.prefetches.value_or(hosts > options.cached_hosts));
@@ -61,6 +68,7 @@ struct Cluster {
 
   Clock clock;
   FluidNetwork network;
+  std::unique_ptr<LongPaths> paths;
   emulated::Fabric fabric;  // uses both
 };
 

@@ -93,21 +93,25 @@ struct alignas(64) NodeThread {
 
 class HostsRun final : private TimeHandler, private HostHandler {
  public:
-  HostsRun(std::span<const Group> groups, uint32_t hosts, FluidNetwork network,
+  /// `network_of` is what `network` is made of.
+  HostsRun(std::span<const Group> groups, const Network& network_of, FluidNetwork network,
            const CpuDrivenOptions& options)
       : plans_(groups),
         options_(options),
         polling_(PollingTime(options.wait, options.host)),
-        cluster_(std::move(network), hosts,
-                 {.costs = options.nic,
-                  .hosts = this,
-                  .trail = options.trail,
-                  .prefetches = options.prefetches,
-                  .cached_hosts = kCachedHosts}),
+        cluster_(
+            std::move(network), HostsOf(network_of),
+            {.costs = options.nic,
+             .hosts = this,
+             .trail = options.trail,
+             .tcp_over = options.host.is_tcp() && !network_of.links.empty() ? &network_of : nullptr,
+             .seed = options.seed,
+             .prefetches = options.prefetches,
+             .cached_hosts = kCachedHosts}),
         after_(GroupsAfter(groups)),
-        threads_of_(hosts),
-        cores_(hosts) {
-    result_.hosts.resize(hosts);
+        threads_of_(HostsOf(network_of)),
+        cores_(HostsOf(network_of)) {
+    result_.hosts.resize(HostsOf(network_of));
     if (options.trail != nullptr) options.trail->SetCosts(options.nic);
   }
 
@@ -160,6 +164,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
   }
 
  private:
+  static uint32_t HostsOf(const Network& network) {
+    return static_cast<uint32_t>(network.nodes.size());
+  }
   enum What : uint16_t { kPostDue = HostThread::kPostDue, kPollDue, kFreeDue };
   struct Due {
     NodeThread* it = nullptr;
@@ -481,7 +488,7 @@ Result<CpuDrivenResult> RunCpuDriven(std::span<const Group> groups, const Networ
   PREPOST_RETURN_IF_ERROR(CheckOptions(groups, network, options));
   Result<FluidNetwork> fluid = FluidNetwork::Make(network, options.nic.port_sharing);
   if (!fluid.ok()) return fluid.status();
-  HostsRun run(groups, static_cast<uint32_t>(network.nodes.size()), *std::move(fluid), options);
+  HostsRun run(groups, network, *std::move(fluid), options);
   const auto end_step = [&](RunStep step, Status status) {
     if (status.ok() && options.done) options.done(step);
     return status;

@@ -50,12 +50,7 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing shar
                                 fastest, std::ldexp(1, kPortBits - 1 - kRateBitsMax),
                                 std::ldexp(1, kPortBits)));
   }
-  for (const double latency : {network.rack_latency, network.core_latency}) {
-    if (latency < 1e6) continue;
-    return Rejected(fmt::format("a latency of {} s, at most 1e6 can be modelled", latency));
-  }
-  fluid.rack_latency_ = FromSeconds(network.rack_latency);
-  fluid.core_latency_ = FromSeconds(network.core_latency);
+  PREPOST_RETURN_IF_ERROR(fluid.TakeLatencies(network));
   for (const ResourceKind kind : kResourceKinds) {
     for (uint32_t i = 0; i < network.CountOf(kind); ++i) {
       const double units = std::ldexp(network.RateOf({kind, i}), fluid.rate_bits_);
@@ -78,21 +73,52 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing shar
   return fluid;
 }
 
+/// Packets that jitter holds back hold back what comes after them: a stream, or a QP, is as late as the
+/// latest of its packets.
+Status FluidNetwork::TakeLatencies(const Network& network) {
+  double most = std::max(network.rack_latency, network.core_latency);
+  for (const Network::Link& link : network.links) most += link.latency + link.jitter;
+  if (most >= 1e6)
+    return Rejected(fmt::format("a latency of {} s, at most 1e6 can be modelled", most));
+  rack_latency_ = FromSeconds(network.rack_latency);
+  core_latency_ = FromSeconds(network.core_latency);
+  links_count_ = network.CountOf(ResourceKind::kLink);
+  route_begin_ = network.route_begin;
+  route_links_ = network.route_links;
+  for (size_t i = 0; i + 1 < route_begin_.size(); ++i) {
+    double latency = network.rack_latency;
+    for (uint32_t at = route_begin_[i]; at < route_begin_[i + 1]; ++at) {
+      const Network::Link& link = network.links[route_links_[at]];
+      latency += link.latency + link.jitter;
+    }
+    route_latency_.push_back(FromSeconds(latency));
+  }
+  return {};
+}
+
 Picoseconds FluidNetwork::Latency(NodeId from, NodeId to) const {
   if (from == to) return 0;
-  return rack_of_[from.index()] == rack_of_[to.index()] ? rack_latency_ : core_latency_;
+  const uint32_t up = rack_of_[from.index()], down = rack_of_[to.index()];
+  if (up == down) return rack_latency_;
+  return route_latency_.empty() ? core_latency_ : route_latency_[size_t{up} * racks_ + down];
 }
 
 FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
   const uint32_t up = rack_of_[from.index()];
   const uint32_t down = rack_of_[to.index()];
-  Path path = {.links = {from.value, nodes_ + to.value}, .count = 2};
+  Path path = {.count = 2, .links = {from.value, nodes_ + to.value}};
   const auto add = [&](LinkIndex link) { path.links[path.count++] = link; };
   if (up != down) {
     const LinkIndex racks_at = 2 * nodes_;
     add(racks_at + up);
     add(racks_at + racks_ + down);
-    add(racks_at + 2 * racks_);
+    if (route_begin_.empty()) {
+      add(racks_at + 2 * racks_);
+    } else {
+      const size_t route = size_t{up} * racks_ + down;
+      for (uint32_t at = route_begin_[route]; at < route_begin_[route + 1]; ++at)
+        add(racks_at + 2 * racks_ + 1 + route_links_[at]);
+    }
   }
   if (has_duplex_) {
     add(IndexOf({ResourceKind::kNodeBoth, from.value}));
@@ -126,11 +152,13 @@ FluidNetwork::LinkIndex FluidNetwork::IndexOf(Resource resource) const {
       return 2 * nodes_ + racks_ + resource.index;
     case ResourceKind::kCore:
       return 2 * nodes_ + 2 * racks_;
-    case ResourceKind::kPair:
+    case ResourceKind::kLink:
       return 2 * nodes_ + 2 * racks_ + 1 + resource.index;
+    case ResourceKind::kPair:
+      return 2 * nodes_ + 2 * racks_ + 1 + links_count_ + resource.index;
     case ResourceKind::kNodeBoth:
-      return 2 * nodes_ + 2 * racks_ + 1 + static_cast<uint32_t>(pair_links_.size()) +
-             resource.index;
+      return 2 * nodes_ + 2 * racks_ + 1 + links_count_ +
+             static_cast<uint32_t>(pair_links_.size()) + resource.index;
   }
   PREPOST_CHECK(false);
   return 0;
@@ -146,6 +174,7 @@ std::vector<Resource> FluidNetwork::resources() const {
   add(ResourceKind::kRackUp, racks_);
   add(ResourceKind::kRackDown, racks_);
   add(ResourceKind::kCore, 1);
+  add(ResourceKind::kLink, links_count_);
   add(ResourceKind::kPair, static_cast<uint32_t>(pair_links_.size()));
   add(ResourceKind::kNodeBoth, has_duplex_ ? nodes_ : 0);
   return all;
@@ -201,7 +230,6 @@ void FluidNetwork::Start(Picoseconds now, const Message& message) {
   Flow& flow = flows_[index];
   flow.owner = owner;
   flow.path = PathOf(from, to);
-  flow.limit = LimitOf(flow.path);
   flow.bottleneck = kUnsettled;
   flow.finish = WorkOf(bytes);
   flow.bytes = bytes;
@@ -242,6 +270,7 @@ void FluidNetwork::TakePorts() {
 /// Puts the flow on its links.
 void FluidNetwork::Enter(FlowIndex index) {
   Flow& flow = flows_[index];
+  flow.limit = LimitOf(flow.path);
   for (uint32_t i = 0; i < flow.path.count; ++i) {
     Link& link = links_[flow.path.links[i]];
     flow.positions[i] = static_cast<uint32_t>(link.hops.size());
@@ -300,6 +329,32 @@ void FluidNetwork::SetMayReachLimit(Flow& flow, bool may) {
   if (flow.may_reach_limit == may) return;
   flow.may_reach_limit = may;
   for (const LinkIndex link : flow.path.all()) links_[link].limited += may ? 1 : -1u;
+}
+
+void FluidNetwork::SetPairRate(Picoseconds now, NodeId from, NodeId to, double bytes_per_second) {
+  const LinkIndex index = pair_links_.at(PairKey(from, to));
+  Link& link = links_[index];
+  const double units = std::max(std::ldexp(bytes_per_second, rate_bits_), 1.0);
+  const Rate rate = units < static_cast<double>(kRateMax) ? static_cast<Rate>(units) : kRateMax;
+  if (rate == link.rate) return;
+  if (link.NeedsSharing()) --sharing_links_;
+  link.rate = rate;
+  if (link.NeedsSharing()) ++sharing_links_;
+  for (const Hop hop : link.hops) {
+    // As if what is left of it began now.
+    Flow& flow = flows_[FlowOf(hop)];
+    const bool is_new = flow.bottleneck == kUnsettled;
+    SetApart(FlowOf(hop), now);
+    SetMayReachLimit(flow, false);
+    for (const LinkIndex it : flow.path.all()) ChangeDemand(it, -flow.limit);
+    flow.limit = LimitOf(flow.path);
+    for (const LinkIndex it : flow.path.all()) ChangeDemand(it, flow.limit);
+    if (!is_new) new_flows_.push_back(FlowOf(hop));
+  }
+  for (const Hop hop : link.hops) {
+    Flow& flow = flows_[FlowOf(hop)];
+    SetMayReachLimit(flow, MayReachLimit(flow));
+  }
 }
 
 Picoseconds FluidNetwork::NextEvent(Picoseconds now) {

@@ -3,7 +3,8 @@
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them:
 // every node's port out and in, both ways together where that has a limit, every rack's links up and
-// down, the core, and paths between two nodes that have a rate of their own. It knows nothing of
+// down, the core or the links between racks, and paths between two nodes that have a rate of their own,
+// which may change. It knows nothing of
 // NICs or plans; who starts a flow asks when the next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
@@ -63,6 +64,9 @@ class FluidNetwork {
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
+  /// From now on so many bytes/s, of which there may be less than one unit of rate, flow from one node
+  /// to another, of which the network has a pair.
+  void SetPairRate(Picoseconds now, NodeId from, NodeId to, double bytes_per_second);
   /// Takes flows that end now out and puts their owners into `owners`, as many as there is room
   /// for, in the order in which they have started; returns how many. Times may not pass over
   /// NextEvent() before.
@@ -95,7 +99,8 @@ class FluidNetwork {
   /// A rate times picoseconds.
   __extension__ using Work = __int128;
 
-  static constexpr size_t kPathLinks = 8;
+  /// Ports and racks' links both ways, a route, a pair.
+  static constexpr size_t kPathLinks = 7 + kRouteLinksMax;
   static constexpr int kRecalls = 32;              ///< of a component, before it is found anew
   static constexpr Rate kRateMax = Rate{1} << 62;  ///< of links that are never full
   // What stands in place of the link that holds a flow up.
@@ -103,8 +108,8 @@ class FluidNetwork {
   static constexpr LinkIndex kUnsettled = 0xfffffffe;  ///< it has no rate yet
 
   struct Path {
-    std::array<LinkIndex, kPathLinks> links = {};
     uint32_t count = 0;
+    std::array<LinkIndex, kPathLinks> links = {};
     std::span<const LinkIndex> all() const { return std::span(links).first(count); }
   };
   struct Flow {
@@ -191,6 +196,7 @@ class FluidNetwork {
   };
 
   FluidNetwork() = default;
+  Status TakeLatencies(const Network& network);
   Path PathOf(NodeId from, NodeId to) const;
   Rate LimitOf(const Path& path) const;
   Work WorkOf(uint64_t bytes) const;
@@ -239,9 +245,12 @@ class FluidNetwork {
   int rate_bits_ = 0;
   Picoseconds rack_latency_ = 0;
   Picoseconds core_latency_ = 0;
-  std::vector<uint32_t> rack_of_;  // by node
-  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, pairs,
-  /// ports both ways by node if `has_duplex_`.
+  uint32_t links_count_ = 0;                         // between racks
+  std::vector<uint32_t> route_begin_, route_links_;  // as in Network
+  std::vector<Picoseconds> route_latency_;           // by route
+  std::vector<uint32_t> rack_of_;                    // by node
+  /// Ports out by node, ports in by node, links up by rack, links down by rack, the core, links
+  /// between racks, pairs, ports both ways by node if `has_duplex_`.
   std::vector<Link> links_;
   std::vector<Level> levels_;                           // by link
   std::unordered_map<uint64_t, LinkIndex> pair_links_;  // by PairKey()

@@ -45,6 +45,9 @@ struct HostCosts {
   uint32_t neighbours = 0;  ///< at most kNeighboursMax
   Picoseconds slice = 0;    ///< > 0 where there are any
 
+  /// Whether blocks go over TCP.
+  bool is_tcp() const { return system_copy_rate != 0; }
+
   friend bool operator==(const HostCosts&, const HostCosts&) = default;
 };
 

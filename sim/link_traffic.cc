@@ -9,9 +9,11 @@
 namespace prepost::sim {
 
 LinkTraffic::LinkTraffic(const TimeTrail& trail, const Network& network)
-    : trail_(trail), network_(network) {
-  uses_.resize(2 * network.nodes.size() + 2 * network.racks.size() + 1 + network.pairs.size() +
-               network.CountOf(ResourceKind::kNodeBoth));
+    : trail_(trail),
+      network_(network),
+      row_(network),
+      has_duplex_(network.CountOf(ResourceKind::kNodeBoth) != 0),
+      uses_(row_.size()) {
   for (MessageId id = 0; id < trail.messages().size(); ++id) {
     const TimedMessage& it = trail.messages()[id];
     if (it.left <= it.departed) continue;  // no time on links, or not sent
@@ -28,33 +30,19 @@ LinkTraffic::LinkTraffic(const TimeTrail& trail, const Network& network)
 std::vector<size_t> LinkTraffic::LinksOf(const TimedMessage& message) const {
   const NodeId from = trail_.HostOf(message.group, message.from);
   const NodeId to = trail_.HostOf(message.group, message.to);
-  const size_t hosts = network_.nodes.size(), racks = network_.racks.size();
-  const size_t up = network_.nodes[from.index()].rack, down = network_.nodes[to.index()].rack;
-  std::vector<size_t> links = {from.index(), hosts + to.index()};
-  if (up != down) {
-    links.push_back(2 * hosts + up);
-    links.push_back(2 * hosts + racks + down);
-    if (network_.core_rate) links.push_back(2 * hosts + 2 * racks);
+  std::vector<size_t> links;
+  network_.ForEachOnWay(from, to, [&](Resource resource) {
+    if (resource.kind != ResourceKind::kCore || network_.core_rate)
+      links.push_back(row_.At(resource));
+  });
+  if (has_duplex_) {
+    links.push_back(row_.At({ResourceKind::kNodeBoth, from.value}));
+    links.push_back(row_.At({ResourceKind::kNodeBoth, to.value}));
   }
-  if (const size_t both = 2 * hosts + 2 * racks + 1 + network_.pairs.size(); both < uses_.size()) {
-    links.push_back(both + from.index());
-    links.push_back(both + to.index());
-  }
-  if (network_.pairs.empty()) return links;
-  if (const std::optional<uint32_t> pair = network_.PairOf(from, to))
-    links.push_back(2 * hosts + 2 * racks + 1 + *pair);
   return links;
 }
 
-double LinkTraffic::RateOf(size_t link) const {
-  const size_t hosts = network_.nodes.size(), racks = network_.racks.size();
-  const size_t core = 2 * hosts + 2 * racks;
-  const size_t starts[] = {
-      0, hosts, 2 * hosts, 2 * hosts + racks, core, core + 1, core + 1 + network_.pairs.size()};
-  const auto after = std::ranges::upper_bound(starts, link);  // the last of equals: no pairs
-  const size_t kind = static_cast<size_t>(after - std::begin(starts)) - 1;
-  return network_.RateOf({kResourceKinds[kind], static_cast<uint32_t>(link - starts[kind])});
-}
+double LinkTraffic::RateOf(size_t link) const { return network_.RateOf(row_.Of(link)); }
 
 double LinkTraffic::BytesOf(const TimedMessage& message) const {
   const Payload& it = trail_.plan(message.group).header().payload;

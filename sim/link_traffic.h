@@ -46,9 +46,9 @@ class LinkTraffic {
 
   const TimeTrail& trail_;
   const Network& network_;
-  /// Ports out by host, ports in, racks' links up, down, the core, pairs, ports both
-  /// ways if they have a limit: by begin.
-  std::vector<std::vector<Use>> uses_;
+  const ResourceRow row_;
+  const bool has_duplex_;
+  std::vector<std::vector<Use>> uses_;  // by place in row_; by begin
 };
 
 }  // namespace prepost::sim

@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
 #include "sim/cpu_driven.h"
 #include "sim/group.h"
+#include "sim/long_paths.h"
 #include "sim/preposted.h"
 #include "sim/simulation.h"
 
@@ -33,9 +35,13 @@ Status CheckReceives(Ready ready, uint32_t blocks, const nic::LowerOptions& lowe
 Result<double> TimeOfPlan(const VerifiedPlan& plan, uint32_t blocks,
                           const PlanTimerOptions& options) {
   const std::array groups = {Group{.plan = &plan}};
+  std::optional<Network> with_pairs;
+  if (!options.network.links.empty())
+    with_pairs = WithLongPairs(options.network, groups, options.profile.is_tcp);
+  const Network& network = with_pairs ? *with_pairs : options.network;
   if (options.is_offload) {
     PREPOST_RETURN_IF_ERROR(CheckReceives(plan.header().ready, blocks, options.lower));
-    const Result<PrepostedResult> run = RunPreposted(groups, options.network,
+    const Result<PrepostedResult> run = RunPreposted(groups, network,
                                                      {.costs = options.profile.nic,
                                                       .host = options.profile.host,
                                                       .wait = options.wait,
@@ -44,7 +50,7 @@ Result<double> TimeOfPlan(const VerifiedPlan& plan, uint32_t blocks,
     return SecondsOf(*run);
   }
   const Result<CpuDrivenResult> run = RunCpuDriven(
-      groups, options.network,
+      groups, network,
       {.nic = options.profile.nic, .host = options.profile.host, .wait = options.wait});
   if (!run.ok()) return run.status();
   return SecondsOf(*run);

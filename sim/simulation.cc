@@ -12,11 +12,7 @@ namespace {
 
 /// The part of the network that a group's nodes see, by node of the plan.
 Network NetworkOfGroup(const Network& network, const Group& group) {
-  Network part = {.nodes = {},
-                  .racks = network.racks,
-                  .core_rate = network.core_rate,
-                  .rack_latency = network.rack_latency,
-                  .core_latency = network.core_latency};
+  Network part = network.WithoutNodes();
   const uint32_t nodes = group.plan->header().nodes;
   std::map<NodeId, NodeId> node_of;  // by host
   for (uint32_t i = 0; i < nodes; ++i) {
@@ -266,13 +262,11 @@ std::optional<double> BarrierSeconds(const Simulation& it) {
   for (const Group& group : it.groups) {
     const uint32_t nodes = group.plan->header().nodes;
     const NodeId leader = group.plan->header().collective.root;
-    const uint32_t leaders_rack = it.network.nodes[group.HostOf(leader).index()].rack;
     double latency = 0;
     for (uint32_t i = 0; i < nodes; ++i) {
       if (NodeId(i) == leader) continue;
-      const bool is_near = it.network.nodes[group.HostOf(NodeId(i)).index()].rack == leaders_rack;
-      latency = std::max(
-          latency, control.latency + (is_near ? it.network.rack_latency : it.network.core_latency));
+      const double path = it.network.Latency(group.HostOf(NodeId(i)), group.HostOf(leader));
+      latency = std::max(latency, control.latency + path);
     }
     // A member's send; the leader's receives and sends, one of each per member; a member's receive.
     longest = std::max(longest, 2 * latency + (2.0 * nodes + 2) * control.system_call);

@@ -27,6 +27,7 @@
 #include <span>
 
 #include "sim/fluid_network.h"
+#include "sim/long_paths.h"
 #include "sim/prefetch.h"
 #include "sim/time_trail.h"
 
@@ -322,11 +323,13 @@ bool TimedEngine::Depart(QpState& qp, Work& work) {
                                .bytes = bytes,
                                .queue = qp.number,
                                .owner = &qp});
+  if (time_.paths != nullptr) time_.paths->Begin(qp.nic.node, qp.remote->nic.node);
   return true;
 }
 
 void TimedEngine::EndFlow(QpState& qp) {
   qp.is_wire_busy = false;
+  if (time_.paths != nullptr) time_.paths->End(qp.nic.node, qp.remote->nic.node);
   if (qp.state != nic::QpState::kReadyToSend) return;  // it was flushed meanwhile
   LeaveWire(qp);
   Kick(qp);

@@ -24,6 +24,8 @@ using emulated::NicState;
 using emulated::QpState;
 using emulated::Work;
 
+class LongPaths;
+
 /// Whoever acts for hosts, on the engine's thread, when all else that happens at that time has
 /// happened.
 class HostHandler {
@@ -45,7 +47,8 @@ struct TimedEngineOptions {
   HostHandler* hosts = nullptr;
   /// Observes; null: nobody does. It changes nothing.
   TimeTrail* trail = nullptr;
-  bool log = false;  ///< as emulated::EngineOptions::log
+  LongPaths* paths = nullptr;  ///< told of what flows between NICs; null: nobody is
+  bool log = false;            ///< as emulated::EngineOptions::log
 };
 
 class TimedEngine final : public emulated::Engine, private TimeHandler {

@@ -56,7 +56,7 @@ Json RacksJson(const Network* network) {
   Json names = Json::array(), of = Json::array();
   for (const Network::Rack& rack : network->racks) names.push_back(rack.name);
   for (const Network::Node& node : network->nodes) of.push_back(node.rack);
-  return {{"names", std::move(names)}, {"of", std::move(of)}};
+  return {{"word", network->RackWord()}, {"names", std::move(names)}, {"of", std::move(of)}};
 }
 
 void AddPlan(const PlanTables& tables, const EventTimes& times, const std::string& side,

@@ -24,7 +24,9 @@ Racks::Racks(const Network* network) : network_(network) {
 bool Racks::Cross(NodeId from, NodeId to) const { return known() && RackOf(from) != RackOf(to); }
 
 std::string Racks::Name(NodeId node) const {
-  return known() ? "rack " + Shortened(network_->racks[RackOf(node)].name) : "";
+  return known() ? fmt::format("{} ", network_->RackWord()) +
+                       Shortened(network_->racks[RackOf(node)].name)
+                 : "";
 }
 
 std::string Racks::PeerText(NodeId node, NodeId peer) const {
@@ -33,8 +35,9 @@ std::string Racks::PeerText(NodeId node, NodeId peer) const {
 
 std::string Racks::Note(uint64_t crossing, uint64_t transfers) const {
   if (!known()) return "";
-  return fmt::format("{}: {} of {} between racks", Count(network_->OccupiedRacks(), "rack"),
-                     crossing, Count(transfers, "transfer"));
+  return fmt::format("{}: {} of {} between {}s",
+                     Count(network_->OccupiedRacks(), network_->RackWord()), crossing,
+                     Count(transfers, "transfer"), network_->RackWord());
 }
 
 std::string Racks::Note(const Plan& plan, const Selection& selection) const {
@@ -95,9 +98,9 @@ void MarkCrossing(Svg& svg, const Box& box) {
   svg.Rect("cross", frame);
 }
 
-void ExplainCrossing(Svg& svg, Legend& legend) {
+void ExplainCrossing(Svg& svg, Legend& legend, const Racks& racks) {
   MarkCrossing(svg, legend.Sample(30));
-  legend.Meaning("goes between racks");
+  legend.Meaning(fmt::format("goes between {}s", racks.word()));
 }
 
 }  // namespace prepost::viz

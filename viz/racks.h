@@ -33,6 +33,8 @@ class Racks {
   explicit Racks(const Network* network);
 
   bool known() const { return network_ != nullptr; }
+  /// "rack" or "site".
+  const char* word() const { return known() ? network_->RackWord() : "rack"; }
   bool Cross(NodeId from, NodeId to) const;
   /// "rack r1", a long name cut; "" if none is known.
   std::string Name(NodeId node) const;
@@ -79,7 +81,7 @@ void DrawRackHeadings(Svg& svg, const Grid& grid, const std::vector<RackBand>& b
 /// Says that the transfer drawn as `box` crosses.
 void MarkCrossing(Svg& svg, const Box& box);
 /// The legend's entry for that.
-void ExplainCrossing(Svg& svg, Legend& legend);
+void ExplainCrossing(Svg& svg, Legend& legend, const Racks& racks);
 
 }  // namespace prepost::viz
 

@@ -271,7 +271,7 @@ void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style
     legend.Meaning(picture.selection.blocks.empty() ? "has its last block"
                                                     : "has the last of these blocks");
   }
-  if ((receives || sends) && picture.racks.known()) ExplainCrossing(svg, legend);
+  if ((receives || sends) && picture.racks.known()) ExplainCrossing(svg, legend, picture.racks);
 }
 
 std::string DrawDetailed(const Picture& picture) {

@@ -389,7 +389,7 @@ void DrawTraceLegend(Svg& svg, const TracePicture& picture) {
     svg.Rect("open", {open.x, open.y + 2, open.width, 11}, kSample);
     legend.Meaning("never completed");
   }
-  if (picture.bars > 0 && picture.racks.known()) ExplainCrossing(svg, legend);
+  if (picture.bars > 0 && picture.racks.known()) ExplainCrossing(svg, legend, picture.racks);
 }
 
 std::string DrawDetailed(const TracePicture& picture) {

@@ -307,7 +307,7 @@ void Tree::DrawLegend(Svg& svg) const {
   if (!racks_.known()) return;
   const Box line = legend.Sample(30);
   DrawCrossing(svg, line.x, line.x + line.width, line.y + 8);
-  legend.Meaning("goes between racks");
+  legend.Meaning(fmt::format("goes between {}s", racks_.word()));
 }
 
 void Tree::DrawNode(Svg& svg, uint32_t node) const {

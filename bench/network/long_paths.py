@@ -9,7 +9,7 @@ carries of the slowest path's rate, and one way of the longest path.
 Carriers: `group` is bench/session_bench, each message over new connections; `node` is `prepost node` with a plan of
 `compile --transport tcp --topology`; `push` is `prepost push` of a file in memory. Beside them, for machine 0 and the first machine of
 the next site alone, `iperf3:N` with N streams; `rsync`, as many of it as there are other machines, side by side; `openmpi:A:S`
-(bench/peers/peers.py). Carriers are interleaved, round by round. Prints a table with the aims; --json FILE keeps all samples.
+(bench/peers/peers.py). Carriers are interleaved, round by round. Prints a table with the aims, and what `choose` foretells of `node`; --json FILE keeps all samples.
 """
 import argparse
 import json
@@ -46,7 +46,8 @@ PEERS = ["iperf3:1", "iperf3:8", "rsync", "openmpi:pipeline:16KiB"]
 class Case:
     def __init__(self, name, sites, order, options):
         self.name, self.sites, self.order, self.options = name, sites, order, options
-        self.sizes, _, self.rate, self.one_way, self.bytes, self.pace, self.aims = CASES[name]
+        self.predicted = None  # seconds, modelled, of `node`
+        self.sizes, self.paths, self.rate, self.one_way, self.bytes, self.pace, self.aims = CASES[name]
         self.site_names = [sites.names[sites.site_of[i]] for i in order]
         self.addresses = [sites.addresses[i] for i in order]
 
@@ -67,6 +68,23 @@ class Case:
         lines = run_members(lambda i: [*self.inside(i), words[0], i, *words[2:]], len(self.order))
         return lines[0]["seconds"][0]
 
+    def topology(self):
+        """What the link does, as a topology file says it."""
+        sites = [{"name": name, "hosts": [f"h{i}" for i in range(len(self.order)) if self.site_names[i] == name]}
+                 for name in dict.fromkeys(self.site_names)]
+        paths = []
+        for pair, text in self.paths.items():
+            traits = dict(it.split("=") for it in text.split(","))
+            path = {"between": pair.split(","), "rate": float(traits["rate"]) / 8 * PAYLOAD, "rtt": 2 * float(traits["delay"]), "mtu": MTU,
+                    "queue": float(traits["queue"]), "loss": float(traits.get("loss", 0))}
+            if "police" in traits:
+                path["police"] = {"rate": float(traits["police"]) / 8 * PAYLOAD, "burst": float(traits["burst"])}
+            if self.pace:
+                path["pace"] = float(self.pace.removesuffix("Mbit/s")) * 1e6 / 8 * PAYLOAD
+            paths.append(path)
+        return {"format": "prepost.topology", "version": "1.1", "host_rate": "1Gbit/s", "rack_latency": "50us", "sites": sites,
+                "paths": paths}
+
     def image(self, folder):
         image = folder / "image"
         if not image.exists():
@@ -76,13 +94,11 @@ class Case:
     def node(self, _carrier, folder):
         plan, secret, peers_file = folder / "plan.json", folder / "secret", folder / "peers"
         if not plan.exists():
-            racks = [{"name": name, "hosts": ",".join(f"h{i}" for i in range(len(self.order)) if self.site_names[i] == name)}
-                     for name in dict.fromkeys(self.site_names)]
-            topology = {"format": "prepost.topology", "version": "1.0", "host_rate": "1Gbit/s", "up_rate": f"{self.rate / 1e6:g}Mbit/s",
-                        "rack_latency": "50us", "core_latency": f"{self.one_way * 1e3:g}ms", "racks": racks}
-            (folder / "topology.json").write_text(json.dumps(topology))
-            subprocess.run([self.options.prepost, "compile", "--transport", "tcp", "--topology", folder / "topology.json", "--nodes",
-                            str(len(self.order)), "--message-bytes", str(self.bytes), "-o", plan], check=True, capture_output=True)
+            (folder / "topology.json").write_text(json.dumps(self.topology()))
+            asked = ["--transport", "tcp", "--topology", folder / "topology.json", "--message-bytes", str(self.bytes)]
+            subprocess.run([self.options.prepost, "compile", *asked, "-o", plan], check=True, capture_output=True)
+            chosen = subprocess.run([self.options.prepost, "choose", *asked, "--json"], check=True, capture_output=True, text=True)
+            self.predicted = json.loads(chosen.stdout)["candidates"][0]["modelled_seconds"]
             secret.write_text("only for measurements\n")
             secret.chmod(0o600)
             # Nodes are the topology's hosts, rack by rack.
@@ -178,7 +194,7 @@ def main():
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     samples = []
-    print(f"{'case':12} {'hosts':6} {'carrier':24} {'times the bound':>15} {'least-most':>12} {'aim':>6}")
+    print(f"{'case':12} {'hosts':6} {'carrier':24} {'times the bound':>15} {'least-most':>12} {'aim':>6} {'modelled':>9}")
     for name in options.case.split(","):
         sizes, paths = CASES[name][:2]
         for order in options.order.split(","):
@@ -196,9 +212,11 @@ def main():
                 ratios = sorted(time / case.bound() for time in times)
                 aim = case.aims.get(carrier)
                 spread = f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
-                print(f"{name:12} {order:6} {carrier:24} {ratios[len(ratios) // 2]:>15.3f} {spread:>12} {'' if aim is None else f'{aim:.2f}':>6}",
-                      flush=True)
-                samples.append({"case": name, "order": order, "carrier": carrier, "bound_seconds": case.bound(), "aim": aim, "seconds": times})
+                modelled = case.predicted / case.bound() if carrier == "node" else None
+                print(f"{name:12} {order:6} {carrier:24} {ratios[len(ratios) // 2]:>15.3f} {spread:>12} "
+                      f"{'' if aim is None else f'{aim:.2f}':>6} {'' if modelled is None else f'{modelled:.3f}':>9}", flush=True)
+                samples.append({"case": name, "order": order, "carrier": carrier, "bound_seconds": case.bound(), "aim": aim, "seconds": times,
+                                "modelled_seconds": case.predicted if carrier == "node" else None})
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps({"options": vars(options), "samples": samples}, indent=1))
 

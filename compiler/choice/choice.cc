@@ -336,8 +336,10 @@ std::string Describe(const Choice& choice, const Spec& asked) {
 
 /// Of connections that buffer.
 Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec, StreamParameters parameters) {
-  const std::vector<uint32_t> racks = OrderNodes(spec).rack_begin;
-  if (spec.topology) parameters = ParametersFor(*spec.topology, parameters);
+  const NodeOrder order = OrderNodes(spec);
+  const std::vector<uint32_t>& racks = order.rack_begin;
+  if (spec.topology)
+    parameters = ParametersFor(*spec.topology, order, *spec.message_bytes, parameters);
   std::vector<std::string> names = {spec.algorithm};
   if (spec.algorithm == kAutoAlgorithm) names = StreamAlgorithms(spec.nodes, racks.size());
   std::vector<StreamCandidate> streams;

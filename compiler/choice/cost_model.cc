@@ -2,7 +2,7 @@
 //
 // The model is that of MeasureLoad() (network_load.h): rounds come one after the other, and each
 // takes
-//     the largest of bytes / rate of all that is used in it, ports, ToRs' links, the core,
+//     the largest of bytes / rate of all that is used in it, ports, ToRs' links, the core or links,
 //     + the largest latency of its transfers + the overhead of a block.
 // On a flat network that is rounds x (latency + overhead + block / rate). Nothing is said of
 // credits, of pauses, or of nodes that run ahead of others; it is for comparing, and the figures
@@ -82,6 +82,7 @@ struct Counts {
     uint32_t& count = is_last_block ? last : full;
     count = static_cast<uint32_t>(static_cast<int64_t>(count) + change);
   }
+  bool IsEmpty() const { return full == 0 && last == 0; }
   double Bytes(BlockSizes sizes) const { return full * sizes.full + last * sizes.last; }
 };
 
@@ -97,6 +98,8 @@ const char* Name(CostShare share) {
       return "racks' uplinks";
     case CostShare::kRackDown:
       return "racks' downlinks";
+    case CostShare::kLinks:
+      return "the paths between racks";
     case CostShare::kCore:
       return "the core";
   }
@@ -157,12 +160,15 @@ class CostModel::RoundCost {
       if (it.up_rate < out[rack]) limiting_up_.push_back({rack, it.up_rate});
       if (it.down_rate < in[rack]) limiting_down_.push_back({rack, it.down_rate});
     }
-    latency_ = {network.rack_latency, network.core_latency};
+    AddLatencies(network);
+    for (const Network::Link& link : network.links) links_.push_back({.rate = link.capacity()});
+    route_begin_ = network.route_begin;
+    route_links_ = network.route_links;
     fastest_ = rates_.back();
   }
 
   double fastest() const { return fastest_; }
-  double lowest_latency() const { return std::ranges::min(latency_); }
+  double lowest_latency() const { return std::ranges::min(latencies_); }
 
   /// A transfer more, or with -1 one less.
   void Add(uint32_t from, uint32_t to, bool is_last_block, int32_t change) {
@@ -170,17 +176,28 @@ class CostModel::RoundCost {
     const Vertex& receiver = vertices_[to];
     by_rate_[std::min(sender.out, receiver.in)].Add(is_last_block, change);
     const bool crosses = sender.rack != receiver.rack;
-    uint32_t& transfers = transfers_[crosses ? 1 : 0];
-    transfers = static_cast<uint32_t>(static_cast<int64_t>(transfers) + change);
+    const auto add = [&](uint32_t& transfers) {
+      transfers = static_cast<uint32_t>(static_cast<int64_t>(transfers) + change);
+    };
+    add(transfers_[LatencyOf(sender.rack, receiver.rack)]);
+    add(crosses ? crossing_ : staying_);
     if (!crosses) return;
+    if (!links_.empty()) {
+      const size_t route = size_t{sender.rack} * up_.size() + receiver.rack;
+      for (uint32_t at = route_begin_[route]; at < route_begin_[route + 1]; ++at) {
+        Link& link = links_[route_links_[at]];
+        link.counts.Add(is_last_block, change);
+        if (!std::exchange(link.is_listed, true)) used_links_.push_back(route_links_[at]);
+      }
+    }
     up_[sender.rack].Add(is_last_block, change);
     down_[receiver.rack].Add(is_last_block, change);
     core_.Add(is_last_block, change);
   }
 
   /// Adds what `rounds` rounds of these transfers cost.
-  void Charge(BlockSizes sizes, uint32_t rounds, ScheduleCost* cost) const {
-    if (transfers_[0] + transfers_[1] == 0) return;
+  void Charge(BlockSizes sizes, uint32_t rounds, ScheduleCost* cost) {
+    if (staying_ + crossing_ == 0) return;
     CostShare share = CostShare::kNodes;
     double seconds = SlowestTransfer(sizes);
     const auto consider = [&](CostShare which, double needed) {
@@ -188,16 +205,23 @@ class CostModel::RoundCost {
       seconds = needed;
       share = which;
     };
-    if (transfers_[1] != 0) {
-      for (const Link& link : limiting_up_)
+    if (crossing_ != 0) {
+      for (const ToRLink& link : limiting_up_)
         consider(CostShare::kRackUp, up_[link.rack].Bytes(sizes) / link.rate);
-      for (const Link& link : limiting_down_)
+      for (const ToRLink& link : limiting_down_)
         consider(CostShare::kRackDown, down_[link.rack].Bytes(sizes) / link.rate);
       if (core_rate_) consider(CostShare::kCore, core_.Bytes(sizes) / *core_rate_);
+      std::erase_if(used_links_, [&](uint32_t index) {
+        Link& link = links_[index];
+        link.is_listed = !link.counts.IsEmpty();
+        return !link.is_listed;
+      });
+      for (const uint32_t index : used_links_)
+        consider(CostShare::kLinks, links_[index].counts.Bytes(sizes) / links_[index].rate);
     }
     double latency = 0;
-    for (size_t i = 0; i < latency_.size(); ++i) {
-      if (transfers_[i] != 0) latency = std::max(latency, latency_[i]);
+    for (size_t i = 0; i < latencies_.size(); ++i) {
+      if (transfers_[i] != 0) latency = std::max(latency, latencies_[i]);
     }
     cost->shares[static_cast<size_t>(share)] += rounds * seconds;
     cost->shares[static_cast<size_t>(CostShare::kLatency)] += rounds * latency;
@@ -209,10 +233,41 @@ class CostModel::RoundCost {
     uint32_t in;
     uint32_t rack;
   };
-  struct Link {
+  struct ToRLink {
     uint32_t rack;
     double rate;
   };
+  /// Between racks.
+  struct Link {
+    double rate;
+    Counts counts = {};
+    bool is_listed = false;  ///< in used_links_
+  };
+
+  /// All latencies that there are, each once, and which one is between two racks.
+  void AddLatencies(const Network& network) {
+    latencies_ = {network.rack_latency};
+    if (network.links.empty()) {
+      latencies_.push_back(network.core_latency);
+    } else {
+      std::map<double, uint32_t> places;
+      const auto racks = static_cast<uint32_t>(network.racks.size());
+      for (uint32_t from = 0; from < racks; ++from) {
+        for (uint32_t to = 0; to < racks; ++to) {
+          const double latency = network.LatencyBetween(from, to);
+          const auto next = static_cast<uint32_t>(latencies_.size());
+          const auto [place, is_new] = places.try_emplace(latency, from == to ? 0 : next);
+          if (is_new && from != to) latencies_.push_back(latency);
+          latency_of_.push_back(place->second);
+        }
+      }
+    }
+    transfers_.resize(latencies_.size());
+  }
+  uint32_t LatencyOf(uint32_t from_rack, uint32_t to_rack) const {
+    if (latency_of_.empty()) return from_rack == to_rack ? 0 : 1;
+    return latency_of_[size_t{from_rack} * up_.size() + to_rack];
+  }
 
   double SlowestTransfer(BlockSizes sizes) const {
     double seconds = 0;
@@ -233,12 +288,18 @@ class CostModel::RoundCost {
   std::vector<double> rates_;    // of ports, rising, each once
   std::vector<Counts> by_rate_;  // transfers, by the rate of the slower port
   std::vector<Vertex> vertices_;
-  std::vector<Link> limiting_up_, limiting_down_;
+  std::vector<ToRLink> limiting_up_, limiting_down_;
   std::vector<Counts> up_, down_;
   Counts core_;
   std::optional<double> core_rate_;
-  std::array<double, 2> latency_{};      // in a rack, between racks
-  std::array<uint32_t, 2> transfers_{};  // the same
+  std::vector<uint32_t> route_begin_, route_links_;  // as in Network
+  std::vector<Link> links_;
+  std::vector<uint32_t> used_links_;  // with transfers, and some that have none any more
+  std::vector<double> latencies_;     // in a rack, between racks
+  std::vector<uint32_t> latency_of_;  // by two racks, place in latencies_; none: 0 and 1
+  std::vector<uint32_t> transfers_;   // by latency
+  uint32_t staying_ = 0;              // in racks
+  uint32_t crossing_ = 0;             // between them
   double fastest_ = 0;
 };
 

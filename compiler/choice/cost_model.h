@@ -33,8 +33,8 @@ struct CostParameters {
 };
 
 /// What a round's time goes into.
-enum class CostShare : uint8_t { kLatency, kNodes, kRackUp, kRackDown, kCore };
-inline constexpr size_t kCostShares = 5;
+enum class CostShare : uint8_t { kLatency, kNodes, kRackUp, kRackDown, kCore, kLinks };
+inline constexpr size_t kCostShares = 6;
 /// "latency and overhead", "nodes' ports", "racks' uplinks", ...
 const char* Name(CostShare share);
 

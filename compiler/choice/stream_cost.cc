@@ -10,6 +10,7 @@
 
 #include "compiler/compile.h"
 #include "compiler/schedules/fan.h"
+#include "ir/analysis/tcp_rate.h"
 
 namespace prepost {
 namespace {
@@ -29,18 +30,34 @@ double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
   return parameters.latency + (shape.rounds + late) * step + hops * parameters.hop;
 }
 
-StreamParameters ParametersFor(const Network& topology, StreamParameters base) {
+StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, uint64_t bytes,
+                               StreamParameters base) {
   base.rate = std::numeric_limits<double>::infinity();
   for (const Network::Node& host : topology.nodes)
     base.rate = std::min({base.rate, host.out_rate, host.in_rate});
   base.hop += topology.rack_latency;
-  const size_t others = topology.racks.size() - 1;
+  const auto rack_at = [&](uint32_t vertex) {
+    return topology.nodes[order.node_at[vertex].index()].rack;
+  };
+  const size_t others = topology.OccupiedRacks() - 1;
   if (others == 0) return base;
   for (const Network::Rack& rack : topology.racks)
     base.rate = std::min({base.rate, rack.up_rate, rack.down_rate});
-  if (topology.core_rate)
-    base.rate = std::min(base.rate, *topology.core_rate / static_cast<double>(others));
-  base.latency = static_cast<double>(others) * topology.core_latency;
+  if (topology.links.empty()) {
+    if (topology.core_rate)
+      base.rate = std::min(base.rate, *topology.core_rate / static_cast<double>(others));
+    base.latency = static_cast<double>(others) * topology.core_latency;
+    return base;
+  }
+  base.latency = 0;
+  for (uint32_t vertex = 1; vertex < order.node_at.size(); ++vertex) {
+    const uint32_t from = rack_at(vertex - 1), to = rack_at(vertex);
+    if (from == to) continue;
+    const Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
+    base.rate = std::min(base.rate, static_cast<double>(std::max<uint64_t>(bytes, 1)) /
+                                        TcpSecondsOf(path, std::max<uint64_t>(bytes, 1)));
+    base.latency += topology.LatencyBetween(from, to);
+  }
   return base;
 }
 

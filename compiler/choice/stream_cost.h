@@ -12,8 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
-#include "compiler/topology/topology.h"
+#include "ir/analysis/network.h"
 #include "ir/status.h"
 
 namespace prepost {
@@ -31,9 +32,11 @@ struct StreamParameters {
   /// the other: they pass once, while other blocks are under way.
   double latency = 0;
 };
-/// `base` for the network of `topology`, over which a chain of racks passes each block once: the
-/// rate of the slowest that carries all blocks, and latencies.
-StreamParameters ParametersFor(const Network& topology, StreamParameters base);
+/// `base` for the network of `topology`, over which racks pass each block of `bytes` bytes on, one
+/// after the other in `order`: the rate of the slowest that carries all blocks, over long paths as TCP
+/// fills them (ir/analysis/tcp_rate.h), and latencies.
+StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, uint64_t bytes,
+                               StreamParameters base);
 
 /// What a schedule does with `blocks` blocks.
 struct StreamShape {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "ir/analysis/tcp_rate.h"
+
 namespace prepost {
 
 Fan FanOf(const Plan& plan) {
@@ -24,16 +26,27 @@ uint32_t BlocksOnPath(const Spec& spec) {
   constexpr double kMost = 1024;  // of windows of rolled plans, too
   if (!spec.topology || spec.topology->racks.size() < 2) return 1;
   const Network& topology = *spec.topology;
-  const double round_trip = 2 * topology.core_latency;
-  if (round_trip < kLongRoundTrip) return 1;
-  double up = 0, down = 0, host = 0;
+  double host = 0;
+  for (const Network::Node& it : topology.nodes)
+    host = std::max(host, std::min(it.out_rate, it.in_rate));
+  double bytes = 0;
+  const auto consider = [&](double rate, double latency) {
+    if (2 * latency >= kLongRoundTrip) bytes = std::max(bytes, std::min(rate, host) * 2 * latency);
+  };
+  double up = 0, down = 0;
   for (const Network::Rack& rack : topology.racks) {
     up = std::max(up, rack.up_rate);
     down = std::max(down, rack.down_rate);
   }
-  for (const Network::Node& it : topology.nodes)
-    host = std::max(host, std::min(it.out_rate, it.in_rate));
-  const double bytes = std::min({up, down, host}) * round_trip;
+  if (topology.links.empty()) consider(std::min(up, down), topology.core_latency);
+  for (uint32_t from = 0; !topology.links.empty() && from < topology.racks.size(); ++from) {
+    for (uint32_t to = 0; to < topology.racks.size(); ++to) {
+      if (from == to) continue;
+      const Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
+      consider(path.capacity(), path.latency);
+    }
+  }
+  if (bytes == 0) return 1;
   return static_cast<uint32_t>(
       std::min(1 + std::ceil(bytes / static_cast<double>(spec.block_bytes)), kMost));
 }

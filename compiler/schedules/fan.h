@@ -29,7 +29,6 @@ Fan FanOf(const Plan& plan);
 /// more: with smaller windows the path stands idle while acknowledgements are under way. 1 without a
 /// topology, and where a round trip takes less than kLongRoundTrip.
 uint32_t BlocksOnPath(const Spec& spec);
-inline constexpr double kLongRoundTrip = 5e-3;  ///< seconds
 
 /// What was asked for; auto: a window of as many blocks as there are ports, or on the longest path,
 /// where some node receives from several peers, since uncoordinated senders would share its ports;

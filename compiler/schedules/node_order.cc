@@ -5,7 +5,9 @@
 // those that do not. The rules, each breaking the ties of the one before:
 //
 // * Racks: the root's first; then by what they send to the core, most first; then by the topology.
-//   A rack's nodes are neighbours.
+//   A rack's nodes are neighbours. Where links are between racks: the way from the root's over all
+//   others whose narrowest step is widest, then that of least latency; of up to kOrderedMax racks the
+//   best of all, else each step to the best of those that are left.
 // * In a rack: the root first; then by what a node can pass on, the less of what it can send and
 //   receive, most first; then by what it can send; then by number.
 //
@@ -21,8 +23,10 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace prepost {
 namespace {
@@ -34,15 +38,123 @@ std::vector<NodeId> Rotation(uint32_t nodes, NodeId root) {
   return node_at;
 }
 
+/// So many racks are put in order by trying all ways: 2^n n^2 of them, in parts.
+constexpr uint32_t kOrderedMax = 12;
+
+/// How good a way is: the rate of its narrowest step, then the latency of all.
+struct WayCost {
+  double narrowest = std::numeric_limits<double>::infinity();
+  double latency = 0;
+
+  bool IsBetterThan(const WayCost& other) const {
+    return std::pair(-narrowest, latency) < std::pair(-other.narrowest, other.latency);
+  }
+};
+
+class RackWays {
+ public:
+  explicit RackWays(const Network& network) : network_(network) {}
+
+  WayCost Then(const WayCost& cost, uint32_t from, uint32_t to) const {
+    WayCost more = cost;
+    for (const uint32_t link : network_.LinksBetween(from, to))
+      more.narrowest = std::min(more.narrowest, network_.links[link].capacity());
+    more.latency += network_.LatencyBetween(from, to);
+    return more;
+  }
+
+  /// All of `racks`, which begin with the root's.
+  std::vector<uint32_t> Order(std::vector<uint32_t> racks) const {
+    return racks.size() <= kOrderedMax ? Best(racks) : Greedy(std::move(racks));
+  }
+
+ private:
+  /// The best way that ends at each rack, by the set of those that it has been to (Held and Karp 1962).
+  std::vector<uint32_t> Best(const std::vector<uint32_t>& racks) const {
+    struct End {
+      WayCost cost = {.narrowest = 0};
+      uint32_t before = 0;
+      bool is_there = false;
+    };
+    const auto count = static_cast<uint32_t>(racks.size());
+    const uint32_t all = (1u << count) - 1;
+    std::vector<End> ends(size_t{count} << count);
+    const auto at = [&](uint32_t set, uint32_t last) -> End& {
+      return ends[size_t{set} * count + last];
+    };
+    at(1, 0) = {.cost = {}, .before = 0, .is_there = true};
+    for (uint32_t set = 1; set <= all; set += 2) {
+      for (uint32_t last = 0; last < count; ++last) {
+        if (!at(set, last).is_there) continue;
+        for (uint32_t next = 1; next < count; ++next) {
+          if ((set >> next & 1) != 0) continue;
+          const WayCost cost = Then(at(set, last).cost, racks[last], racks[next]);
+          End& end = at(set | 1u << next, next);
+          if (!end.is_there || cost.IsBetterThan(end.cost)) end = {cost, last, true};
+        }
+      }
+    }
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < count; ++i) {
+      if (at(all, i).is_there &&
+          (!at(all, last).is_there || at(all, i).cost.IsBetterThan(at(all, last).cost)))
+        last = i;
+    }
+    std::vector<uint32_t> order;
+    for (uint32_t set = all; order.size() < count;) {
+      order.push_back(racks[last]);
+      const uint32_t before = at(set, last).before;
+      set &= ~(1u << last);
+      last = before;
+    }
+    std::ranges::reverse(order);
+    return order;
+  }
+
+  std::vector<uint32_t> Greedy(std::vector<uint32_t> racks) const {
+    for (size_t i = 1; i + 1 < racks.size(); ++i) {
+      const auto is_better = [&](uint32_t a, uint32_t b) {
+        return Then({}, racks[i - 1], a).IsBetterThan(Then({}, racks[i - 1], b));
+      };
+      const auto best =
+          std::min_element(racks.begin() + static_cast<ptrdiff_t>(i), racks.end(), is_better);
+      std::iter_swap(racks.begin() + static_cast<ptrdiff_t>(i), best);
+    }
+    return racks;
+  }
+
+  const Network& network_;
+};
+
+/// By rack, its place among those that have some of the first `nodes` nodes.
+std::vector<size_t> RackPlaces(const Network& topology, uint32_t nodes, uint32_t root_rack) {
+  std::vector<bool> occupied(topology.racks.size());
+  for (uint32_t node = 0; node < nodes; ++node) occupied[topology.nodes[node].rack] = true;
+  std::vector<uint32_t> racks = {root_rack};
+  for (uint32_t rack = 0; rack < occupied.size(); ++rack)
+    if (occupied[rack] && rack != root_rack) racks.push_back(rack);
+  if (topology.links.empty()) {
+    std::stable_sort(racks.begin() + 1, racks.end(), [&](uint32_t a, uint32_t b) {
+      return topology.racks[a].up_rate > topology.racks[b].up_rate;
+    });
+  } else {
+    racks = RackWays(topology).Order(std::move(racks));
+  }
+  std::vector<size_t> places(topology.racks.size());
+  for (size_t i = 0; i < racks.size(); ++i) places[racks[i]] = i;
+  return places;
+}
+
 /// The order that the rules above give.
 std::vector<NodeId> ByTopology(const Network& topology, uint32_t nodes, NodeId root) {
   std::vector<NodeId> node_at(nodes);
   for (uint32_t node = 0; node < nodes; ++node) node_at[node] = NodeId(node);
-  const uint32_t root_rack = topology.nodes[root.value].rack;
+  const std::vector<size_t> rack_places =
+      RackPlaces(topology, nodes, topology.nodes[root.value].rack);
   const auto place = [&](NodeId node) {
     const Network::Node& host = topology.nodes[node.value];
-    return std::tuple(host.rack != root_rack, -topology.racks[host.rack].up_rate, host.rack,
-                      node != root, -std::min(host.out_rate, host.in_rate), -host.out_rate, node);
+    return std::tuple(rack_places[host.rack], node != root, -std::min(host.out_rate, host.in_rate),
+                      -host.out_rate, node);
   };
   std::ranges::sort(node_at, std::less(), place);
   return node_at;

@@ -45,16 +45,33 @@ class TopologyForm {
     std::optional<double> rate, send_rate, recv_rate;
   };
 
+  struct PathText {
+    std::vector<std::string> between;
+    std::optional<double> rate, round_trip, latency;
+    Network::Link link;  // what else is said
+    Network::Policer policer;
+  };
+  struct RouteText {
+    std::vector<std::string> between, over;
+  };
+
+  void AddPaths();
   Status AddRack(size_t index, Network* topology) const;
+  Status AddPathsTo(Network* topology) const;
   Status ApplyOverrides(Network* topology) const;
 
-  JsonForm form_, rack_form_, override_form_;
+  JsonForm form_, rack_form_, site_form_, override_form_, path_form_, policer_form_, route_form_;
   bool is_there_ = false;
+  bool has_core_latency_ = false;
+  bool are_sites_ = false;
   size_t host_list_bytes_ = 0;
   Network head_;  // without racks and hosts
   std::optional<double> host_rate_, up_rate_, down_rate_;
   std::vector<RackText> racks_;
   std::vector<OverrideText> overrides_;
+  std::vector<std::string> switches_;  // host lists
+  std::vector<PathText> paths_;
+  std::vector<RouteText> routes_;
 };
 
 /// Reads and checks one topology. Errors: "name:line:col: /pointer: ..." for the form, "name:

@@ -26,14 +26,18 @@
 //
 // The network bound holds for whatever sends messages that flow and then arrive after the latency of
 // their path. Not before the time of a cut has the last byte flowed through it, and it arrives a
-// latency later: between racks that of the core, else the network's lowest. The last byte that leaves
-// the root must still come to the farthest node, by whichever way. Above: 3 us.
+// latency later: between racks that of the core, else the network's lowest. Over links into a rack
+// nothing flows before the first byte can be at their beginning, nor arrives before their latency is
+// over: in all the least latency from the root to there. The last byte that leaves the root must still
+// come to the farthest node, by whichever way. Above: 3 us.
 #include "ir/analysis/bounds.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "ir/count.h"
 
@@ -45,14 +49,11 @@ class CutList {
  public:
   explicit CutList(uint64_t bytes) : bytes_(bytes) {}
 
-  void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
-    const double seconds = static_cast<double>(copies) * static_cast<double>(bytes_) / rate;
-    cuts_.push_back({.is_rack = is_rack,
-                     .is_root = cuts_.empty(),
-                     .cut = std::move(cut),
-                     .copies = copies,
-                     .rate = rate,
-                     .seconds = seconds});
+  /// Without seconds.
+  void Add(CutBound cut) {
+    cut.is_root = cuts_.empty();
+    cut.seconds = static_cast<double>(cut.copies) * static_cast<double>(bytes_) / cut.rate;
+    cuts_.push_back(std::move(cut));
   }
   std::vector<CutBound> Take() && {
     std::ranges::stable_sort(cuts_, std::greater(), &CutBound::seconds);
@@ -113,27 +114,128 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
     if (slowest == nullptr || rack.down_rate < slowest->down_rate) slowest = &rack;
   }
   PREPOST_CHECK(slowest != nullptr);
-  cuts->Add(true, fmt::format("uplinks of the root's rack {}", network.racks[root_rack].name), 1,
-            network.racks[root_rack].up_rate);
-  cuts->Add(true, fmt::format("downlinks of rack {}", slowest->name), 1, slowest->down_rate);
-  cuts->Add(true, "uplinks of all racks together", others, up);
-  if (network.core_rate) cuts->Add(true, "core", others, *network.core_rate);
+  const auto add = [&](std::string cut, uint64_t copies, double rate) {
+    double latency = network.core_latency;
+    if (!network.links.empty()) latency = LowestLatency(network);
+    cuts->Add({.is_rack = true,
+               .cut = std::move(cut),
+               .copies = copies,
+               .rate = rate,
+               .latency = latency});
+  };
+  add(fmt::format("uplinks of the root's {} {}", network.RackWord(), network.racks[root_rack].name),
+      1, network.racks[root_rack].up_rate);
+  add(fmt::format("downlinks of {} {}", network.RackWord(), slowest->name), 1, slowest->down_rate);
+  add(fmt::format("uplinks of all {}s together", network.RackWord()), others, up);
+  if (network.core_rate) add("core", others, *network.core_rate);
+}
+
+/// Seconds from the root's rack to each other, by the ways of least latency, over hosts that pass on
+/// what they have; infinite to racks without nodes (Dijkstra). Cost: O(racks^2).
+std::vector<double> LatenciesFrom(const Network& network, uint32_t root_rack,
+                                  const std::vector<bool>& occupied) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const auto racks = static_cast<uint32_t>(network.racks.size());
+  std::vector<double> latencies(racks, kNever);
+  if (network.links.empty()) {
+    for (uint32_t rack = 0; rack < racks; ++rack)
+      if (occupied[rack]) latencies[rack] = rack == root_rack ? 0 : network.core_latency;
+    return latencies;
+  }
+  std::vector<bool> is_settled(racks);
+  latencies[root_rack] = 0;
+  while (true) {
+    uint32_t nearest = racks;
+    for (uint32_t rack = 0; rack < racks; ++rack) {
+      if (is_settled[rack] || latencies[rack] == kNever) continue;
+      if (nearest == racks || latencies[rack] < latencies[nearest]) nearest = rack;
+    }
+    if (nearest == racks) return latencies;
+    is_settled[nearest] = true;
+    for (uint32_t rack = 0; rack < racks; ++rack) {
+      if (!occupied[rack] || is_settled[rack]) continue;
+      latencies[rack] =
+          std::min(latencies[rack], latencies[nearest] + network.LatencyBetween(nearest, rack));
+    }
+  }
+}
+
+std::vector<bool> OccupiedBy(const Network& network) {
+  std::vector<bool> occupied(network.racks.size());
+  for (const Network::Node& node : network.nodes) occupied[node.rack] = true;
+  return occupied;
 }
 
 /// From the root to the node that is farthest from it, by the ways of least latency.
 double FarthestLatency(const Network& network, NodeId root) {
-  const uint32_t rack = network.nodes[root.index()].rack;
-  double farthest = 0;
-  bool has_others = false;
-  for (const Network::Node& node : network.nodes) has_others |= node.rack != rack;
+  const uint32_t root_rack = network.nodes[root.index()].rack;
+  const std::vector<double> latencies = LatenciesFrom(network, root_rack, OccupiedBy(network));
+  double farthest = 0, back = std::numeric_limits<double>::infinity();
+  bool has_near = false;
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
+    const uint32_t rack = network.nodes[i].rack;
     if (i == root.value) continue;
-    const bool is_near = network.nodes[i].rack == rack;
-    const double there_and_back = has_others ? 2 * network.core_latency : network.rack_latency;
-    farthest = std::max(
-        farthest, is_near ? std::min(network.rack_latency, there_and_back) : network.core_latency);
+    if (rack == root_rack) {
+      has_near = true;
+      continue;
+    }
+    farthest = std::max(farthest, latencies[rack]);
+    back = std::min(back, latencies[rack] + network.LatencyBetween(rack, root_rack));
   }
-  return farthest;
+  return has_near ? std::max(farthest, std::min(network.rack_latency, back)) : farthest;
+}
+
+/// What the links into racks, and out of the root's, carry: each copy comes over one of those that are
+/// last on the routes there. `latency` is the least from the root.
+void AddPathCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
+                 CutList* cuts) {
+  const auto racks = static_cast<uint32_t>(network.racks.size());
+  const std::vector<double> latencies = LatenciesFrom(network, root_rack, occupied);
+  std::vector<uint32_t> counted(network.links.size(), racks);  // at which rack last
+  double out = 0, nearest = std::numeric_limits<double>::infinity();
+  for (uint32_t to = 0; to < racks; ++to) {
+    if (!occupied[to] || to == root_rack) continue;
+    double in = 0;
+    for (uint32_t from = 0; from < racks; ++from) {
+      if (!occupied[from] || from == to) continue;
+      const uint32_t last = network.LinksBetween(from, to).back();
+      if (std::exchange(counted[last], to) != to) in += network.links[last].capacity();
+    }
+    cuts->Add({.is_rack = true,
+               .cut = fmt::format("paths into {} {}", network.RackWord(), network.racks[to].name),
+               .rate = in,
+               .latency = latencies[to]});
+    nearest = std::min(nearest, latencies[to]);
+  }
+  std::ranges::fill(counted, racks);
+  for (uint32_t to = 0; to < racks; ++to) {
+    if (!occupied[to] || to == root_rack) continue;
+    const uint32_t first = network.LinksBetween(root_rack, to).front();
+    if (std::exchange(counted[first], 0) == racks) out += network.links[first].capacity();
+  }
+  cuts->Add({.is_rack = true,
+             .cut = fmt::format("paths out of the root's {} {}", network.RackWord(),
+                                network.racks[root_rack].name),
+             .rate = out,
+             .latency = nearest});
+}
+
+}  // namespace
+
+namespace {
+
+/// The lowest latency between two racks that have nodes.
+double LowestCrossing(const Network& network) {
+  if (network.links.empty()) return network.core_latency;
+  const std::vector<bool> occupied = OccupiedBy(network);
+  double lowest = std::numeric_limits<double>::infinity();
+  for (uint32_t from = 0; from < network.racks.size(); ++from) {
+    for (uint32_t to = 0; to < network.racks.size(); ++to) {
+      if (from != to && occupied[from] && occupied[to])
+        lowest = std::min(lowest, network.LatencyBetween(from, to));
+    }
+  }
+  return lowest;
 }
 
 }  // namespace
@@ -142,9 +244,9 @@ double LowestLatency(const Network& network) {
   const size_t nodes = network.nodes.size();
   const uint32_t racks = network.OccupiedRacks();
   if (nodes < 2) return 0;
-  if (racks == 1) return network.rack_latency;
-  return racks < nodes ? std::min(network.rack_latency, network.core_latency)
-                       : network.core_latency;
+  double lowest = racks < nodes ? network.rack_latency : std::numeric_limits<double>::infinity();
+  if (racks == 1) return lowest;
+  return std::min(lowest, LowestCrossing(network));
 }
 
 NetworkBound BoundNetwork(const Network& network, NodeId root, uint64_t bytes) {
@@ -153,7 +255,7 @@ NetworkBound BoundNetwork(const Network& network, NodeId root, uint64_t bytes) {
   const double farthest = FarthestLatency(network, root), lowest = LowestLatency(network);
   NetworkBound bound;
   for (const CutBound& cut : cuts) {
-    const double latency = cut.is_root ? farthest : cut.is_rack ? network.core_latency : lowest;
+    const double latency = cut.is_root ? farthest : cut.is_rack ? cut.latency : lowest;
     if (cut.seconds + latency > bound.seconds)
       bound = {.seconds = cut.seconds + latency, .latency_seconds = latency};
   }
@@ -220,7 +322,7 @@ LatencyBound BoundLatency(const Network& network, uint32_t ports) {
   const uint32_t racks = network.OccupiedRacks();
   bound.crosses = racks > 1;
   bound.round_seconds = LowestLatency(network);
-  bound.crossing_seconds = bound.crosses ? network.core_latency : 0;
+  bound.crossing_seconds = bound.crosses ? LowestCrossing(network) : 0;
   const auto rounds = static_cast<double>(bound.rounds);
   bound.seconds = bound.crosses ? (rounds - 1) * bound.round_seconds + bound.crossing_seconds
                                 : rounds * bound.round_seconds;
@@ -240,16 +342,21 @@ std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t
     occupied[network.nodes[i].rack] = true;
     if (i != root.value && rates.in[i] < rates.in[slowest]) slowest = i;
   }
-  cuts.Add(false, fmt::format("port out of the root, node {}", root.value), 1,
-           rates.out[root.index()]);
-  cuts.Add(false, fmt::format("port into node {}", slowest), 1, rates.in[slowest]);
-  cuts.Add(false, "ports out of all nodes together", network.nodes.size() - 1, out);
+  cuts.Add({.cut = fmt::format("port out of the root, node {}", root.value),
+            .rate = rates.out[root.index()]});
+  cuts.Add({.cut = fmt::format("port into node {}", slowest), .rate = rates.in[slowest]});
+  cuts.Add(
+      {.cut = "ports out of all nodes together", .copies = network.nodes.size() - 1, .rate = out});
   if (rates.has_duplex) {
-    cuts.Add(false, "ports of all nodes together, each copy out and in", network.nodes.size() - 1,
-             both / 2);
+    cuts.Add({.cut = "ports of all nodes together, each copy out and in",
+              .copies = network.nodes.size() - 1,
+              .rate = both / 2});
   }
   const uint32_t root_rack = network.nodes[root.index()].rack;
-  if (std::ranges::count(occupied, true) > 1) AddRackCuts(network, root_rack, occupied, &cuts);
+  if (std::ranges::count(occupied, true) > 1) {
+    AddRackCuts(network, root_rack, occupied, &cuts);
+    if (!network.links.empty()) AddPathCuts(network, root_rack, occupied, &cuts);
+  }
   return std::move(cuts).Take();
 }
 

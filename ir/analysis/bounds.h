@@ -28,11 +28,12 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports);
 
 /// What must pass a part of the network takes at least this long.
 struct CutBound {
-  bool is_rack = false;  ///< between racks: ToRs' links or the core; else nodes' ports
+  bool is_rack = false;  ///< between racks: ToRs' links, the core or links; else nodes' ports
   bool is_root = false;  ///< the port out of the root
   std::string cut;       ///< "port out of the root", "downlinks of rack r1", ...
   uint64_t copies = 1;   ///< of the message that must pass
   double rate = 0;       ///< bytes/s
+  double latency = 0;    ///< between racks: seconds that come on top, at least
   double seconds = 0;    ///< copies x message / rate
 };
 

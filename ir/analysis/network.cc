@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 
 namespace prepost {
 
@@ -24,6 +26,8 @@ const char* Name(ResourceKind kind) {
       return "rack_down";
     case ResourceKind::kCore:
       return "core";
+    case ResourceKind::kLink:
+      return "link";
     case ResourceKind::kPair:
       return "pair";
     case ResourceKind::kNodeBoth:
@@ -57,16 +61,44 @@ Network Network::OfSites(const std::vector<uint32_t>& site_of,
   return network;
 }
 
+Network Network::WithoutNodes() const {
+  return {.name = name,
+          .nodes = {},
+          .racks = racks,
+          .core_rate = core_rate,
+          .rack_latency = rack_latency,
+          .core_latency = core_latency,
+          .are_sites = are_sites,
+          .switches = switches,
+          .links = links,
+          .routes = routes,
+          .route_begin = route_begin,
+          .route_links = route_links};
+}
+
 Result<Network> Network::First(uint32_t count) const {
   if (nodes.size() < count) {
     return Rejected(fmt::format("the topology has {}, the plan {}", Count(nodes.size(), "host"),
                                 Count(count, "node")));
   }
-  Network first = *this;
-  first.nodes.resize(count);
-  std::erase_if(first.pairs,
-                [&](const Pair& pair) { return std::max(pair.from, pair.to).value >= count; });
+  Network first = WithoutNodes();
+  first.nodes.assign(nodes.begin(), nodes.begin() + count);
+  std::ranges::copy_if(pairs, std::back_inserter(first.pairs), [&](const Pair& pair) {
+    return std::max(pair.from, pair.to).value < count;
+  });
   return first;
+}
+
+double Network::Link::capacity() const {
+  return std::min({rate, policer ? policer->rate : rate, pace.value_or(rate)});
+}
+
+double Network::LatencyBetween(uint32_t from_rack, uint32_t to_rack) const {
+  if (from_rack == to_rack) return rack_latency;
+  if (links.empty()) return core_latency;
+  double latency = rack_latency;
+  for (const uint32_t link : LinksBetween(from_rack, to_rack)) latency += links[link].latency;
+  return latency;
 }
 
 double Network::RateOf(Resource resource) const {
@@ -81,6 +113,8 @@ double Network::RateOf(Resource resource) const {
       return racks[resource.index].down_rate;
     case ResourceKind::kCore:
       return core_rate.value_or(std::numeric_limits<double>::infinity());
+    case ResourceKind::kLink:
+      return links[resource.index].capacity();
     case ResourceKind::kPair:
       return pairs[resource.index].rate;
     case ResourceKind::kNodeBoth:
@@ -100,6 +134,8 @@ uint32_t Network::CountOf(ResourceKind kind) const {
       return static_cast<uint32_t>(racks.size());
     case ResourceKind::kCore:
       return 1;
+    case ResourceKind::kLink:
+      return static_cast<uint32_t>(links.size());
     case ResourceKind::kPair:
       return static_cast<uint32_t>(pairs.size());
     case ResourceKind::kNodeBoth: {
@@ -111,7 +147,20 @@ uint32_t Network::CountOf(ResourceKind kind) const {
   return 0;
 }
 
+ResourceRow::ResourceRow(const Network& network) {
+  for (size_t kind = 0; kind < kResourceKinds.size(); ++kind)
+    begin_[kind + 1] = begin_[kind] + network.CountOf(kResourceKinds[kind]);
+}
+
+Resource ResourceRow::Of(size_t position) const {
+  const auto after =
+      std::ranges::upper_bound(begin_, position);  // the last of equals: those have none
+  const size_t kind = static_cast<size_t>(after - begin_.begin()) - 1;
+  return {kResourceKinds[kind], static_cast<uint32_t>(position - begin_[kind])};
+}
+
 std::optional<uint32_t> Network::PairOf(NodeId from, NodeId to) const {
+  if (pairs.empty()) return std::nullopt;
   const auto wanted = std::pair(from, to);
   const auto ends = [](const Pair& pair) { return std::pair(pair.from, pair.to); };
   const auto found = std::ranges::lower_bound(pairs, wanted, {}, ends);
@@ -132,11 +181,15 @@ std::string Network::Describe(Resource resource) const {
     case ResourceKind::kNodeIn:
       return fmt::format("the port into node {}", resource.index);
     case ResourceKind::kRackUp:
-      return fmt::format("the uplinks of rack {}", racks[resource.index].name);
+      return fmt::format("the uplinks of {} {}", RackWord(), racks[resource.index].name);
     case ResourceKind::kRackDown:
-      return fmt::format("the downlinks of rack {}", racks[resource.index].name);
+      return fmt::format("the downlinks of {} {}", RackWord(), racks[resource.index].name);
     case ResourceKind::kCore:
       return "the core";
+    case ResourceKind::kLink: {
+      const Link& link = links[resource.index];
+      return fmt::format("the path from {} to {}", EndName(link.from), EndName(link.to));
+    }
     case ResourceKind::kPair:
       return fmt::format("the path from node {} to node {}", pairs[resource.index].from.value,
                          pairs[resource.index].to.value);
@@ -176,6 +229,47 @@ Status CheckNodes(const Network& network) {
   return {};
 }
 
+Status CheckBytes(double bytes, const std::string& where) {
+  if (std::isfinite(bytes) && bytes > 0) return {};
+  return Rejected(fmt::format("expected more than 0 bytes, found {}", bytes), where);
+}
+
+/// A chance at which some packet arrives.
+Status CheckLoss(double loss, const std::string& where) {
+  if (loss >= 0 && loss < 1) return {};
+  return Rejected(
+      fmt::format("a loss is the share of packets that are lost, from 0 to below 1, found {}",
+                  loss),
+      where);
+}
+
+Status CheckLinks(const Network& network) {
+  for (size_t i = 0; i < network.links.size(); ++i) {
+    const Network::Link& link = network.links[i];
+    const std::string where = fmt::format("/paths/{}", i / 2);
+    PREPOST_RETURN_IF_ERROR(CheckRate(link.rate, where + "/rate"));
+    PREPOST_RETURN_IF_ERROR(CheckLatency(link.latency, where + "/latency"));
+    PREPOST_RETURN_IF_ERROR(CheckLatency(link.jitter, where + "/jitter"));
+    PREPOST_RETURN_IF_ERROR(CheckLoss(link.loss, where + "/loss"));
+    if (link.queue) PREPOST_RETURN_IF_ERROR(CheckBytes(*link.queue, where + "/queue"));
+    if (link.policer) {
+      PREPOST_RETURN_IF_ERROR(CheckRate(link.policer->rate, where + "/police/rate"));
+      PREPOST_RETURN_IF_ERROR(CheckBytes(link.policer->burst, where + "/police/burst"));
+    }
+    if (!link.pace) continue;
+    PREPOST_RETURN_IF_ERROR(CheckRate(*link.pace, where + "/pace"));
+    if (*link.pace <= link.rate) continue;
+    return Rejected(
+        fmt::format("a pace of {} is above the path's rate, {}: senders that keep to it "
+                    "do not spare the path",
+                    WriteRate(*link.pace), WriteRate(link.rate)),
+        where + "/pace");
+  }
+  if (network.links.empty()) return {};
+  PREPOST_CHECK(network.route_begin.size() == network.racks.size() * network.racks.size() + 1);
+  return {};
+}
+
 Status CheckPairs(const Network& network) {
   const Network::Pair* last = nullptr;
   for (const Network::Pair& pair : network.pairs) {
@@ -198,7 +292,7 @@ Status CheckPairs(const Network& network) {
 
 Status CheckNetwork(const Network& network) {
   for (size_t i = 0; i < network.racks.size(); ++i) {
-    const std::string where = fmt::format("/racks/{}", i);
+    const std::string where = fmt::format("{}/{}", network.RacksKey(), i);
     PREPOST_RETURN_IF_ERROR(CheckRate(network.racks[i].up_rate, where + "/up_rate"));
     PREPOST_RETURN_IF_ERROR(CheckRate(network.racks[i].down_rate, where + "/down_rate"));
   }
@@ -206,6 +300,7 @@ Status CheckNetwork(const Network& network) {
   if (network.core_rate) PREPOST_RETURN_IF_ERROR(CheckRate(*network.core_rate, "/core_rate"));
   PREPOST_RETURN_IF_ERROR(CheckLatency(network.rack_latency, "/rack_latency"));
   PREPOST_RETURN_IF_ERROR(CheckLatency(network.core_latency, "/core_latency"));
+  PREPOST_RETURN_IF_ERROR(CheckLinks(network));
   return CheckPairs(network);
 }
 

@@ -77,24 +77,17 @@ class LoadMeter {
   double AddMessage(uint32_t message) {
     const Op& send = tables_.SendOf(message);
     const Channel& channel = tables_.ChannelOf(message);
-    const uint32_t from_rack = network_.nodes[channel.from.index()].rack;
-    const uint32_t to_rack = network_.nodes[channel.to.index()].rack;
     const uint64_t bytes = header_.payload.BlockSize(send.block);
-    Add({ResourceKind::kNodeOut, channel.from.value}, bytes);
-    Add({ResourceKind::kNodeIn, channel.to.value}, bytes);
-    if (const std::optional<uint32_t> pair = network_.PairOf(channel.from, channel.to)) {
-      Add({ResourceKind::kPair, *pair}, bytes);
-    }
+    network_.ForEachOnWay(channel.from, channel.to,
+                          [&](Resource resource) { Add(resource, bytes); });
     if (!load_.of(ResourceKind::kNodeBoth).empty()) {
       Add({ResourceKind::kNodeBoth, channel.from.value}, bytes);
       Add({ResourceKind::kNodeBoth, channel.to.value}, bytes);
     }
-    if (from_rack == to_rack) return network_.rack_latency;
-    Add({ResourceKind::kRackUp, from_rack}, bytes);
-    Add({ResourceKind::kRackDown, to_rack}, bytes);
-    Add({ResourceKind::kCore, 0}, bytes);
-    ++load_.crossings[send.block];
-    return network_.core_latency;
+    const uint32_t from_rack = network_.nodes[channel.from.index()].rack;
+    const uint32_t to_rack = network_.nodes[channel.to.index()].rack;
+    if (from_rack != to_rack) ++load_.crossings[send.block];
+    return network_.LatencyBetween(from_rack, to_rack);
   }
 
   void Add(Resource resource, uint64_t bytes) {
@@ -116,9 +109,9 @@ class LoadMeter {
       total.peak_blocks = std::max(total.peak_blocks, round.blocks);
       const double rate = network_.RateOf(resource);
       seconds = std::max(seconds, round.bytes.ToDouble() / rate);
-      const bool is_shared = resource.kind == ResourceKind::kRackUp ||
-                             resource.kind == ResourceKind::kRackDown ||
-                             resource.kind == ResourceKind::kCore;
+      const bool is_shared =
+          resource.kind == ResourceKind::kRackUp || resource.kind == ResourceKind::kRackDown ||
+          resource.kind == ResourceKind::kCore || resource.kind == ResourceKind::kLink;
       if (is_shared) {
         rounds = std::max(rounds, CeilOf(round.blocks * block_rate / rate));
       }

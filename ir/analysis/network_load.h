@@ -23,12 +23,12 @@ struct ResourceLoad {
 };
 
 struct NetworkLoad {
-  /// By ResourceKind, by node or rack.
+  /// By ResourceKind, by node, rack or link.
   std::array<std::vector<ResourceLoad>, kResourceKinds.size()> loads;
   std::vector<uint32_t> crossings;  ///< by block: transfers from one rack to another
   /// Whether every block enters each rack (but the root's) once. Fewer is not possible.
   bool enters_racks_once = true;
-  /// Rounds, where one in which a ToR's link or the core has L blocks and room for c per round
+  /// Rounds, where one in which a ToR's link, the core or a link has L blocks and room for c per round
   /// costs ceil(L / c). Room is its rate divided by the root's rate out.
   uint64_t limited_rounds = 0;
   /// Modelled: the rounds one after the other; each takes as long as its busiest resource, and the

@@ -11,15 +11,14 @@
 #include <cstdint>
 #include <string>
 
+#include "ir/analysis/long_path.h"
 #include "ir/status.h"
 #include "prepost/prepost.h"
 #include "runtime/file_descriptor.h"
 
 namespace prepost {
 
-/// Streams of a connection over a long path, unless somebody says otherwise, and the most there can
-/// be.
-inline constexpr uint16_t kLongStreams = 8;
+/// The most streams that a connection can have.
 inline constexpr uint16_t kStreamsMax = 16;
 
 /// Whether numbers are in range, and this system has the congestion control and lets this process

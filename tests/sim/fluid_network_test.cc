@@ -101,6 +101,10 @@ class Reference {
     path.push_back({ResourceKind::kRackUp, up});
     path.push_back({ResourceKind::kRackDown, down});
     if (network_.core_rate) path.push_back({ResourceKind::kCore, 0});
+    if (!network_.links.empty()) {
+      for (const uint32_t link : network_.LinksBetween(up, down))
+        path.push_back({ResourceKind::kLink, link});
+    }
     return path;
   }
 
@@ -285,6 +289,50 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
 
 // Out of and into node 0 together 15 GB/s: each way alone it has its 10, and what one way cannot use
 // the other has.
+// Catches bytes that are lost or sent twice when a rate changes, beside flows that it does not touch and
+// that share its ports.
+TEST(FluidNetworkTest, APairsRateMayChange) {
+  Network network = FourNodes();
+  const double port = network.nodes[0].out_rate;
+  network.pairs = {{NodeId(0), NodeId(1), port}};
+  FluidNetwork fluid = *FluidNetwork::Make(network);
+  int first = 0, second = 0;
+  std::array<void*, 2> owners = {};
+  Picoseconds now = 0;
+  // The next end; up to there others are found to have become later.
+  const auto next_end = [&]() -> void* {
+    while (true) {
+      now = fluid.NextEvent(now);
+      if (now == kNever) return nullptr;
+      if (fluid.TakeEnded(now, owners) != 0) return owners[0];
+    }
+  };
+  const auto go_on_to = [&](Picoseconds to) {
+    while (fluid.NextEvent(now) <= to) {
+      now = fluid.NextEvent(now);
+      EXPECT_EQ(fluid.TakeEnded(now, owners), 0u) << now;
+    }
+    now = to;
+  };
+  const Picoseconds second_of_time = kPicosecondsPerSecond;
+  const auto bytes = static_cast<uint64_t>(port);  // a second of it
+  fluid.Start(0, {.from = NodeId(0), .to = NodeId(1), .bytes = bytes, .owner = &first});
+  EXPECT_EQ(fluid.NextEvent(0), second_of_time);
+  go_on_to(second_of_time / 2);
+  fluid.SetPairRate(now, NodeId(0), NodeId(1), port / 4);
+  // A half is left, and has a quarter of the port; half a second later three eighths. The other has
+  // three quarters from then on.
+  go_on_to(second_of_time);
+  fluid.Start(now, {.from = NodeId(0), .to = NodeId(2), .bytes = bytes, .owner = &second});
+  go_on_to(second_of_time * 2);
+  // Of the first an eighth is left, of the second a quarter, and each has half of the port.
+  fluid.SetPairRate(now, NodeId(0), NodeId(1), port);
+  EXPECT_EQ(next_end(), &first);
+  EXPECT_EQ(now, second_of_time * 9 / 4);
+  EXPECT_EQ(next_end(), &second);
+  EXPECT_EQ(now, second_of_time * 19 / 8);
+}
+
 TEST(FluidNetworkTest, APortMayHaveLessForBothWaysThanForEach) {
   Network network = FourNodes();
   network.nodes[0].duplex_rate = 15e9;
@@ -300,7 +348,8 @@ TEST(FluidNetworkTest, APortMayHaveLessForBothWaysThanForEach) {
   const FluidNetwork fluid = *FluidNetwork::Make(network);
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kNodeBoth, 3}));
   network.nodes[1].duplex_rate = 0;
-  EXPECT_THAT(FluidNetwork::Make(network).status().ToString(), HasSubstr("a rate is more than 0 bytes/s, found 0"));
+  EXPECT_THAT(FluidNetwork::Make(network).status().ToString(),
+              HasSubstr("a rate is more than 0 bytes/s, found 0"));
 }
 
 // Catches hosts of two racks that are as near to each other as those of one.

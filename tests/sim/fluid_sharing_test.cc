@@ -43,6 +43,10 @@ class ExactReference {
         flow.links.push_back(add_link({ResourceKind::kRackUp, up}));
         flow.links.push_back(add_link({ResourceKind::kRackDown, down}));
         if (network.core_rate) flow.links.push_back(add_link({ResourceKind::kCore, 0}));
+        if (!network.links.empty()) {
+          for (const uint32_t link : network.LinksBetween(up, down))
+            flow.links.push_back(add_link({ResourceKind::kLink, link}));
+        }
       }
       if (const auto pair = network.PairOf(it.from, it.to)) {
         flow.links.push_back(add_link({ResourceKind::kPair, *pair}));

@@ -306,6 +306,24 @@ Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node
     other.nodes[new_node[n]] = network.nodes[n];
     other.nodes[new_node[n]].rack = new_rack[network.nodes[n].rack];
   }
+  if (network.links.empty()) return other;
+  const auto racks = static_cast<uint32_t>(network.racks.size());
+  for (Network::Link& link : other.links) {
+    for (uint32_t* end : {&link.from, &link.to})
+      if (*end < racks) *end = new_rack[*end];
+  }
+  // Of equal ways the same: which one a pair takes goes by numbers.
+  std::vector<uint32_t> old_rack(racks);
+  for (uint32_t r = 0; r < racks; ++r) old_rack[new_rack[r]] = r;
+  other.route_begin = {0};
+  other.route_links.clear();
+  for (uint32_t from = 0; from < racks; ++from) {
+    for (uint32_t to = 0; to < racks; ++to) {
+      const auto way = network.LinksBetween(old_rack[from], old_rack[to]);
+      other.route_links.insert(other.route_links.end(), way.begin(), way.end());
+      other.route_begin.push_back(static_cast<uint32_t>(other.route_links.size()));
+    }
+  }
   return other;
 }
 

@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
+#include <utility>
 #include <vector>
 
 #include "compiler/spec.h"
-#include "compiler/topology/topology.h"
 #include "ir/analysis/network.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
@@ -22,6 +22,32 @@ inline Network OneRack(uint32_t nodes, double rate, double latency = 0) {
   for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = rate;
   network.rack_latency = network.core_latency = latency;
   return network;
+}
+
+/// Paths in place of the core: from every rack to an earlier one or a switch, and some more.
+inline void LinkRandomly(Random& random, double rate, Network* topology) {
+  const auto racks = static_cast<uint32_t>(topology->racks.size());
+  topology->core_rate.reset();
+  topology->core_latency = 0;
+  topology->are_sites = random.Coin();
+  if (random.Coin()) topology->switches.emplace_back("s");
+  const auto add = [&](uint32_t from, uint32_t to) {
+    Network::Link link = {.from = from,
+                          .to = to,
+                          .rate = rate * random.Pick(std::vector<double>{0.25, 1, 3}),
+                          .latency = random.Pick(std::vector<double>{0, 1e-6, 40e-6})};
+    topology->links.push_back(link);
+    std::swap(link.from, link.to);
+    topology->links.push_back(link);
+  };
+  for (uint32_t end = 1; end < racks + topology->switches.size(); ++end)
+    add(random.Below(end), end);
+  for (uint32_t more = random.Below(3); racks > 1 && more-- > 0;) {
+    const uint32_t from = random.Below(racks), to = random.Below(racks);
+    if (from != to) add(from, to);
+  }
+  const Status status = topology->FindRoutes();
+  PREPOST_CHECK(status.ok());
 }
 
 /// Racks of so many hosts each; ToRs from narrow to never narrow, sometimes a core with a rate,
@@ -46,6 +72,7 @@ inline Network RandomTopology(Random& random, const std::vector<uint32_t>& rack_
   if (random.Coin()) topology.core_rate = rate * random.Between(1, 8);
   topology.rack_latency = random.Pick(std::vector<double>{0, 1e-6, 5e-6});
   topology.core_latency = random.Pick(std::vector<double>{1e-6, 3e-6, 50e-6});
+  if (random.Below(3) == 0) LinkRandomly(random, rate, &topology);
   return topology;
 }
 

@@ -12,6 +12,7 @@
 #include "ir/analysis/network.h"
 #include "sim/cpu_driven.h"
 #include "sim/fluid_network.h"
+#include "sim/long_paths.h"
 #include "sim/preposted.h"
 #include "sim/time.h"
 #include "tools/report/messages.h"
@@ -109,6 +110,8 @@ Status FailureOf(const Status& status, const SimulationOptions& options,
 }
 
 Status RunSimulation(const SimulationOptions& options, sim::Simulation* simulation) {
+  simulation->network = sim::WithLongPairs(std::move(simulation->network), simulation->groups,
+                                           simulation->profile.is_tcp);
   simulation->bound = BoundOf(*simulation);
   simulation->wait = Name(options.wait);
   if (options.is_offload) PREPOST_RETURN_IF_ERROR(RunOffload(options, simulation));

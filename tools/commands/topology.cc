@@ -119,14 +119,46 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
   return Status();
 }
 
+/// What stands out of a path besides its rate and latency.
+std::string PathTraits(const Network::Link& link) {
+  std::vector<std::string> traits;
+  if (link.jitter != 0) traits.push_back("jitter " + WriteLatency(link.jitter));
+  if (link.loss != 0) traits.push_back(fmt::format("loss {}", link.loss));
+  if (link.policer) {
+    traits.push_back(fmt::format("policed at {}, burst {} B", WriteRate(link.policer->rate),
+                                 link.policer->burst));
+  }
+  if (link.pace) traits.push_back("paced to " + WriteRate(*link.pace));
+  if (link.streams != 0) traits.push_back(Count(link.streams, "stream"));
+  return fmt::format("{}", fmt::join(traits, ", "));
+}
+
+void PrintPaths(const Network& topology) {
+  const auto name_of = [&](const Network::Link& link) {
+    return fmt::format("{} - {}", topology.EndName(link.from), topology.EndName(link.to));
+  };
+  size_t width = 4;
+  for (size_t i = 0; i < topology.links.size(); i += 2)
+    width = std::max(width, name_of(topology.links[i]).size());
+  std::cout << fmt::format("\n{:<{}}  {:>12}  {:>10}  {}\n", "path", width, "each way",
+                           topology.are_sites ? "round trip" : "one way", "besides");
+  for (size_t i = 0; i < topology.links.size(); i += 2) {
+    const Network::Link& link = topology.links[i];
+    std::cout << fmt::format(
+        "{:<{}}  {:>12}  {:>10}  {}\n", name_of(link), width, WriteRate(link.rate),
+        WriteLatency(topology.are_sites ? 2 * link.latency : link.latency), PathTraits(link));
+  }
+}
+
 void PrintTopologyTable(const Network& topology) {
   const std::vector<RackSummary> racks = Summarise(topology);
-  std::cout << fmt::format("{}, {}\n", Count(topology.racks.size(), "rack"),
+  std::cout << fmt::format("{}, {}\n", Count(topology.racks.size(), topology.RackWord()),
                            Count(topology.nodes.size(), "host"));
   size_t width = 4;
   for (const Network::Rack& rack : topology.racks) width = std::max(width, rack.name.size());
-  std::cout << fmt::format("{:<{}}  {:>5}  {:>21}  {:>12}  {:>12}  {:>6}  {}\n", "rack", width,
-                           "hosts", "each", "up", "down", "over", "names");
+  std::cout << fmt::format("{:<{}}  {:>5}  {:>21}  {:>12}  {:>12}  {:>6}  {}\n",
+                           topology.RackWord(), width, "hosts", "each", "up", "down", "over",
+                           "names");
   for (size_t i = 0; i < racks.size(); ++i) {
     const RackSummary& rack = racks[i];
     std::string each = WriteRate(rack.slowest);
@@ -138,6 +170,7 @@ void PrintTopologyTable(const Network& topology) {
         rack.hosts.size(), each, WriteRate(topology.racks[i].up_rate),
         WriteRate(topology.racks[i].down_rate), rack.all / topology.racks[i].up_rate, hosts);
   }
+  if (!topology.links.empty()) PrintPaths(topology);
 }
 
 void PrintTopologyJson(const Network& topology) {
@@ -153,8 +186,16 @@ void PrintTopologyJson(const Network& topology) {
                      {"down_rate", topology.racks[i].down_rate},
                      {"oversubscription", summaries[i].all / topology.racks[i].up_rate}});
   }
-  const nlohmann::ordered_json json = {
+  nlohmann::ordered_json json = {
       {"name", topology.name}, {"hosts", topology.nodes.size()}, {"racks", racks}};
+  for (size_t i = 0; i < topology.links.size(); i += 2) {
+    const Network::Link& link = topology.links[i];
+    json["paths"].push_back({{"between", {topology.EndName(link.from), topology.EndName(link.to)}},
+                             {"rate", link.rate},
+                             {"latency_seconds", link.latency},
+                             {"jitter_seconds", link.jitter},
+                             {"loss", link.loss}});
+  }
   PrintJson(json, std::cout);
 }
 

@@ -177,6 +177,8 @@ Json BottlenecksJson(const PlanStats& stats) {
     Json json;
     if (burden.resource) {
       json = {{"resource", Name(burden.resource->kind)}, {"index", burden.resource->index}};
+      if (burden.resource->kind == ResourceKind::kLink)
+        json["name"] = stats.network.Describe(*burden.resource);
       json.update(LoadJson(stats, *burden.resource));
     } else {
       json = {{"resource", "latency"},
@@ -229,26 +231,36 @@ Json TopologyJson(const PlanStats& stats) {
                      {"up", LoadJson(stats, {ResourceKind::kRackUp, r})},
                      {"down", LoadJson(stats, {ResourceKind::kRackDown, r})}});
   }
-  return {{"name", *stats.topology},
-          {"limited_rounds", stats.load.limited_rounds},
-          {"limited_rounds_bound", limited_bound},
-          {"limited_rounds_gap", GapJson(stats.load.limited_rounds, limited_bound)},
-          {"links_bound", LinksBoundJson(stats.limited_bound)},
-          {"modelled_seconds", stats.load.seconds},
-          {"latency_seconds", stats.load.latency_seconds},
-          {"seconds_bound", stats.seconds_bound()},
-          {"latency_bound", LatencyBoundJson(stats.latency_bound)},
-          {"network_bound",
-           {{"seconds", stats.network_bound.seconds},
-            {"latency_seconds", stats.network_bound.latency_seconds}}},
-          {"cuts", std::move(cuts)},
-          {"crossings",
-           {{"min", crossings.min},
-            {"mean", crossings.mean},
-            {"max", crossings.max},
-            {"needed", crossings.least},
-            {"enters_racks_once", stats.load.enters_racks_once}}},
-          {"racks", std::move(racks)}};
+  Json paths = Json::array();
+  for (uint32_t i = 0; i < stats.network.links.size(); ++i) {
+    const Network::Link& link = stats.network.links[i];
+    Json path = {{"from", stats.network.EndName(link.from)},
+                 {"to", stats.network.EndName(link.to)}};
+    path.update(LoadJson(stats, {ResourceKind::kLink, i}));
+    paths.push_back(std::move(path));
+  }
+  Json json = {{"name", *stats.topology},
+               {"limited_rounds", stats.load.limited_rounds},
+               {"limited_rounds_bound", limited_bound},
+               {"limited_rounds_gap", GapJson(stats.load.limited_rounds, limited_bound)},
+               {"links_bound", LinksBoundJson(stats.limited_bound)},
+               {"modelled_seconds", stats.load.seconds},
+               {"latency_seconds", stats.load.latency_seconds},
+               {"seconds_bound", stats.seconds_bound()},
+               {"latency_bound", LatencyBoundJson(stats.latency_bound)},
+               {"network_bound",
+                {{"seconds", stats.network_bound.seconds},
+                 {"latency_seconds", stats.network_bound.latency_seconds}}},
+               {"cuts", std::move(cuts)},
+               {"crossings",
+                {{"min", crossings.min},
+                 {"mean", crossings.mean},
+                 {"max", crossings.max},
+                 {"needed", crossings.least},
+                 {"enters_racks_once", stats.load.enters_racks_once}}},
+               {"racks", std::move(racks)}};
+  if (!paths.empty()) json["paths"] = std::move(paths);
+  return json;
 }
 
 constexpr size_t kRacksMax = 8;  ///< shown in text
@@ -443,22 +455,54 @@ void PrintTimes(const PlanStats& stats, std::ostream& out) {
   PrintLatencyBound(stats, out);
 }
 
+void PrintPaths(const PlanStats& stats, std::ostream& out) {
+  const std::vector<ResourceLoad>& loads = stats.load.of(ResourceKind::kLink);
+  std::vector<uint32_t> used;
+  for (uint32_t link = 0; link < loads.size(); ++link) {
+    if (loads[link].blocks != 0) used.push_back(link);
+  }
+  std::ranges::stable_sort(used, std::greater(),
+                           [&](uint32_t link) { return loads[link].seconds; });
+  Line(out, "paths",
+       fmt::format("{} of {} are used, busiest first: blocks (peak per round), what they take",
+                   used.size(), loads.size()));
+  std::vector<std::string> names;
+  for (size_t i = 0; i < std::min(kRacksMax, used.size()); ++i) {
+    const Network::Link& link = stats.network.links[used[i]];
+    names.push_back(Printable(
+        fmt::format("{} to {}", stats.network.EndName(link.from), stats.network.EndName(link.to))));
+  }
+  size_t width = kRackNameWidth;
+  for (const std::string& name : names) width = std::max(width, name.size());
+  for (size_t i = 0; i < names.size(); ++i) {
+    const ResourceLoad& load = loads[used[i]];
+    out << fmt::format("  {:<{}} {} ({}), {} at {}\n", names[i], width, load.blocks,
+                       load.peak_blocks, SecondsText(load.seconds),
+                       Rate(stats.network.links[used[i]].capacity()));
+  }
+  if (used.size() > kRacksMax)
+    out << fmt::format("  ... and {} less busy\n", used.size() - kRacksMax);
+}
+
 void PrintRacks(const PlanStats& stats, std::ostream& out) {
   const uint32_t occupied = stats.network.OccupiedRacks();
+  const std::string word = stats.network.RackWord();
   Line(out, "topology",
        fmt::format("{}: {} in {}; a round is a block at {}", *stats.topology,
-                   Count(stats.network.nodes.size(), "node"), Count(occupied, "rack"),
+                   Count(stats.network.nodes.size(), "node"), Count(occupied, word),
                    Rate(stats.network.nodes[stats.tables.plan().header().collective.root.index()]
                             .out_rate)));
   PrintLimitedRounds(stats, out);
   PrintTimes(stats, out);
   if (occupied < 2) return;
   const Crossings crossings = CrossingsOf(stats);
-  Line(out, "crossings",
-       fmt::format("of racks per block: min {}, mean {:.1f}, max {}, where {} would do: {}",
-                   crossings.min, crossings.mean, crossings.max, crossings.least,
-                   stats.load.enters_racks_once ? "each block enters each rack once"
-                                                : "blocks enter racks again"));
+  Line(
+      out, "crossings",
+      fmt::format("of {0}s per block: min {1}, mean {2:.1f}, max {3}, where {4} would do: {5}",
+                  word, crossings.min, crossings.mean, crossings.max, crossings.least,
+                  stats.load.enters_racks_once ? fmt::format("each block enters each {} once", word)
+                                               : fmt::format("blocks enter {}s again", word)));
+  if (!stats.network.links.empty()) return PrintPaths(stats, out);
   const std::vector<ResourceLoad>& up = stats.load.of(ResourceKind::kRackUp);
   const std::vector<ResourceLoad>& down = stats.load.of(ResourceKind::kRackDown);
   std::vector<uint32_t> order(stats.network.racks.size());

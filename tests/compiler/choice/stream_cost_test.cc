@@ -60,13 +60,32 @@ TEST(StreamCostTest, LatenciesPassOnce) {
   for (Network::Node& host : topology.nodes) host.out_rate = host.in_rate = 125e6;
   for (Network::Rack& rack : topology.racks) rack.up_rate = rack.down_rate = 50e6;
   topology.core_latency = 0.03;
-  const StreamParameters parameters = ParametersFor(topology, {});
+  const NodeOrder order = OrderNodes({.nodes = 6, .topology = topology});
+  const StreamParameters parameters = ParametersFor(topology, order, 64 << 20, {});
   EXPECT_EQ(parameters.rate, 50e6);
   const StreamShape chain = {.nodes = 6, .blocks = 1024, .rounds = 1028};
   EXPECT_NEAR(StreamSeconds(chain, 64 << 10, parameters), 0.03 + 1028 * 65536 / 50e6, 0.02);
   EXPECT_EQ(StreamAlgorithms(6, 2), (std::vector<std::string>{"chain", "rack_circulant"}));
   topology.core_rate = 20e6;
-  EXPECT_EQ(ParametersFor(topology, {}).rate, 20e6);
+  EXPECT_EQ(ParametersFor(topology, order, 64 << 20, {}).rate, 20e6);
+}
+
+// The same with a path. Catches slow start that is forgotten, or loss.
+TEST(StreamCostTest, PathsAreAsTcpFillsThem) {
+  Network topology = Network::OfSites({0, 0, 0, 1, 1, 1});
+  for (Network::Node& host : topology.nodes) host.out_rate = host.in_rate = 125e6;
+  for (Network::Rack& rack : topology.racks) rack.up_rate = rack.down_rate = 375e6;
+  topology.links = {{.from = 0, .to = 1, .rate = 50e6, .latency = 0.03},
+                    {.from = 1, .to = 0, .rate = 50e6, .latency = 0.03}};
+  ASSERT_TRUE(topology.FindRoutes().ok());
+  const NodeOrder order = OrderNodes({.nodes = 6, .topology = topology});
+  const StreamParameters clean = ParametersFor(topology, order, 256 << 20, {});
+  EXPECT_EQ(clean.latency, 0.03);
+  EXPECT_LT(clean.rate, 50e6);
+  EXPECT_GT(clean.rate, 0.95 * 50e6);
+  EXPECT_LT(ParametersFor(topology, order, 16 << 20, {}).rate, 0.95 * clean.rate);
+  topology.links[0].loss = 1e-3;
+  EXPECT_LT(ParametersFor(topology, order, 256 << 20, {}).rate, 0.8 * clean.rate);
 }
 
 }  // namespace

@@ -48,6 +48,33 @@ TEST(NodeOrderTest, RacksAreTogetherTheRootsFirst) {
   EXPECT_EQ(order.rack_begin, (Nodes{0, 2, 4}));
 }
 
+// Catches an order of sites that takes a narrow path where a wide one leads around it, or the long way
+// where both are as wide; with few sites and with many, of which not all orders are tried.
+TEST(NodeOrderTest, SitesFollowTheWidestWay) {
+  for (const uint32_t sites : {5u, 20u}) {
+    Network topology;
+    for (uint32_t site = 0; site < sites; ++site) {
+      topology.racks.push_back({.name = std::to_string(site), .up_rate = 9, .down_rate = 9});
+      topology.nodes.push_back({.rack = site});
+    }
+    // A ring 0, 2, 4, .., 3, 1 whose way from 0 to 1 is narrow.
+    std::vector<uint32_t> ring;
+    for (uint32_t site = 0; site < sites; site += 2) ring.push_back(site);
+    for (uint32_t site = sites - 1 - sites % 2; site < sites; site -= 2) ring.push_back(site);
+    for (size_t i = 0; i < ring.size(); ++i) {
+      const uint32_t from = ring[i], to = ring[(i + 1) % ring.size()];
+      const double rate = i + 1 == ring.size() ? 1 : 5;
+      topology.links.push_back({.from = from, .to = to, .rate = rate, .latency = 1e-3});
+      topology.links.push_back({.from = to, .to = from, .rate = rate, .latency = 1e-3});
+    }
+    ASSERT_TRUE(topology.FindRoutes().ok());
+    const NodeOrder order = OrderNodes({.nodes = sites, .topology = topology});
+    std::vector<uint32_t> found;
+    for (const NodeId node : order.node_at) found.push_back(topology.nodes[node.index()].rack);
+    EXPECT_EQ(found, ring) << sites;
+  }
+}
+
 TEST(NodeOrderTest, FastBeforeSlowButTheRootFirst) {
   Spec spec{
       .nodes = 7, .root = NodeId(1), .topology = TopologyOf({0, 0, 0, 1, 1, 2, 2}, {5, 1, 2})};

@@ -60,6 +60,84 @@ TEST(TopologyJsonTest, ReadsEveryKey) {
   EXPECT_EQ(*read, expected);
 }
 
+constexpr const char* kTwoSites = R"("host_rate": 100, "sites": [
+  {"name": "a", "hosts": "a[1-2]"}, {"name": "b", "hosts": "b1"}], )";
+
+// A unit taken for another, a way back that differs, a key that goes nowhere.
+TEST(TopologyJsonTest, ReadsPaths) {
+  const Result<Network> read = Read(std::string(kTwoSites) + R"("switches": "s[1-2]", "paths": [
+      {"between": ["a", "s1"], "rate": "400bit/s", "rtt": "60ms", "jitter": "1ms", "loss": 0.25,
+       "police": {"rate": 30, "burst": 1000}, "pace": 20, "queue": 500, "streams": 4, "mtu": 9000},
+      {"between": ["s1", "b"], "rate": 40, "latency": 2},
+      {"between": ["a", "s2"], "rate": 40, "latency": 2},
+      {"between": ["s2", "b"], "rate": 40, "latency": 2}],
+    "routes": [{"between": ["b", "a"], "over": ["s2"]}])");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_TRUE(read->are_sites);
+  EXPECT_EQ(read->racks[0].up_rate, 200);  // as fast as its hosts
+  ASSERT_EQ(read->links.size(), 8u);
+  Network::Link link = {.from = 0,
+                        .to = 2,
+                        .rate = 50,
+                        .latency = 0.03,
+                        .jitter = 1e-3,
+                        .loss = 0.25,
+                        .policer = Network::Policer{.rate = 30, .burst = 1000},
+                        .pace = 20,
+                        .queue = 500,
+                        .streams = 4,
+                        .mtu = 9000};
+  EXPECT_EQ(read->links[0], link);
+  EXPECT_EQ(link.capacity(), 20);
+  std::swap(link.from, link.to);
+  EXPECT_EQ(read->links[1], link);
+  ASSERT_EQ(read->LinksBetween(0, 1).size(), 2u);
+  EXPECT_EQ(read->links[read->LinksBetween(0, 1)[0]].to, 3u);  // s2, as it is said
+  EXPECT_EQ(read->LatencyBetween(1, 0), 4);
+  std::stringstream text;
+  WriteTopology(*read, text);
+  EXPECT_EQ(*ReadTopology(text, "again"), *read);
+}
+
+TEST(TopologyJsonTest, SaysWhatIsWrongWithPaths) {
+  const auto error = [](const std::string& path, const std::string& more = "") {
+    return ErrorOf(kTwoSites + (R"("paths": [{"between": ["a", "b"], )" + path + "}]" + more));
+  };
+  EXPECT_EQ(error(R"("rate": 1, "rtt": 1)"), "no error");
+  EXPECT_THAT(error(R"("rtt": 1)"),
+              HasSubstr("/paths/0: the path between a and b has no rate: say what it carries"));
+  EXPECT_THAT(error(R"("rate": 1)"), HasSubstr("/paths/0: a path says either its rtt"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "latency": 1)"), HasSubstr("either its rtt"));
+  for (const char* loss : {"1", "1.5", "-0.1"}) {
+    EXPECT_THAT(
+        error(fmt::format(R"("rate": 1, "rtt": 1, "loss": {})", loss)),
+        HasSubstr(fmt::format("/paths/0/loss: a loss is the share of packets that are lost, "
+                              "from 0 to below 1, found {}",
+                              loss)));
+  }
+  EXPECT_THAT(error(R"("rate": "100Mbit/s", "rtt": 1, "pace": "200Mbit/s")"),
+              HasSubstr("/paths/0/pace: a pace of 200Mbit/s is above the path's rate, 100Mbit/s"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "police": {"rate": 1})"), HasSubstr("'burst'"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "streams": 0)"), HasSubstr("/paths/0/streams"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1)", R"(, "core_latency": 1)"),
+              HasSubstr("/core_latency: a core is what racks meet at where no paths"));
+  EXPECT_THAT(
+      error(R"("rate": 1, "rtt": 1)", R"(, "routes": [{"between": ["a", "b"], "over": ["c"]}])"),
+      HasSubstr("/routes/0/over: no site or switch is called 'c'"));
+  EXPECT_THAT(ErrorOf(std::string(kTwoSites) + R"("switches": "s")"),
+              HasSubstr("/sites/0: site 'a' has no uplink"));
+  EXPECT_THAT(
+      ErrorOf(std::string(kTwoSites) + R"("paths": [{"between": ["a"], "rate": 1, "rtt": 1}])"),
+      HasSubstr("/paths/0/between"));
+  EXPECT_THAT(ErrorOf(std::string(kTwoSites) +
+                      R"("paths": [{"between": ["a", "tokio"], "rate": 1, "rtt": 1}])"),
+              HasSubstr("/paths/0/between: no site or switch is called 'tokio'"));
+  EXPECT_THAT(
+      ErrorOf(std::string(kTwoSites) +
+              R"("switches": "s", "paths": [{"between": ["a", "s"], "rate": 1, "rtt": 1}])"),
+      HasSubstr("/paths: no path leads from site"));
+}
+
 TEST(TopologyJsonTest, DownIsUpWhereItIsNotSaid) {
   const Result<Network> own =
       Read(TwoRacks(R"("host_rate": 1, "up_rate": 3, "down_rate": 4, )", R"(, "up_rate": 2)"));
@@ -96,7 +174,7 @@ TEST(TopologyJsonTest, SaysWhatIsWrong) {
                        {"name": "b", "hosts": "n1"}])"),
             "t.json: /racks/0/hosts: rack 'a' has no host");
   EXPECT_EQ(ErrorOf(R"("racks": [])"), "t.json: /racks: a topology has at least 1 rack, found 0");
-  EXPECT_THAT(ErrorOf(R"("host_rate": 1)"), HasSubstr("key 'racks' is missing"));
+  EXPECT_THAT(ErrorOf(R"("host_rate": 1)"), HasSubstr("key 'racks' or 'sites' is missing"));
   EXPECT_THAT(ErrorOf(R"("host_rate": 1, "racks": [{"name": "a", "hosts": "n[1-"}])"),
               HasSubstr("/racks/0/hosts: 'n[1-' is no host list: brackets do not match"));
   EXPECT_THAT(

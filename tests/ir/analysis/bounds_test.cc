@@ -129,6 +129,40 @@ TEST(BoundSecondsTest, PathsWithRatesOfTheirOwn) {
   EXPECT_EQ(longest().cut, "port into node 2");
 }
 
+/// Three sites in a row: the root's has two nodes, then one, then one.
+Network ThreeSites() {
+  Network network = Network::OfSites({0, 0, 1, 2}, {"a", "b", "c"});
+  network.are_sites = true;
+  for (Network::Node& node : network.nodes) node.out_rate = node.in_rate = 100;
+  for (Network::Rack& rack : network.racks) rack.up_rate = rack.down_rate = 1000;
+  const auto join = [&](uint32_t from, uint32_t to, double rate, double latency) {
+    network.links.push_back({.from = from, .to = to, .rate = rate, .latency = latency});
+    network.links.push_back({.from = to, .to = from, .rate = rate, .latency = latency});
+  };
+  join(0, 1, 20, 3);
+  join(1, 2, 10, 4);
+  const Status status = network.FindRoutes();
+  PREPOST_CHECK(status.ok());
+  return network;
+}
+
+// T >= bytes / inflow of the site + the least latency from the root.
+TEST(BoundSecondsTest, PathsIntoSites) {
+  Network network = ThreeSites();
+  const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(0), 200);
+  EXPECT_EQ(cuts[0].cut, "paths into site c");
+  EXPECT_DOUBLE_EQ(cuts[0].seconds, 20);
+  EXPECT_DOUBLE_EQ(cuts[0].latency, 7);
+  EXPECT_DOUBLE_EQ(cuts[1].seconds, 10);  // out of a; into b also what leaves c
+  const NetworkBound bound = BoundNetwork(network, NodeId(0), 200);
+  EXPECT_DOUBLE_EQ(bound.seconds, 27);
+  EXPECT_DOUBLE_EQ(bound.latency_seconds, 7);
+  network.links[2].policer = Network::Policer{.rate = 5, .burst = 1};
+  EXPECT_DOUBLE_EQ(BoundNetwork(network, NodeId(0), 200).seconds, 47);
+  EXPECT_DOUBLE_EQ(LowestLatency(network), 0);
+  EXPECT_DOUBLE_EQ(BoundLatency(network, 1).crossing_seconds, 3);
+}
+
 TEST(BoundLatencyTest, ByHand) {
   const auto bound = [](const std::vector<uint32_t>& rack_of, double in_rack, double between,
                         uint32_t ports = 1) {

@@ -31,7 +31,8 @@ function gridLegend(store: Store): HTMLElement {
     make("span", {}, "in a cell: received above, sent below"),
     make("span", {}, "left: the blocks that a node holds at the clock"),
   );
-  if (store.side.head.racks) legend.append(make("span", { class: "crossing" }, "between racks"));
+  const racks = store.side.head.racks;
+  if (racks) legend.append(make("span", { class: "crossing" }, `between ${racks.word}s`));
   return legend;
 }
 

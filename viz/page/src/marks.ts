@@ -64,7 +64,7 @@ export function shortText(side: Side, target: Target): string {
     const slack = side.slack[message] === 0 ? "critical" : `slack ${side.slack[message]}`;
     const crossing =
       side.head.racks && side.crosses(message)
-        ? `; rack ${side.head.racks.names[side.rackOf(side.fromOf(message))]} to ` +
+        ? `; ${side.head.racks.word} ${side.head.racks.names[side.rackOf(side.fromOf(message))]} to ` +
           `${side.head.racks.names[side.rackOf(side.toOf(message))]}`
         : "";
     const ops =
@@ -78,7 +78,7 @@ export function shortText(side: Side, target: Target): string {
   switch (target.kind) {
     case "node": {
       const rack = side.head.racks
-        ? `, rack ${side.head.racks.names[side.rackOf(target.node)]}`
+        ? `, ${side.head.racks.word} ${side.head.racks.names[side.rackOf(target.node)]}`
         : "";
       const root = target.node === side.header.root ? " (the root)" : "";
       return `node ${target.node}${root}${rack}\n${count(side.opCount[target.node]!, "op")}`;

@@ -27,7 +27,7 @@ export interface SideHead {
   header: Header;
   length: number;
   stats: Record<string, unknown> | null;
-  racks: { names: string[]; of: number[] } | null;
+  racks: { word: string; names: string[]; of: number[] } | null; // word: "rack" or "site"
   run: {
     label: string;
     executor: string;

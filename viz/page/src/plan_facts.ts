@@ -20,8 +20,8 @@ function at(stats: Json | null, ...path: string[]): unknown {
 const RESOURCES: Record<string, string> = {
   node_out: "the port out of node",
   node_in: "the port into node",
-  rack_up: "the uplinks of rack",
-  rack_down: "the downlinks of rack",
+  rack_up: "the uplinks of",
+  rack_down: "the downlinks of",
   core: "the core",
   latency: "latency",
 };
@@ -33,8 +33,10 @@ function busiest(side: Side, stats: Json): string | null {
   const resource = String(first["resource"]);
   const index = Number(first["index"] ?? 0);
   const isRack = resource.startsWith("rack");
-  const which = isRack ? (side.head.racks?.names[index] ?? String(index)) : String(index);
-  const name = RESOURCES[resource] ?? resource;
+  const racks = side.head.racks;
+  const rack = racks ? `${racks.word} ${racks.names[index] ?? index}` : `rack ${index}`;
+  const which = isRack ? rack : String(index);
+  const name = resource === "link" ? String(first["name"]) : (RESOURCES[resource] ?? resource);
   const share = (100 * Number(first["busy_share"] ?? 0)).toFixed(1);
   const needsIndex = resource.startsWith("node") || isRack;
   return `${name}${needsIndex ? ` ${which}` : ""}, ${share} % of the rounds`;
@@ -89,11 +91,11 @@ export function planFacts(side: Side): [string, string][] {
   const crossings = ["min", "mean", "max", "needed"].map((it) =>
     at(stats, "topology", "crossings", it),
   );
-  if (head.racks) add("racks", String(head.racks.names.length));
+  if (head.racks) add(`${head.racks.word}s`, String(head.racks.names.length));
   if (crossings[0] !== null) {
     add(
       "crossings",
-      `of racks per block: ${crossings
+      `of ${head.racks?.word ?? "rack"}s per block: ${crossings
         .slice(0, 3)
         .map((it) => Number(Number(it).toFixed(1)))
         .join(", ")} (min, mean, max); ${crossings[3]} needed`,

@@ -46,7 +46,7 @@ function figuresOf(side: Side, gapKinds: WaitKind[]): Figure[] {
     { name: "blocks", value: String(header.blocks) },
     { name: "rounds", value: String(header.rounds), isAlways: true },
     { name: "model time", value: String(head.length) },
-    { name: "crossings of racks per block", value: crossingsText(side) },
+    { name: `crossings of ${side.head.racks?.word ?? "rack"}s per block`, value: crossingsText(side) },
     { name: "executor", value: run ? run.executor : "-" },
     { name: "over", value: run ? overText(side) : "no run", isAlways: side.hasRun },
     { name: "completes", value: run ? endText(side).replace("complete after ", "") : "-" },

@@ -63,7 +63,7 @@ export class TreeView extends CanvasView {
     this.input.max = String(store.side.header.blocks - 1);
     this.input.value = String(this.block);
     const racks = store.side.head.racks
-      ? `; ${count(tree.crossings, "crossing")} between racks`
+      ? `; ${count(tree.crossings, "crossing")} between ${store.side.head.racks.word}s`
       : "";
     const hidden =
       tree.hidden > 0
