@@ -100,7 +100,7 @@ Picoseconds FluidNetwork::Latency(NodeId from, NodeId to) const {
   if (from == to) return 0;
   const uint32_t up = rack_of_[from.index()], down = rack_of_[to.index()];
   if (up == down) return rack_latency_;
-  return route_latency_.empty() ? core_latency_ : route_latency_[size_t{up} * racks_ + down];
+  return route_latency_.empty() ? core_latency_ : route_latency_[size_t{down} * racks_ + up];
 }
 
 FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
@@ -115,7 +115,7 @@ FluidNetwork::Path FluidNetwork::PathOf(NodeId from, NodeId to) const {
     if (route_begin_.empty()) {
       add(racks_at + 2 * racks_);
     } else {
-      const size_t route = size_t{up} * racks_ + down;
+      const size_t route = size_t{down} * racks_ + up;
       for (uint32_t at = route_begin_[route]; at < route_begin_[route + 1]; ++at)
         add(racks_at + 2 * racks_ + 1 + route_links_[at]);
     }

@@ -387,7 +387,8 @@ void Drawing::AddCaption(Agraph_t* graph) const {
               line(kCreditColor, "dashed", "a credit on its way");
   }
   if (racks_.known()) {
-    legend += line(Hex(kCrossingColor), "dashed", "a send and its receive in another rack", 3);
+    legend += line(Hex(kCrossingColor), "dashed",
+                   fmt::format("a send and its receive in another {}", racks_.word()), 3);
   }
   std::string html = fmt::format(
       "<table border=\"0\" cellspacing=\"4\" cellpadding=\"3\">"

@@ -2,6 +2,11 @@
 #include "viz/racks.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "ir/count.h"
 #include "viz/palette.h"
@@ -10,6 +15,8 @@ namespace prepost::viz {
 namespace {
 
 constexpr int kHeadingHeight = 22;
+/// Pairs of racks whose crossings a note counts one by one.
+constexpr size_t kNamedPairsMax = 4;
 
 }  // namespace
 
@@ -44,15 +51,26 @@ std::string Racks::Note(const Plan& plan, const Selection& selection) const {
   if (!known()) return "";
   uint64_t crossing = 0;
   uint64_t transfers = 0;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> by_racks;  // that cross
   for (const Op& op : plan.ops()) {
     if (!op.is_send() || op.is_credit()) continue;
     if (!selection.HasBlock(op.block) || !selection.HasRound(op.round)) continue;
     const Channel& channel = plan.channels()[op.channel.index()];
     if (!selection.HasNode(channel.from) && !selection.HasNode(channel.to)) continue;
     ++transfers;
-    if (Cross(channel.from, channel.to)) ++crossing;
+    if (!Cross(channel.from, channel.to)) continue;
+    ++crossing;
+    ++by_racks[{RackOf(channel.from), RackOf(channel.to)}];
   }
-  return Note(crossing, transfers);
+  std::string note = Note(crossing, transfers);
+  if (by_racks.size() < 2 || by_racks.size() > kNamedPairsMax) return note;
+  std::vector<std::string> parts;
+  for (const auto& [racks, count] : by_racks) {
+    parts.push_back(fmt::format("{} from {} to {}", count,
+                                Shortened(network_->racks[racks.first].name),
+                                Shortened(network_->racks[racks.second].name)));
+  }
+  return fmt::format("{}, {}", note, fmt::join(parts, ", "));
 }
 
 std::string Racks::WithNote(std::string text, const Plan& plan, const Selection& selection) const {

@@ -42,7 +42,8 @@ class Racks {
   std::string PeerText(NodeId node, NodeId peer) const;
   /// "2 racks: 4 of 28 transfers cross between racks"; "" if none is known.
   std::string Note(uint64_t crossing, uint64_t transfers) const;
-  /// The note on the plan's block transfers that have an end at a selected node.
+  /// The note on the plan's block transfers that have an end at a selected node; where few pairs of
+  /// racks have crossings, how many each of them has: ", 8 from london to tokyo, ...".
   std::string Note(const Plan& plan, const Selection& selection) const;
   /// `text` and the note of `plan`, each if there.
   std::string WithNote(std::string text, const Plan& plan, const Selection& selection) const;

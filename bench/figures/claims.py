@@ -12,6 +12,7 @@ import dataclasses
 PUSHING = "RDMC, “Pushing Bytes”"
 EARLIER = "RDMC, the earlier version"
 DSN = "RDMC, DSN 2018"
+KISSEL = "Kissel and Swany"
 OURS = "ours"
 
 # What a check is. Only tests count as agreement with a paper.

@@ -13,6 +13,7 @@ from . import (
     messages,
     noise,
     offload,
+    paths,
     racks,
     schedules,
     slow,
@@ -36,6 +37,7 @@ FAMILIES = (
     noise,
     windows,
     racks,
+    paths,
     cost,
 )
 FIGURES = [figure for family in FAMILIES for figure in family.FIGURES]

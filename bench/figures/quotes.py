@@ -6,7 +6,7 @@ The papers' texts are not in the repository: whoever adds an entry copies the wo
 
 import re
 
-from .claims import DSN, EARLIER, PUSHING
+from .claims import DSN, EARLIER, KISSEL, PUSHING
 
 QUOTES = {
     "just 4x as long to make 511 replicas of a large object as to make 1": (EARLIER, "4.2"),
@@ -63,8 +63,13 @@ QUOTES = {
     "around 1%": (PUSHING, "5.2.1"),
     "would mitigate": (PUSHING, "5.2.1"),
     "skew is 1": (PUSHING, "4.3"),
+    "approximately 9.3Gb/s": (KISSEL, "V.A"),
+    "by over 300%": (KISSEL, "V.A"),
+    "over a 6-fold improvement in the highest latency and loss case": (KISSEL, "V.A"),
+    "As latency increases beyond 60ms, both single and parallel TCP performance begins to drop": (KISSEL, "V.B"),
+    "severely backs off, and even parallel TCP streams is unable to consistently saturate the path": (KISSEL, "V.C"),
 }
-TITLES = {"Pushing Bytes"}
+TITLES = {"Pushing Bytes", "Evaluating High Performance Data Transfer with RDMA-based Protocols in Wide-Area Networks"}
 
 
 def paragraphs(text):
@@ -81,7 +86,7 @@ def paragraphs(text):
 
 def names(paragraph, paper, section):
     """Whether the paragraph has the paper's name, and then the section, before another paper's name."""
-    parts = re.split(f"(?={'|'.join(map(re.escape, (PUSHING, EARLIER, DSN)))})", paragraph)
+    parts = re.split(f"(?={'|'.join(map(re.escape, (PUSHING, EARLIER, DSN, KISSEL)))})", paragraph)
     return any(part.startswith(paper) and re.search(rf"(?<![\d.]){re.escape(section)}(?![\d.]*\d)", part) for part in parts)
 
 

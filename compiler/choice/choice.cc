@@ -362,7 +362,8 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec, StreamParamete
     it.blocks = payload.blocks;
     it.cost.rounds = stream.schedule->Rounds(
         {.nodes = spec.nodes, .blocks = payload.blocks, .racks = racks, .fanout = stream.fanout});
-    it.cost.seconds = it.cost.shares[static_cast<size_t>(CostShare::kNodes)] = best.seconds;
+    const CostShare share = parameters.is_path_rate ? CostShare::kLinks : CostShare::kNodes;
+    it.cost.seconds = it.cost.shares[static_cast<size_t>(share)] = best.seconds;
     it.ready = spec.ready;
     if (it.ready.automatic) it.ready = {.automatic = false, .ready = {.mode = ReadyMode::kBarrier}};
     it.send_window = spec.send_window;

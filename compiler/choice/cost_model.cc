@@ -183,7 +183,7 @@ class CostModel::RoundCost {
     add(crosses ? crossing_ : staying_);
     if (!crosses) return;
     if (!links_.empty()) {
-      const size_t route = size_t{sender.rack} * up_.size() + receiver.rack;
+      const size_t route = size_t{receiver.rack} * up_.size() + sender.rack;
       for (uint32_t at = route_begin_[route]; at < route_begin_[route + 1]; ++at) {
         Link& link = links_[route_links_[at]];
         link.counts.Add(is_last_block, change);

@@ -54,8 +54,10 @@ StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, 
     const uint32_t from = rack_at(vertex - 1), to = rack_at(vertex);
     if (from == to) continue;
     const Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
-    base.rate = std::min(base.rate, static_cast<double>(std::max<uint64_t>(bytes, 1)) /
-                                        TcpSecondsOf(path, std::max<uint64_t>(bytes, 1)));
+    const uint64_t some = std::max<uint64_t>(bytes, 1);
+    const double rate = static_cast<double>(some) / TcpSecondsOf(path, some);
+    base.is_path_rate |= rate < base.rate;
+    base.rate = std::min(base.rate, rate);
     base.latency += topology.LatencyBetween(from, to);
   }
   return base;

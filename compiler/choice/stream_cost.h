@@ -31,6 +31,7 @@ struct StreamParameters {
   /// Seconds one way over the paths between racks or sites that the first block crosses one after
   /// the other: they pass once, while other blocks are under way.
   double latency = 0;
+  bool is_path_rate = false;  ///< the rate is that of a path between racks
 };
 /// `base` for the network of `topology`, over which racks pass each block of `bytes` bytes on, one
 /// after the other in `order`: the rate of the slowest that carries all blocks, over long paths as TCP

@@ -120,7 +120,7 @@ struct Network {
   std::vector<std::string> switches = {};  ///< without hosts
   std::vector<Link> links = {};    ///< two and two each other's way back; none: there is a core
   std::vector<Route> routes = {};  ///< those that are given; others are shortest
-  /// What FindRoutes() has found: the links from rack a to rack b are those of route_links from
+  /// What FindRoutes() has found: the links to rack a from rack b are those of route_links from
   /// route_begin[a * racks + b] to the next.
   std::vector<uint32_t> route_begin = {};
   std::vector<uint32_t> route_links = {};
@@ -144,7 +144,7 @@ struct Network {
   /// hold together, a rack that none leads to, more than kRouteLinksMax links on the way.
   Status FindRoutes();
   std::span<const uint32_t> LinksBetween(uint32_t from_rack, uint32_t to_rack) const {
-    const size_t at = size_t{from_rack} * racks.size() + to_rack;
+    const size_t at = size_t{to_rack} * racks.size() + from_rack;
     return std::span(route_links).subspan(route_begin[at], route_begin[at + 1] - route_begin[at]);
   }
   /// Seconds one way between two hosts of racks: rack_latency of one rack; of two that of the core, or
@@ -194,9 +194,10 @@ struct Network {
 
 /// What a route has at most.
 inline constexpr size_t kRouteLinksMax = 16;
-/// Links of all routes together, and links.
+/// Links of all routes together, links, and racks with routes between them.
 inline constexpr size_t kRoutesLinksMax = size_t{1} << 25;
 inline constexpr size_t kLinksMax = size_t{1} << 20;
+inline constexpr size_t kLinkedRacksMax = 4096;
 
 /// The resources of a network in one row, by kind and index.
 class ResourceRow {

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <queue>
 #include <utility>
 
@@ -160,37 +161,33 @@ Status Network::FindRoutes() {
   RouteFinder finder(*this);
   PREPOST_RETURN_IF_ERROR(finder.CheckLinks());
   const size_t count = racks.size();
-  if (count * count > kRoutesLinksMax) {
+  if (count > kLinkedRacksMax) {
     return Rejected(
-        fmt::format("{} {}s are too many to find all routes between them", count, RackWord()),
+        fmt::format("{} {}s are too many to find all routes between them, the limit is {}", count,
+                    RackWord(), kLinkedRacksMax),
         RacksKey());
   }
-  std::vector<std::vector<uint32_t>> ways(count * count), to_one(count);
-  size_t sum = 0;
-  for (uint32_t to = 0; to < count; ++to) {
-    PREPOST_RETURN_IF_ERROR(finder.FindTo(to, &to_one));
-    for (uint32_t from = 0; from < count; ++from) {
-      sum += to_one[from].size();
-      ways[from * count + to] = to_one[from];
-    }
-    if (sum > kRoutesLinksMax)
-      return Rejected(fmt::format("all routes together have more than {} paths", kRoutesLinksMax),
-                      "/paths");
-  }
+  std::map<std::pair<uint32_t, uint32_t>, std::vector<uint32_t>> given;  // by to, from
   for (size_t i = 0; i < routes.size(); ++i) {
     const Route& route = routes[i];
     const Route back = {
         .from = route.to, .to = route.from, .over = {route.over.rbegin(), route.over.rend()}};
-    std::vector<uint32_t> there, and_back;
-    PREPOST_RETURN_IF_ERROR(finder.Along(route, i, &there));
-    PREPOST_RETURN_IF_ERROR(finder.Along(back, i, &and_back));
-    ways[route.from * count + route.to] = std::move(there);
-    ways[route.to * count + route.from] = std::move(and_back);
+    PREPOST_RETURN_IF_ERROR(finder.Along(route, i, &given[{route.to, route.from}]));
+    PREPOST_RETURN_IF_ERROR(finder.Along(back, i, &given[{route.from, route.to}]));
   }
+  std::vector<std::vector<uint32_t>> ways(count);
   route_begin.push_back(0);
-  for (const std::vector<uint32_t>& way : ways) {
-    route_links.insert(route_links.end(), way.begin(), way.end());
-    route_begin.push_back(static_cast<uint32_t>(route_links.size()));
+  for (uint32_t to = 0; to < count; ++to) {
+    PREPOST_RETURN_IF_ERROR(finder.FindTo(to, &ways));
+    for (uint32_t from = 0; from < count; ++from) {
+      const auto said = given.find({to, from});
+      const std::vector<uint32_t>& way = said == given.end() ? ways[from] : said->second;
+      route_links.insert(route_links.end(), way.begin(), way.end());
+      route_begin.push_back(static_cast<uint32_t>(route_links.size()));
+    }
+    if (route_links.size() > kRoutesLinksMax)
+      return Rejected(fmt::format("all routes together have more than {} paths", kRoutesLinksMax),
+                      "/paths");
   }
   return {};
 }

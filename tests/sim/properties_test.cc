@@ -317,8 +317,8 @@ Network Renumbered(const Network& network, const std::vector<uint32_t>& new_node
   for (uint32_t r = 0; r < racks; ++r) old_rack[new_rack[r]] = r;
   other.route_begin = {0};
   other.route_links.clear();
-  for (uint32_t from = 0; from < racks; ++from) {
-    for (uint32_t to = 0; to < racks; ++to) {
+  for (uint32_t to = 0; to < racks; ++to) {
+    for (uint32_t from = 0; from < racks; ++from) {
       const auto way = network.LinksBetween(old_rack[from], old_rack[to]);
       other.route_links.insert(other.route_links.end(), way.begin(), way.end());
       other.route_begin.push_back(static_cast<uint32_t>(other.route_links.size()));

@@ -81,6 +81,7 @@ TEST(StreamCostTest, PathsAreAsTcpFillsThem) {
   const NodeOrder order = OrderNodes({.nodes = 6, .topology = topology});
   const StreamParameters clean = ParametersFor(topology, order, 256 << 20, {});
   EXPECT_EQ(clean.latency, 0.03);
+  EXPECT_TRUE(clean.is_path_rate);
   EXPECT_LT(clean.rate, 50e6);
   EXPECT_GT(clean.rate, 0.95 * 50e6);
   EXPECT_LT(ParametersFor(topology, order, 16 << 20, {}).rate, 0.95 * clean.rate);
