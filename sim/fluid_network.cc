@@ -73,8 +73,8 @@ Result<FluidNetwork> FluidNetwork::Make(const Network& network, PortSharing shar
   return fluid;
 }
 
-/// Packets that jitter holds back hold back what comes after them: a stream, or a QP, is as late as the
-/// latest of its packets.
+/// Packets that jitter holds back hold back what comes after them: a stream, or a QP, is as late as
+/// the latest of its packets.
 Status FluidNetwork::TakeLatencies(const Network& network) {
   double most = std::max(network.rack_latency, network.core_latency);
   for (const Network::Link& link : network.links) most += link.latency + link.jitter;
@@ -184,7 +184,7 @@ std::vector<UsedLink> FluidNetwork::UsedLinks() const {
   std::vector<UsedLink> links;
   for (const Resource resource : resources()) {
     const LinkUse use = UseOf(resource);
-    if (use.bytes != 0) links.push_back({resource, use});
+    if (use.bytes != 0 && !links_[IndexOf(resource)].has_rates) links.push_back({resource, use});
   }
   return links;
 }
@@ -199,7 +199,10 @@ LinkUse FluidNetwork::UseOf(Resource resource) const {
 }
 
 Picoseconds FluidNetwork::TimeAlone(NodeId from, NodeId to, uint64_t bytes) const {
-  const Rate limit = LimitOf(PathOf(from, to));
+  const Path path = PathOf(from, to);
+  const auto has_rates = [&](LinkIndex link) { return links_[link].has_rates; };
+  if (std::ranges::any_of(path.all(), has_rates)) return kNever;
+  const Rate limit = LimitOf(path);
   const Work time = (WorkOf(bytes) + limit - 1) / limit;
   return time < kNever ? static_cast<Picoseconds>(time) : kNever;
 }
@@ -334,6 +337,7 @@ void FluidNetwork::SetMayReachLimit(Flow& flow, bool may) {
 void FluidNetwork::SetPairRate(Picoseconds now, NodeId from, NodeId to, double bytes_per_second) {
   const LinkIndex index = pair_links_.at(PairKey(from, to));
   Link& link = links_[index];
+  link.has_rates = true;
   const double units = std::max(std::ldexp(bytes_per_second, rate_bits_), 1.0);
   const Rate rate = units < static_cast<double>(kRateMax) ? static_cast<Rate>(units) : kRateMax;
   if (rate == link.rate) return;

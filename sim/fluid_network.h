@@ -2,10 +2,10 @@
 //
 // FluidNetwork: messages on a modelled network as fluids: each flows at one rate over all links of
 // its path at a time, and links are shared max-min fairly, as ir/analysis/network.h describes them:
-// every node's port out and in, both ways together where that has a limit, every rack's links up and
-// down, the core or the links between racks, and paths between two nodes that have a rate of their own,
-// which may change. It knows nothing of
-// NICs or plans; who starts a flow asks when the next one may end.
+// every node's port out and in, both ways together where that has a limit, every rack's links up
+// and down, the core or the links between racks, and paths between two nodes that have a rate of
+// their own, which may change. It knows nothing of NICs or plans; who starts a flow asks when the
+// next one may end.
 //
 // Exact: rates and remaining bytes are integers, and what is computed of several flows does not
 // depend on the order in which they were started. So numbering nodes differently permutes times.
@@ -64,8 +64,8 @@ class FluidNetwork {
   /// it may be before. > now. To be called when all that happens now has happened; kNever: no flow
   /// ends.
   Picoseconds NextEvent(Picoseconds now);
-  /// From now on so many bytes/s, of which there may be less than one unit of rate, flow from one node
-  /// to another, of which the network has a pair.
+  /// From now on so many bytes/s, of which there may be less than one unit of rate, flow from one
+  /// node to another, of which the network has a pair.
   void SetPairRate(Picoseconds now, NodeId from, NodeId to, double bytes_per_second);
   /// Takes flows that end now out and puts their owners into `owners`, as many as there is room
   /// for, in the order in which they have started; returns how many. Times may not pass over
@@ -80,13 +80,13 @@ class FluidNetwork {
   /// All that it has, by kind and index.
   std::vector<Resource> resources() const;
   LinkUse UseOf(Resource resource) const;
-  /// Those that carried something, by kind and index.
+  /// Those that carried something, by kind and index, but for pairs whose rates have changed.
   std::vector<UsedLink> UsedLinks() const;
   /// Errors (kRejected): so many flows have been on a link at once that a share of it would have
   /// been less than one unit of rate. They have got more than their share since.
   Status CheckShares() const;
   /// What `bytes` take on the links from one node to another, without others; kNever: longer than
-  /// can be shown.
+  /// can be shown, or over a pair whose rate has changed.
   Picoseconds TimeAlone(NodeId from, NodeId to, uint64_t bytes) const;
 
  private:
@@ -135,6 +135,7 @@ class FluidNetwork {
     uint32_t limited = 0;       ///< flows that may reach their limit
     bool is_tight = false;      ///< when last settled, demand was more than the rate
     bool is_changed = false;    ///< in changed_links_
+    bool has_rates = false;     ///< several, one after the other: SetPairRate()
     bool in_component = false;  ///< while rates are computed
     uint32_t component = 0;     ///< the last one that it was found in
     uint64_t bytes = 0;         ///< of flows that have ended

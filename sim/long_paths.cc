@@ -18,7 +18,9 @@ uint64_t KeyOf(NodeId from, NodeId to) { return uint64_t{from.value} << 32 | to.
 std::optional<Network::Link> LongPathOf(const Network& network, NodeId from, NodeId to) {
   const uint32_t up = network.nodes[from.index()].rack, down = network.nodes[to.index()].rack;
   if (network.links.empty() || up == down) return std::nullopt;
-  const Network::Link path = PathOf(network, network.LinksBetween(up, down));
+  Network::Link path = PathOf(network, network.LinksBetween(up, down));
+  path.rate = std::min(
+      {path.rate, network.nodes[from.index()].out_rate, network.nodes[to.index()].in_rate});
   return IsLong(path) ? std::optional(path) : std::nullopt;
 }
 
@@ -32,12 +34,17 @@ Network WithLongPairs(Network network, std::span<const Group> groups, bool is_tc
       added.emplace(group.HostOf(channel.from), group.HostOf(channel.to));
   }
   for (const auto& [from, to] : added) {
-    if (from == to || network.PairOf(from, to)) continue;
+    if (from == to) continue;
     const std::optional<Network::Link> path = LongPathOf(network, from, to);
     if (!path || (!is_tcp && path->loss == 0)) continue;
     const double in_flight = path->rate * 2 * path->latency / path->mtu;  // packets
     const double kept = is_tcp ? 1 : 1 / (1 + path->loss * in_flight);
-    network.pairs.push_back({from, to, path->capacity() * kept});
+    const double rate = path->capacity() * kept;
+    if (const std::optional<uint32_t> pair = network.PairOf(from, to)) {
+      network.pairs[*pair].rate = std::min(network.pairs[*pair].rate, rate);
+      continue;
+    }
+    network.pairs.push_back({from, to, rate, /*is_given=*/false});
     // They stay in order.
     const auto by_ends = [](const Network::Pair& it) { return std::pair(it.from, it.to); };
     std::ranges::inplace_merge(network.pairs, network.pairs.end() - 1, {}, by_ends);
@@ -53,10 +60,12 @@ LongPaths::LongPaths(const Network& network, uint64_t seed, Clock* clock, FluidN
     if (!path) continue;
     const auto links = network.LinksBetween(network.nodes[pair.from.index()].rack,
                                             network.nodes[pair.to.index()].rack);
-    const auto route = routes.try_emplace({links.begin(), links.end()}, routes.size()).first->second;
+    const auto route =
+        routes.try_emplace({links.begin(), links.end()}, routes.size()).first->second;
     place_of_[KeyOf(pair.from, pair.to)] = connections_.size();
     connections_.push_back({.from = pair.from,
                             .to = pair.to,
+                            .most = pair.rate,
                             .route = route,
                             .streams = TcpStreams(*path, seed + KeyOf(pair.from, pair.to))});
   }
@@ -71,8 +80,10 @@ LongPaths::Connection* LongPaths::Find(NodeId from, NodeId to) {
 void LongPaths::Schedule(Connection* it) {
   it->is_due = true;
   windows_[it->route] += it->streams.window();
-  fluid_->SetPairRate(clock_->now(), it->from, it->to, it->streams.rate());
-  clock_->Schedule(clock_->now() + FromSeconds(it->streams.round_trip()), *this, {.subject = it});
+  const double rate = std::min(it->streams.rate(), it->most);
+  fluid_->SetPairRate(clock_->now(), it->from, it->to, rate);
+  const Picoseconds round_trip = FromSeconds(it->streams.RoundTrip(windows_[it->route]));
+  clock_->Schedule(After(clock_->now(), round_trip), *this, {.subject = it});
 }
 
 void LongPaths::Begin(NodeId from, NodeId to) {

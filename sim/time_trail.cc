@@ -145,8 +145,8 @@ void TimeTrail::Leave(NodeId host, uint32_t qpn, Picoseconds now, Picoseconds al
   TimedMessage* const message = Next(queue, &queue.left, &id);
   if (message == nullptr) return;
   message->left = now;
-  const StepId wire =
-      Push(std::min(now, message->departed + alone), message->departed_step, TimeCause::kWire, id);
+  const StepId wire = Push(std::min(now, After(message->departed, alone)), message->departed_step,
+                           TimeCause::kWire, id);
   message->left_step = queue.left_step = Push(now, wire, TimeCause::kSharing, id);
 }
 

@@ -47,8 +47,9 @@ struct TimedEngineOptions {
   HostHandler* hosts = nullptr;
   /// Observes; null: nobody does. It changes nothing.
   TimeTrail* trail = nullptr;
-  LongPaths* paths = nullptr;  ///< told of what flows between NICs; null: nobody is
-  bool log = false;            ///< as emulated::EngineOptions::log
+  LongPaths* paths =
+      nullptr;       ///< what flows between NICs begins and ends there, too; null: nowhere
+  bool log = false;  ///< as emulated::EngineOptions::log
 };
 
 class TimedEngine final : public emulated::Engine, private TimeHandler {

@@ -99,7 +99,7 @@ const char* Name(CostShare share) {
     case CostShare::kRackDown:
       return "racks' downlinks";
     case CostShare::kLinks:
-      return "the paths between racks";
+      return "paths";
     case CostShare::kCore:
       return "the core";
   }
@@ -160,15 +160,15 @@ class CostModel::RoundCost {
       if (it.up_rate < out[rack]) limiting_up_.push_back({rack, it.up_rate});
       if (it.down_rate < in[rack]) limiting_down_.push_back({rack, it.down_rate});
     }
-    AddLatencies(network);
     for (const Network::Link& link : network.links) links_.push_back({.rate = link.capacity()});
     route_begin_ = network.route_begin;
     route_links_ = network.route_links;
+    AddLatencies(network);
     fastest_ = rates_.back();
   }
 
   double fastest() const { return fastest_; }
-  double lowest_latency() const { return std::ranges::min(latencies_); }
+  double lowest_latency() const { return lowest_latency_; }
 
   /// A transfer more, or with -1 one less.
   void Add(uint32_t from, uint32_t to, bool is_last_block, int32_t change) {
@@ -179,7 +179,9 @@ class CostModel::RoundCost {
     const auto add = [&](uint32_t& transfers) {
       transfers = static_cast<uint32_t>(static_cast<int64_t>(transfers) + change);
     };
-    add(transfers_[LatencyOf(sender.rack, receiver.rack)]);
+    const size_t latency = LatencyOf(sender.rack, receiver.rack);
+    if (transfers_[latency] == 0) used_latencies_.push_back(latency);
+    add(transfers_[latency]);
     add(crosses ? crossing_ : staying_);
     if (!crosses) return;
     if (!links_.empty()) {
@@ -220,9 +222,11 @@ class CostModel::RoundCost {
         consider(CostShare::kLinks, links_[index].counts.Bytes(sizes) / links_[index].rate);
     }
     double latency = 0;
-    for (size_t i = 0; i < latencies_.size(); ++i) {
-      if (transfers_[i] != 0) latency = std::max(latency, latencies_[i]);
-    }
+    std::erase_if(used_latencies_, [&](size_t it) { return transfers_[it] == 0; });
+    std::ranges::sort(used_latencies_);  // one that was emptied and used again is there twice
+    const auto again = std::ranges::unique(used_latencies_);
+    used_latencies_.erase(again.begin(), again.end());
+    for (const size_t it : used_latencies_) latency = std::max(latency, latencies_[it]);
     cost->shares[static_cast<size_t>(share)] += rounds * seconds;
     cost->shares[static_cast<size_t>(CostShare::kLatency)] += rounds * latency;
   }
@@ -244,29 +248,23 @@ class CostModel::RoundCost {
     bool is_listed = false;  ///< in used_links_
   };
 
-  /// All latencies that there are, each once, and which one is between two racks.
+  /// In a rack, and between racks: of links by the pair of racks, of a core one.
   void AddLatencies(const Network& network) {
     latencies_ = {network.rack_latency};
     if (network.links.empty()) {
       latencies_.push_back(network.core_latency);
     } else {
-      std::map<double, uint32_t> places;
       const auto racks = static_cast<uint32_t>(network.racks.size());
-      for (uint32_t from = 0; from < racks; ++from) {
-        for (uint32_t to = 0; to < racks; ++to) {
-          const double latency = network.LatencyBetween(from, to);
-          const auto next = static_cast<uint32_t>(latencies_.size());
-          const auto [place, is_new] = places.try_emplace(latency, from == to ? 0 : next);
-          if (is_new && from != to) latencies_.push_back(latency);
-          latency_of_.push_back(place->second);
-        }
-      }
+      for (uint32_t to = 0; to < racks; ++to)
+        for (uint32_t from = 0; from < racks; ++from)
+          latencies_.push_back(network.LatencyBetween(from, to));
     }
+    lowest_latency_ = std::ranges::min(latencies_);
     transfers_.resize(latencies_.size());
   }
-  uint32_t LatencyOf(uint32_t from_rack, uint32_t to_rack) const {
-    if (latency_of_.empty()) return from_rack == to_rack ? 0 : 1;
-    return latency_of_[size_t{from_rack} * up_.size() + to_rack];
+  size_t LatencyOf(uint32_t from_rack, uint32_t to_rack) const {
+    if (from_rack == to_rack) return 0;
+    return route_begin_.empty() ? 1 : 1 + size_t{to_rack} * up_.size() + from_rack;
   }
 
   double SlowestTransfer(BlockSizes sizes) const {
@@ -295,11 +293,12 @@ class CostModel::RoundCost {
   std::vector<uint32_t> route_begin_, route_links_;  // as in Network
   std::vector<Link> links_;
   std::vector<uint32_t> used_links_;  // with transfers, and some that have none any more
-  std::vector<double> latencies_;     // in a rack, between racks
-  std::vector<uint32_t> latency_of_;  // by two racks, place in latencies_; none: 0 and 1
-  std::vector<uint32_t> transfers_;   // by latency
-  uint32_t staying_ = 0;              // in racks
-  uint32_t crossing_ = 0;             // between them
+  std::vector<double> latencies_;     // by LatencyOf()
+  double lowest_latency_ = 0;
+  std::vector<uint32_t> transfers_;     // by LatencyOf()
+  std::vector<size_t> used_latencies_;  // with transfers, and some that have none any more
+  uint32_t staying_ = 0;                // in racks
+  uint32_t crossing_ = 0;               // between them
   double fastest_ = 0;
 };
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Worked example, a chain of 8 nodes, 1 MiB in blocks of 16 KiB at 50 MB/s: 64 + 6 rounds of 0.33 ms,
-// and 10 us, and 6 hops of 30 us: 23.8 ms, where the bytes alone take 21.0. The binomial pipeline has
-// 64 + 2 rounds and 2 hops, but 0.8 x 8 blocks come late: 24.5 ms.
+// Worked example, a chain of 8 nodes, 1 MiB in blocks of 16 KiB at 50 MB/s: 64 + 6 rounds of 0.33
+// ms, and 10 us, and 6 hops of 30 us: 23.8 ms, where the bytes alone take 21.0. The binomial
+// pipeline has 64 + 2 rounds and 2 hops, but 0.8 x 8 blocks come late: 24.5 ms.
 #include "compiler/choice/stream_cost.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <set>
+#include <utility>
 
 #include "compiler/compile.h"
 #include "compiler/schedules/fan.h"
@@ -17,6 +20,32 @@ namespace {
 
 /// A later candidate has to be so much better: earlier ones depend less on what hosts and ports do.
 constexpr double kWorthwhile = 0.95;
+
+/// Of many paths only so many are played of those that are slowest by what CUBIC carries in the
+/// long run, and of the longest.
+constexpr size_t kPlayedMax = 16;
+
+/// At which `bytes` pass the slowest of some paths, bytes/s.
+double SlowestRate(std::vector<Network::Link> paths, uint64_t bytes) {
+  const auto foretold = [](const Network::Link& path) { return LongRunRate(path); };
+  std::ranges::stable_sort(paths, {}, foretold);
+  const auto looks_same = [](const Network::Link& a, const Network::Link& b) {
+    Network::Link other = b;
+    other.from = a.from;
+    other.to = a.to;
+    return a == other;
+  };
+  paths.erase(std::unique(paths.begin(), paths.end(), looks_same), paths.end());
+  if (paths.size() > 2 * kPlayedMax) {
+    std::ranges::stable_sort(paths.begin() + kPlayedMax, paths.end(), std::greater(),
+                             &Network::Link::latency);
+    paths.resize(2 * kPlayedMax);
+  }
+  double slowest = std::numeric_limits<double>::infinity();
+  for (const Network::Link& path : paths)
+    slowest = std::min(slowest, static_cast<double>(bytes) / TcpSecondsOf(path, bytes));
+  return slowest;
+}
 
 }  // namespace
 
@@ -33,16 +62,20 @@ double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
 StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, uint64_t bytes,
                                StreamParameters base) {
   base.rate = std::numeric_limits<double>::infinity();
-  for (const Network::Node& host : topology.nodes)
-    base.rate = std::min({base.rate, host.out_rate, host.in_rate});
-  base.hop += topology.rack_latency;
   const auto rack_at = [&](uint32_t vertex) {
     return topology.nodes[order.node_at[vertex].index()].rack;
   };
-  const size_t others = topology.OccupiedRacks() - 1;
+  std::set<uint32_t> racks;
+  for (uint32_t vertex = 0; vertex < order.node_at.size(); ++vertex) {
+    const Network::Node& host = topology.nodes[order.node_at[vertex].index()];
+    base.rate = std::min({base.rate, host.out_rate, host.in_rate});
+    racks.insert(rack_at(vertex));
+  }
+  base.hop += topology.rack_latency;
+  const size_t others = racks.size() - 1;
   if (others == 0) return base;
-  for (const Network::Rack& rack : topology.racks)
-    base.rate = std::min({base.rate, rack.up_rate, rack.down_rate});
+  for (const uint32_t rack : racks)
+    base.rate = std::min({base.rate, topology.racks[rack].up_rate, topology.racks[rack].down_rate});
   if (topology.links.empty()) {
     if (topology.core_rate)
       base.rate = std::min(base.rate, *topology.core_rate / static_cast<double>(others));
@@ -50,16 +83,18 @@ StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, 
     return base;
   }
   base.latency = 0;
+  std::vector<Network::Link> paths;  // one after the other
   for (uint32_t vertex = 1; vertex < order.node_at.size(); ++vertex) {
     const uint32_t from = rack_at(vertex - 1), to = rack_at(vertex);
     if (from == to) continue;
-    const Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
-    const uint64_t some = std::max<uint64_t>(bytes, 1);
-    const double rate = static_cast<double>(some) / TcpSecondsOf(path, some);
-    base.is_path_rate |= rate < base.rate;
-    base.rate = std::min(base.rate, rate);
+    Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
+    path.rate = std::min(path.rate, base.rate);  // what ports send, at most, is in flight
+    paths.push_back(path);
     base.latency += topology.LatencyBetween(from, to);
   }
+  const double rate = SlowestRate(std::move(paths), std::max<uint64_t>(bytes, 1));
+  base.is_path_rate = rate < base.rate;
+  base.rate = std::min(base.rate, rate);
   return base;
 }
 

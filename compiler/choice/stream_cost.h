@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StreamCost: how long a schedule takes over connections that buffer, such as TCP's, from hosts that
-// go on as soon as they can, and what is best by that. CostModel (cost_model.h) is of NICs, where
-// every round begins with a latency; here latencies pass while other blocks are under way, and hosts
-// that several peers send to do not keep step with all of them.
+// StreamCost: how long a schedule takes over connections that buffer, such as TCP's, from hosts
+// that go on as soon as they can, and what is best by that. CostModel (cost_model.h) is of NICs,
+// where every round begins with a latency; here latencies pass while other blocks are under way,
+// and hosts that several peers send to do not keep step with all of them.
 #ifndef PREPOST_COMPILER_CHOICE_STREAM_COST_H_
 #define PREPOST_COMPILER_CHOICE_STREAM_COST_H_
 
@@ -19,8 +19,8 @@
 
 namespace prepost {
 
-/// Fitted to bench/network/run.py, 8 nodes at 100 and 400 Mbit/s and 32 at 25 Mbit/s, of messages of
-/// 256 KiB to 64 MiB (docs/benchmarks.md), but for the rate, which is assumed.
+/// Fitted to bench/network/run.py, 8 nodes at 100 and 400 Mbit/s and 32 at 25 Mbit/s, of messages
+/// of 256 KiB to 64 MiB (docs/benchmarks.md), but for the rate, which is assumed.
 struct StreamParameters {
   double rate = 10e9 / 8;  ///< bytes/s of a node's port, each way
   double hop = 30e-6;      ///< seconds from the last byte of a block to the first that is passed on
@@ -34,8 +34,8 @@ struct StreamParameters {
   bool is_path_rate = false;  ///< the rate is that of a path between racks
 };
 /// `base` for the network of `topology`, over which racks pass each block of `bytes` bytes on, one
-/// after the other in `order`: the rate of the slowest that carries all blocks, over long paths as TCP
-/// fills them (ir/analysis/tcp_rate.h), and latencies.
+/// after the other in `order`: the rate of the slowest that carries all blocks, over long paths as
+/// TCP fills them (ir/analysis/tcp_rate.h), and latencies.
 StreamParameters ParametersFor(const Network& topology, const NodeOrder& order, uint64_t bytes,
                                StreamParameters base);
 
@@ -47,8 +47,8 @@ struct StreamShape {
   bool has_fan_in = false;  ///< some node receives from several peers
 };
 
-/// latency + rounds x step + hops + drift, where a step is a block's time on a port and its overhead; hops are
-/// the rounds beyond one per block. Seconds, modelled.
+/// latency + rounds x step + hops + drift, where a step is a block's time on a port and its
+/// overhead; hops are the rounds beyond one per block. Seconds, modelled.
 double StreamSeconds(const StreamShape& shape, uint64_t block_bytes,
                      const StreamParameters& parameters);
 
@@ -74,9 +74,9 @@ struct StreamChoice {
 inline constexpr uint64_t kStreamBlockMin = uint64_t{16} << 10;
 inline constexpr uint64_t kStreamBlockMax = uint64_t{1} << 20;
 
-/// The best for `bytes` bytes in blocks of `block_bytes`, or, if that is 0, of what is best; of near
-/// equals the first candidate, with the largest blocks. `candidates`: at least one. `racks`: as
-/// Extent::racks.
+/// The best for `bytes` bytes in blocks of `block_bytes`, or, if that is 0, of what is best; of
+/// near equals the first candidate, with the largest blocks. `candidates`: at least one. `racks`:
+/// as Extent::racks.
 StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
                           uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters,
                           std::span<const uint32_t> racks = {});

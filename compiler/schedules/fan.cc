@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "ir/analysis/tcp_rate.h"
@@ -27,21 +28,26 @@ uint32_t BlocksOnPath(const Spec& spec) {
   if (!spec.topology || spec.topology->racks.size() < 2) return 1;
   const Network& topology = *spec.topology;
   double host = 0;
-  for (const Network::Node& it : topology.nodes)
+  std::set<uint32_t> racks;
+  for (uint32_t node = 0; node < std::min<size_t>(spec.nodes, topology.nodes.size()); ++node) {
+    const Network::Node& it = topology.nodes[node];
     host = std::max(host, std::min(it.out_rate, it.in_rate));
+    racks.insert(it.rack);
+  }
+  if (racks.size() < 2) return 1;
   double bytes = 0;
   const auto consider = [&](double rate, double latency) {
     if (2 * latency >= kLongRoundTrip) bytes = std::max(bytes, std::min(rate, host) * 2 * latency);
   };
   double up = 0, down = 0;
-  for (const Network::Rack& rack : topology.racks) {
-    up = std::max(up, rack.up_rate);
-    down = std::max(down, rack.down_rate);
+  for (const uint32_t rack : racks) {
+    up = std::max(up, topology.racks[rack].up_rate);
+    down = std::max(down, topology.racks[rack].down_rate);
   }
   if (topology.links.empty()) consider(std::min(up, down), topology.core_latency);
-  for (uint32_t from = 0; !topology.links.empty() && from < topology.racks.size(); ++from) {
-    for (uint32_t to = 0; to < topology.racks.size(); ++to) {
-      if (from == to) continue;
+  for (const uint32_t from : racks) {
+    for (const uint32_t to : racks) {
+      if (from == to || topology.links.empty()) continue;
       const Network::Link path = PathOf(topology, topology.LinksBetween(from, to));
       consider(path.capacity(), path.latency);
     }

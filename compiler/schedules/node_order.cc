@@ -38,7 +38,7 @@ std::vector<NodeId> Rotation(uint32_t nodes, NodeId root) {
   return node_at;
 }
 
-/// So many racks are put in order by trying all ways: 2^n n^2 of them, in parts.
+/// So many racks are put in order by trying all ways, 2^n n^2 parts of them, twice.
 constexpr uint32_t kOrderedMax = 12;
 
 /// How good a way is: the rate of its narrowest step, then the latency of all.
@@ -69,10 +69,21 @@ class RackWays {
   }
 
  private:
-  /// The best way that ends at each rack, by the set of those that it has been to (Held and Karp 1962).
+  /// First how wide the narrowest step of a way can be, then the way of least latency over such
+  /// steps.
   std::vector<uint32_t> Best(const std::vector<uint32_t>& racks) const {
+    WayCost best = Search(racks, 0, nullptr);
+    std::vector<uint32_t> order;
+    Search(racks, best.narrowest, &order);
+    return order;
+  }
+
+  /// The best way that ends at each rack, by the set of those that it has been to (Held and Karp
+  /// 1962), over steps of at least `width`: without one by its narrowest step, else by latency.
+  WayCost Search(const std::vector<uint32_t>& racks, double width,
+                 std::vector<uint32_t>* order) const {
     struct End {
-      WayCost cost = {.narrowest = 0};
+      WayCost cost;
       uint32_t before = 0;
       bool is_there = false;
     };
@@ -82,6 +93,10 @@ class RackWays {
     const auto at = [&](uint32_t set, uint32_t last) -> End& {
       return ends[size_t{set} * count + last];
     };
+    const auto is_better = [&](const WayCost& a, const End& b) {
+      if (!b.is_there) return true;
+      return width == 0 ? a.narrowest > b.cost.narrowest : a.latency < b.cost.latency;
+    };
     at(1, 0) = {.cost = {}, .before = 0, .is_there = true};
     for (uint32_t set = 1; set <= all; set += 2) {
       for (uint32_t last = 0; last < count; ++last) {
@@ -89,26 +104,28 @@ class RackWays {
         for (uint32_t next = 1; next < count; ++next) {
           if ((set >> next & 1) != 0) continue;
           const WayCost cost = Then(at(set, last).cost, racks[last], racks[next]);
+          if (cost.narrowest < width) continue;
           End& end = at(set | 1u << next, next);
-          if (!end.is_there || cost.IsBetterThan(end.cost)) end = {cost, last, true};
+          if (is_better(cost, end)) end = {cost, last, true};
         }
       }
     }
+    End found;
     uint32_t last = 0;
     for (uint32_t i = 0; i < count; ++i) {
-      if (at(all, i).is_there &&
-          (!at(all, last).is_there || at(all, i).cost.IsBetterThan(at(all, last).cost)))
-        last = i;
+      if (!at(all, i).is_there || !is_better(at(all, i).cost, found)) continue;
+      found = at(all, i);
+      last = i;
     }
-    std::vector<uint32_t> order;
-    for (uint32_t set = all; order.size() < count;) {
-      order.push_back(racks[last]);
+    if (order == nullptr) return found.cost;
+    for (uint32_t set = all; order->size() < count;) {
+      order->push_back(racks[last]);
       const uint32_t before = at(set, last).before;
       set &= ~(1u << last);
       last = before;
     }
-    std::ranges::reverse(order);
-    return order;
+    std::ranges::reverse(*order);
+    return found.cost;
   }
 
   std::vector<uint32_t> Greedy(std::vector<uint32_t> racks) const {

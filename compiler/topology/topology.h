@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CheckTopology: what a network must have besides its rates to be written down in a topology file, or
-// to come from one.
+// CheckTopology: what a network must have besides its rates to be written down in a topology file,
+// or to come from one.
 #ifndef PREPOST_COMPILER_TOPOLOGY_TOPOLOGY_H_
 #define PREPOST_COMPILER_TOPOLOGY_TOPOLOGY_H_
 

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -30,7 +31,7 @@ constexpr size_t kHostListBytesMax = 1u << 20;
 constexpr size_t kHostListsBytesMax = 1u << 28;  // of all together
 constexpr size_t kHostsPerList = 2048;           // of at most 256 bytes each
 constexpr size_t kOverridesMax = kNodesMax;
-constexpr uint32_t kPathStreamsMax = 1024;
+constexpr uint32_t kPathStreamsMax = 16;  // as of sessions
 constexpr uint32_t kMtuMin = 576, kMtuMax = 65535;
 
 /// Keeps what was read.
@@ -305,7 +306,11 @@ void TopologyForm::AddPaths() {
                           path.between[0], path.between[1]));
         }
         if (path.round_trip.has_value() == path.latency.has_value()) {
-          return Rejected("a path says either its rtt, there and back, or its latency, one way");
+          return Rejected(
+              path.latency
+                  ? "a path says its rtt, there and back, or its latency, one way: found both"
+                  : "a path has no rtt: say it, there and back, such as \"rtt\": \"60ms\", "
+                    "or its latency, one way");
         }
         return {};
       });
@@ -343,7 +348,6 @@ Status TopologyForm::AddRack(size_t index, Network* topology) const {
   const std::optional<double> host_rate = text.host_rate ? text.host_rate : host_rate_;
   if (!host_rate)
     return Rejected("the rate of its hosts is missing: host_rate, here or at the top", where);
-  double hosts_rate = 0;
   for (const std::string& list : text.hosts) {
     Result<std::vector<std::string>> names =
         ExpandHostList(list, kNodesMax - topology->nodes.size());
@@ -353,12 +357,11 @@ Status TopologyForm::AddRack(size_t index, Network* topology) const {
                                  .rack = static_cast<uint32_t>(index),
                                  .out_rate = *host_rate,
                                  .in_rate = *host_rate});
-      hosts_rate += *host_rate;
     }
   }
   std::optional<double> up = text.up_rate ? text.up_rate : up_rate_;
-  // To nowhere, or to paths that have rates of their own.
-  if (!up && (racks_.size() == 1 || !paths_.empty())) up = std::max(hosts_rate, *host_rate);
+  // To nowhere, or to paths that have rates of their own: see OpenUplinks().
+  if (!up && (racks_.size() == 1 || !paths_.empty())) up = *host_rate;
   if (!up) {
     return Rejected(
         fmt::format("{} '{}' has no uplink: up_rate is missing, here and at the top{}",
@@ -399,6 +402,22 @@ Status TopologyForm::ApplyOverrides(Network* topology) const {
   return {};
 }
 
+/// Racks that say nothing of their links carry what their hosts do together.
+void TopologyForm::OpenUplinks(Network* topology) const {
+  if (up_rate_ || (racks_.size() > 1 && paths_.empty())) return;
+  std::vector<double> out(racks_.size()), in(racks_.size());
+  for (const Network::Node& host : topology->nodes) {
+    out[host.rack] += host.out_rate;
+    in[host.rack] += host.in_rate;
+  }
+  for (size_t i = 0; i < racks_.size(); ++i) {
+    Network::Rack& rack = topology->racks[i];
+    if (racks_[i].up_rate) continue;
+    rack.up_rate = std::max(rack.up_rate, out[i]);
+    if (!racks_[i].down_rate && !down_rate_) rack.down_rate = std::max(rack.down_rate, in[i]);
+  }
+}
+
 Status TopologyForm::AddPathsTo(Network* topology) const {
   for (const std::string& list : switches_) {
     const Result<std::vector<std::string>> names =
@@ -419,7 +438,13 @@ Status TopologyForm::AddPathsTo(Network* topology) const {
   for (const Network::Rack& rack : topology->racks) names.push_back(rack.name);
   names.insert(names.end(), topology->switches.begin(), topology->switches.end());
   std::unordered_map<std::string, uint32_t> end_of;
-  for (uint32_t i = 0; i < names.size(); ++i) end_of.emplace(names[i], i);
+  for (uint32_t i = 0; i < names.size(); ++i) {
+    if (end_of.emplace(names[i], i).second) continue;
+    const bool is_rack = i < topology->racks.size();
+    return Rejected(fmt::format("'{}' is there already", Printable(names[i])),
+                    is_rack ? fmt::format("{}/{}/name", topology->RacksKey(), i) : "/switches");
+  }
+  std::set<std::pair<uint32_t, uint32_t>> joined, routed;
   const auto find = [&](const std::string& name, const std::string& where,
                         uint32_t* end) -> Status {
     const auto found = end_of.find(name);
@@ -439,6 +464,13 @@ Status TopologyForm::AddPathsTo(Network* topology) const {
     link.latency = path.latency ? *path.latency : *path.round_trip / 2;
     PREPOST_RETURN_IF_ERROR(find(path.between[0], where, &link.from));
     PREPOST_RETURN_IF_ERROR(find(path.between[1], where, &link.to));
+    if (!joined.insert(std::minmax(link.from, link.to)).second) {
+      return Rejected(
+          fmt::format("there is a path between {} and {} already: say one, with the rate "
+                      "of both",
+                      Printable(path.between[0]), Printable(path.between[1])),
+          where);
+    }
     topology->links.push_back(link);
     std::swap(link.from, link.to);
     topology->links.push_back(link);
@@ -450,6 +482,12 @@ Status TopologyForm::AddPathsTo(Network* topology) const {
     PREPOST_RETURN_IF_ERROR(find(routes_[i].between[1], where + "/between", &route.to));
     for (const std::string& name : routes_[i].over)
       PREPOST_RETURN_IF_ERROR(find(name, where + "/over", &route.over.emplace_back()));
+    if (!routed.insert(std::minmax(route.from, route.to)).second) {
+      return Rejected(
+          fmt::format("there is a route between {} and {} already",
+                      Printable(routes_[i].between[0]), Printable(routes_[i].between[1])),
+          where + "/between");
+    }
     topology->routes.push_back(std::move(route));
   }
   return topology->FindRoutes();
@@ -460,6 +498,7 @@ Result<Network> TopologyForm::Finish() const {
   topology.are_sites = are_sites_;
   for (size_t i = 0; i < racks_.size(); ++i) PREPOST_RETURN_IF_ERROR(AddRack(i, &topology));
   PREPOST_RETURN_IF_ERROR(ApplyOverrides(&topology));
+  OpenUplinks(&topology);
   PREPOST_RETURN_IF_ERROR(AddPathsTo(&topology));
   PREPOST_RETURN_IF_ERROR(CheckTopology(topology));
   return topology;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The topology file: reading and writing JSON as compiler/topology/topology.schema.json describes it, as a
-// file of its own or as a section of another.
+// The topology file: reading and writing JSON as compiler/topology/topology.schema.json describes
+// it, as a file of its own or as a section of another.
 #ifndef PREPOST_COMPILER_TOPOLOGY_TOPOLOGY_JSON_H_
 #define PREPOST_COMPILER_TOPOLOGY_TOPOLOGY_JSON_H_
 
@@ -57,6 +57,7 @@ class TopologyForm {
 
   void AddPaths();
   Status AddRack(size_t index, Network* topology) const;
+  void OpenUplinks(Network* topology) const;
   Status AddPathsTo(Network* topology) const;
   Status ApplyOverrides(Network* topology) const;
 

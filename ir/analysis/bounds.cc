@@ -10,9 +10,10 @@
 // Seconds. For every cut of the network so many copies of the message must pass as there are
 // receivers, or racks with receivers, behind it that share nothing: the root's port carries the
 // message once at least, each receiver's once, all ports out together n - 1 times, and all ports
-// both ways together 2 (n - 1) times, where ports have such a limit; a rack's downlinks carry it once, the uplinks of the root's rack once, all uplinks together and the core
-// once per other rack, as switches do not replicate. A port carries no more than its paths from or
-// to all other nodes together, where each of them has a rate of its own (Network::pairs).
+// both ways together 2 (n - 1) times, where ports have such a limit; a rack's downlinks carry it
+// once, the uplinks of the root's rack once, all uplinks together and the core once per other rack,
+// as switches do not replicate. A port carries no more than its paths from or to all other nodes
+// together, where each of them has a rate of its own (Network::pairs).
 //
 // Latency. With p ports those who have a given block, be it the whole message, can grow by at most
 // p + 1 times in a round, so at least ceil(log_(p+1) n) rounds carry something. Each of them lasts
@@ -24,12 +25,12 @@
 // latency may hide behind another. For n = 4 in two racks, 1 us in a rack and 3 us between: 2
 // rounds, 4 us. This is the bound in rounds.
 //
-// The network bound holds for whatever sends messages that flow and then arrive after the latency of
-// their path. Not before the time of a cut has the last byte flowed through it, and it arrives a
+// The network bound holds for whatever sends messages that flow and then arrive after the latency
+// of their path. Not before the time of a cut has the last byte flowed through it, and it arrives a
 // latency later: between racks that of the core, else the network's lowest. Over links into a rack
-// nothing flows before the first byte can be at their beginning, nor arrives before their latency is
-// over: in all the least latency from the root to there. The last byte that leaves the root must still
-// come to the farthest node, by whichever way. Above: 3 us.
+// nothing flows before the first byte can be at one of those who send over them, nor arrives before
+// the least of their latencies is over; both come on top. The last byte that leaves the root must
+// still come to the farthest node, by whichever way. Above: 3 us.
 #include "ir/analysis/bounds.h"
 
 #include <fmt/format.h>
@@ -130,8 +131,8 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
   if (network.core_rate) add("core", others, *network.core_rate);
 }
 
-/// Seconds from the root's rack to each other, by the ways of least latency, over hosts that pass on
-/// what they have; infinite to racks without nodes (Dijkstra). Cost: O(racks^2).
+/// Seconds from the root's rack to each other, by the ways of least latency, over hosts that pass
+/// on what they have; infinite to racks without nodes (Dijkstra). Cost: O(racks^2).
 std::vector<double> LatenciesFrom(const Network& network, uint32_t root_rack,
                                   const std::vector<bool>& occupied) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
@@ -185,26 +186,39 @@ double FarthestLatency(const Network& network, NodeId root) {
   return has_near ? std::max(farthest, std::min(network.rack_latency, back)) : farthest;
 }
 
-/// What the links into racks, and out of the root's, carry: each copy comes over one of those that are
-/// last on the routes there. `latency` is the least from the root.
+/// What the links into racks, and out of the root's, carry: each copy comes over one of those that
+/// are last on the routes there. `latency`: nothing is on such a link before it can be at one of
+/// those that send over it, nor does anything that has passed arrive before the least latency from
+/// one of them.
 void AddPathCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
                  CutList* cuts) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
   const auto racks = static_cast<uint32_t>(network.racks.size());
   const std::vector<double> latencies = LatenciesFrom(network, root_rack, occupied);
   std::vector<uint32_t> counted(network.links.size(), racks);  // at which rack last
-  double out = 0, nearest = std::numeric_limits<double>::infinity();
+  std::vector<double> before(network.links.size()), after(network.links.size());
+  double out = 0, nearest = kNever;
   for (uint32_t to = 0; to < racks; ++to) {
     if (!occupied[to] || to == root_rack) continue;
     double in = 0;
+    std::vector<uint32_t> lasts;
     for (uint32_t from = 0; from < racks; ++from) {
       if (!occupied[from] || from == to) continue;
       const uint32_t last = network.LinksBetween(from, to).back();
-      if (std::exchange(counted[last], to) != to) in += network.links[last].capacity();
+      if (std::exchange(counted[last], to) != to) {
+        in += network.links[last].capacity();
+        before[last] = after[last] = kNever;
+        lasts.push_back(last);
+      }
+      before[last] = std::min(before[last], latencies[from]);
+      after[last] = std::min(after[last], network.LatencyBetween(from, to));
     }
+    double latency = kNever;
+    for (const uint32_t last : lasts) latency = std::min(latency, before[last] + after[last]);
     cuts->Add({.is_rack = true,
                .cut = fmt::format("paths into {} {}", network.RackWord(), network.racks[to].name),
                .rate = in,
-               .latency = latencies[to]});
+               .latency = latency});
     nearest = std::min(nearest, latencies[to]);
   }
   std::ranges::fill(counted, racks);

@@ -42,9 +42,9 @@ struct CutBound {
 /// one node. Needs a network that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t bytes);
 
-/// The network bound: what no multicast takes less than, in rounds or not. The cut, of BoundSeconds(),
-/// for which that is most, and what latency adds to it at least; nothing for one node. Costs of hosts
-/// and NICs only add to it.
+/// The network bound: what no multicast takes less than, in rounds or not. The cut, of
+/// BoundSeconds(), for which that is most, and what latency adds to it at least; nothing for one
+/// node. Costs of hosts and NICs only add to it.
 struct NetworkBound {
   double seconds = 0;
   double latency_seconds = 0;  ///< of these

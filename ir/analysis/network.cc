@@ -255,14 +255,21 @@ Status CheckLinks(const Network& network) {
     if (link.policer) {
       PREPOST_RETURN_IF_ERROR(CheckRate(link.policer->rate, where + "/police/rate"));
       PREPOST_RETURN_IF_ERROR(CheckBytes(link.policer->burst, where + "/police/burst"));
+      if (link.policer->burst < link.mtu) {
+        return Rejected(fmt::format("a burst of {} bytes lets no packet of {} through",
+                                    link.policer->burst, link.mtu),
+                        where + "/police/burst");
+      }
     }
     if (!link.pace) continue;
     PREPOST_RETURN_IF_ERROR(CheckRate(*link.pace, where + "/pace"));
-    if (*link.pace <= link.rate) continue;
+    const bool is_policed = link.policer && link.policer->rate < link.rate;
+    const double most = is_policed ? link.policer->rate : link.rate;
+    if (*link.pace <= most) continue;
     return Rejected(
-        fmt::format("a pace of {} is above the path's rate, {}: senders that keep to it "
-                    "do not spare the path",
-                    WriteRate(*link.pace), WriteRate(link.rate)),
+        fmt::format("a pace of {} is above {}, {}: at most that helps", WriteRate(*link.pace),
+                    is_policed ? "what the policer lets through" : "the path's rate",
+                    WriteRate(most)),
         where + "/pace");
   }
   if (network.links.empty()) return {};

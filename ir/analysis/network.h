@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Network: the network under a plan, as schedules, analyses, simulations and pictures know it: hosts'
-// ports, racks, and what is between racks: either one core, to which each rack's top-of-rack switch
-// (ToR) has uplinks, and downlinks from it, or links, such as paths between sites or cables between
-// switches, over which routes lead from rack to rack. Node i of a plan is host i. It comes from a topology file (compiler/topology/topology_json.h), from
-// what other systems know of their network (topology_import.h), or from a profile (sim/profile.h).
+// Network: the network under a plan, as schedules, analyses, simulations and pictures know it:
+// hosts' ports, racks, and what is between racks: either one core, to which each rack's top-of-rack
+// switch (ToR) has uplinks, and downlinks from it, or links, such as paths between sites or cables
+// between switches, over which routes lead from rack to rack. Node i of a plan is host i. It comes
+// from a topology file (compiler/topology/topology_json.h), from what other systems know of their
+// network (topology_import.h), or from a profile (sim/profile.h).
 //
 // Rates are bytes per second.
 // A resource is something that carries so many bytes per second: a node's port out or in, a rack's
-// uplinks (ToR to core) or downlinks, the core, a link one way, what one node sends to another where
-// that is limited by itself, and a port both ways where that is less than each way for itself.
-// Switches forward unicast only: a block that goes to two racks crosses the core twice.
+// uplinks (ToR to core) or downlinks, the core, a link one way, what one node sends to another
+// where that is limited by itself, and a port both ways where that is less than each way for
+// itself. Switches forward unicast only: a block that goes to two racks crosses the core twice.
 #ifndef PREPOST_IR_ANALYSIS_NETWORK_H_
 #define PREPOST_IR_ANALYSIS_NETWORK_H_
 
@@ -74,8 +75,8 @@ struct Network {
 
     friend bool operator==(const Policer&, const Policer&) = default;
   };
-  /// A link one way; the same the other way is beside it. Ends are racks, or switches without hosts:
-  /// racks.size() + their position in `switches`.
+  /// A link one way; the same the other way is beside it. Ends are racks, or switches without
+  /// hosts: racks.size() + their position in `switches`.
   struct Link {
     uint32_t from = 0;
     uint32_t to = 0;
@@ -105,7 +106,8 @@ struct Network {
   struct Pair {
     NodeId from;
     NodeId to;
-    double rate = 0;  ///< bytes/s
+    double rate = 0;       ///< bytes/s
+    bool is_given = true;  ///< somebody says so; else it follows from links (sim/long_paths.h)
 
     friend bool operator==(const Pair&, const Pair&) = default;
   };
@@ -138,17 +140,18 @@ struct Network {
   /// Its first `count` nodes alone. Errors: kRejected, when there are fewer.
   Result<Network> First(uint32_t count) const;
 
-  /// Fills in the routes between all racks over `links`: those given, and of others the one of least
-  /// latency, then of fewest links; of equal ones each pair takes one, and pairs take different ones.
-  /// Cost: O(racks x links). Errors: kRejected, with the place in the file: links or routes that do not
-  /// hold together, a rack that none leads to, more than kRouteLinksMax links on the way.
+  /// Fills in the routes between all racks over `links`: those given; where racks have a link between
+  /// them, that; else the way of least latency, then of fewest links; of equal ones each pair takes
+  /// one, and pairs take different ones. Cost: O(racks x links). Errors: kRejected, with the place in
+  /// the file: links or routes that do not hold together, a rack that none leads to, more than
+  /// kRouteLinksMax links on the way.
   Status FindRoutes();
   std::span<const uint32_t> LinksBetween(uint32_t from_rack, uint32_t to_rack) const {
     const size_t at = size_t{to_rack} * racks.size() + from_rack;
     return std::span(route_links).subspan(route_begin[at], route_begin[at + 1] - route_begin[at]);
   }
-  /// Seconds one way between two hosts of racks: rack_latency of one rack; of two that of the core, or
-  /// of the links between them and rack_latency.
+  /// Seconds one way between two hosts of racks: rack_latency of one rack; of two that of the core,
+  /// or of the links between them and rack_latency.
   double LatencyBetween(uint32_t from_rack, uint32_t to_rack) const;
   double Latency(NodeId from, NodeId to) const {
     return LatencyBetween(nodes[from.index()].rack, nodes[to.index()].rack);
@@ -185,8 +188,8 @@ struct Network {
   std::optional<uint32_t> PairOf(NodeId from, NodeId to) const;
   /// Racks that have nodes.
   uint32_t OccupiedRacks() const;
-  /// "the port out of node 3", "the uplinks of rack r1", "the core", "the path from site a to b", "the
-  /// path from node 2 to node 5", "the port of node 3 both ways".
+  /// "the port out of node 3", "the uplinks of rack r1", "the core", "the path from site a to b",
+  /// "the path from node 2 to node 5", "the port of node 3 both ways".
   std::string Describe(Resource resource) const;
 
   friend bool operator==(const Network&, const Network&) = default;
@@ -215,7 +218,8 @@ class ResourceRow {
 };
 
 /// Racks in range, rates positive and finite, latencies finite and not negative, pairs of two nodes
-/// each and in order, routes found where there are links; `where` in the Status is a JSON pointer into the topology file.
+/// each and in order, routes found where there are links; `where` in the Status is a JSON pointer
+/// into the topology file.
 Status CheckNetwork(const Network& network);
 /// That, of a network for plans of `nodes` nodes.
 Status CheckNetwork(const Network& network, uint32_t nodes);

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes over the links of a network. Towards each rack, what is left of the way from everywhere is
-// found backwards from there (Dijkstra), by latency and then by links. On the way from a rack each step
-// takes one of the links that come nearer by what they cost; where there are several, as between the
-// levels of a fat tree, the pair of racks decides which, so that pairs spread over all of them and a
-// pair always takes the same.
+// Routes over the links of a network. Between two racks that have a link it is that one, as a network
+// between sites does not send packets over a third. Towards each rack, what is left of the way from
+// everywhere else is found backwards from there (Dijkstra), by latency and then by links. On the way
+// from a rack each step takes one of the links that come nearer by what they cost; where there are
+// several, as between the levels of a fat tree, the pair of racks decides which, so that pairs spread
+// over all of them and a pair always takes the same.
 //
-// Example: leaves 0 and 1 under spines 2 and 3, four links of 1 us: from 0 to 1 both ways are 2 us long;
-// 0 + 1 is odd, so the second is taken, over 3.
+// Example: leaves 0 and 1 under spines 2 and 3, four links of 1 us: from 0 to 1 both ways are 2 us
+// long; 0 + 1 is odd, so the second is taken, over 3.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include <limits>
 #include <map>
 #include <queue>
+#include <unordered_map>
 #include <utility>
 
 #include "ir/analysis/network.h"
@@ -25,7 +27,8 @@ namespace {
 /// Picoseconds, so that sums are exact, and links.
 using Cost = std::pair<uint64_t, uint32_t>;
 constexpr Cost kUnreached = {std::numeric_limits<uint64_t>::max(), 0};
-constexpr double kLatencyMax = 1e6;  // seconds, of a link
+constexpr double kLatencyMax = 3600;             // seconds, of a link
+constexpr uint64_t kWayMax = uint64_t{1} << 60;  // of a way: what is longer is none
 
 class RouteFinder {
  public:
@@ -50,6 +53,8 @@ class RouteFinder {
             where + "/latency");
       }
       out_[link.from].push_back(i);
+      const auto [best, is_new] = best_between_.emplace(KeyOf(link.from, link.to), i);
+      if (!is_new && CostOf(i) < CostOf(best->second)) best->second = i;
     }
     return {};
   }
@@ -57,6 +62,7 @@ class RouteFinder {
   /// From all racks to this one; `ways` by rack.
   Status FindTo(uint32_t to, std::vector<std::vector<uint32_t>>* ways) {
     Measure(to);
+    ListNearer();
     for (uint32_t from = 0; from < racks_; ++from) {
       std::vector<uint32_t>& way = (*ways)[from];
       way.clear();
@@ -64,6 +70,10 @@ class RouteFinder {
         return Rejected(fmt::format("no path leads from {} {} to {}", network_.RackWord(),
                                     network_.racks[from].name, network_.racks[to].name),
                         "/paths");
+      }
+      if (const auto direct = best_between_.find(KeyOf(from, to)); direct != best_between_.end()) {
+        way.push_back(direct->second);
+        continue;
       }
       for (uint32_t at = from; at != to; at = network_.links[way.back()].to)
         way.push_back(NextLink(at, from + to));
@@ -79,18 +89,18 @@ class RouteFinder {
     std::vector<uint32_t> stops = {route.from};
     stops.insert(stops.end(), route.over.begin(), route.over.end());
     stops.push_back(route.to);
-    if (std::ranges::max(stops) >= ends_ || std::max(route.from, route.to) >= racks_)
+    if (std::ranges::max(stops) >= ends_ || std::max(route.from, route.to) >= racks_ ||
+        route.from == route.to)
       return Rejected("a route is between two racks or sites, over switches, racks or sites",
                       where);
     for (size_t i = 0; i + 1 < stops.size(); ++i) {
-      const auto leads = [&](uint32_t link) { return network_.links[link].to == stops[i + 1]; };
-      const auto found = std::ranges::find_if(out_[stops[i]], leads);
-      if (found == out_[stops[i]].end()) {
+      const auto found = best_between_.find(KeyOf(stops[i], stops[i + 1]));
+      if (found == best_between_.end()) {
         return Rejected(fmt::format("no path is between {} and {}", network_.EndName(stops[i]),
                                     network_.EndName(stops[i + 1])),
                         where + "/over");
       }
-      way->push_back(*found);
+      way->push_back(found->second);
     }
     if (const Status status = CheckLength(route.from, route.to, way->size()); !status.ok())
       return Rejected(status.message(), where);
@@ -111,7 +121,8 @@ class RouteFinder {
   }
   static Cost Sum(Cost a, Cost b) { return {a.first + b.first, a.second + b.second}; }
 
-  /// What is left to `to` from everywhere, into left_. Links are there both ways, and cost the same.
+  /// What is left to `to` from everywhere, into left_. Links are there both ways, and cost the
+  /// same.
   void Measure(uint32_t to) {
     std::ranges::fill(left_, kUnreached);
     using Reached = std::pair<Cost, uint32_t>;
@@ -125,31 +136,39 @@ class RouteFinder {
       for (const uint32_t link : out_[at]) {
         const uint32_t next = network_.links[link].to;
         const Cost there = Sum(cost, CostOf(link));
-        if (there >= left_[next]) continue;
+        if (there >= left_[next] || there.first > kWayMax) continue;
         left_[next] = there;
         open.emplace(there, next);
       }
     }
   }
 
-  uint32_t NextLink(uint32_t at, uint32_t pair) const {
-    const auto is_nearer = [&](uint32_t link) {
-      return Sum(left_[network_.links[link].to], CostOf(link)) == left_[at];
-    };
-    const auto nearer = std::ranges::count_if(out_[at], is_nearer);
-    auto skipped = pair % nearer;
-    for (const uint32_t link : out_[at]) {
-      if (is_nearer(link) && skipped-- == 0) return link;
+  /// By end, the links that come nearer by what they cost.
+  void ListNearer() {
+    nearer_.clear();
+    nearer_begin_.assign(1, 0);
+    for (uint32_t at = 0; at < ends_; ++at) {
+      for (const uint32_t link : out_[at]) {
+        const Cost rest = left_[network_.links[link].to];
+        if (rest != kUnreached && Sum(rest, CostOf(link)) == left_[at]) nearer_.push_back(link);
+      }
+      nearer_begin_.push_back(static_cast<uint32_t>(nearer_.size()));
     }
-    PREPOST_CHECK(false);
-    return 0;
   }
+  uint32_t NextLink(uint32_t at, uint32_t pair) const {
+    const uint32_t begin = nearer_begin_[at], count = nearer_begin_[at + 1] - begin;
+    PREPOST_CHECK(count != 0);
+    return nearer_[begin + pair % count];
+  }
+  static uint64_t KeyOf(uint32_t from, uint32_t to) { return uint64_t{from} << 32 | to; }
 
   const Network& network_;
   const uint32_t racks_;
   const uint32_t ends_;
-  std::vector<std::vector<uint32_t>> out_;  // links, by the end where they begin
-  std::vector<Cost> left_;                  // by end
+  std::vector<std::vector<uint32_t>> out_;               // links, by the end where they begin
+  std::unordered_map<uint64_t, uint32_t> best_between_;  // the link of least cost, by KeyOf()
+  std::vector<Cost> left_;                               // by end
+  std::vector<uint32_t> nearer_, nearer_begin_;          // of ListNearer()
 };
 
 }  // namespace

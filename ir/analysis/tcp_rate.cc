@@ -10,8 +10,8 @@
 // Slow start doubles windows and ends at the first loss or when the path is full: HyStart sees its
 // queue grow.
 //
-// Example: 400 Mbit/s, 60 ms, packets of 9000 bytes: 335 segments fill the path. One stream begins with
-// 10 and has 320 after five round trips.
+// Example: 400 Mbit/s, 60 ms, packets of 9000 bytes: 335 segments fill the path. One stream begins
+// with 10 and has 320 after five round trips.
 #include "ir/analysis/tcp_rate.h"
 
 #include <algorithm>
@@ -24,8 +24,10 @@ constexpr double kBeta = 0.7;  // RFC 9438, as the next
 constexpr double kCubic = 0.4;
 constexpr double kSlowStartGain = 2;
 constexpr uint64_t kRuns = 8;
-/// Round trips of a run; from then on it goes on as in the last.
-constexpr uint32_t kStepsMax = 20'000;
+/// Round trips of a run, of all its streams together; from then on it goes on as it did in the
+/// mean.
+constexpr uint32_t kStepsMax = 200'000;
+constexpr uint32_t kStepsLeast = 500;
 
 double SegmentOf(const Network::Link& path) {
   return std::max<double>(path.mtu, kPacketHeaders + 1) - kPacketHeaders;
@@ -43,7 +45,8 @@ Network::Link PathOf(const Network& network, std::span<const uint32_t> links) {
     path.latency += link.latency;
     path.jitter += link.jitter;
     path.loss = 1 - (1 - path.loss) * (1 - link.loss);
-    if (!path.policer) path.policer = link.policer;
+    if (link.policer && (!path.policer || link.policer->rate < path.policer->rate))
+      path.policer = link.policer;
     if (link.pace) path.pace = std::min(path.pace.value_or(*link.pace), *link.pace);
     queue += link.queue.value_or(0);
     path.streams = std::max(path.streams, link.streams);
@@ -81,6 +84,10 @@ double TcpStreams::window() const {
   return segments * segment_;
 }
 
+double TcpStreams::RoundTrip(double all_windows) const {
+  return std::max(round_trip_, all_windows / path_.rate);
+}
+
 double TcpStreams::rate() const {
   const double most = path_.pace.value_or(path_.rate);
   return std::min(window() / round_trip_, most);
@@ -96,7 +103,7 @@ void TcpStreams::Lose(Stream* stream, double through) {
   stream->since = 0;
 }
 
-void TcpStreams::Grow(Stream* stream, double all_segments) {
+void TcpStreams::Grow(Stream* stream, double all_segments, double seconds) {
   if (stream->is_starting) {
     // HyStart: the queue that it has made shows in the round trip.
     if (all_segments >= in_pipe_) {
@@ -108,24 +115,24 @@ void TcpStreams::Grow(Stream* stream, double all_segments) {
     stream->window *= kSlowStartGain;
     return;
   }
-  stream->since += round_trip_;
+  stream->since += seconds;
   const double until_most = std::cbrt(stream->most * (1 - kBeta) / kCubic);
   const double curve = kCubic * std::pow(stream->since - until_most, 3) + stream->most;
   const double reno =
-      stream->most * kBeta + 3 * (1 - kBeta) / (1 + kBeta) * stream->since / round_trip_;
+      stream->most * kBeta + 3 * (1 - kBeta) / (1 + kBeta) * stream->since / seconds;
   stream->window = std::clamp(std::max(curve, reno), stream->window, stream->window * 1.5);
 }
 
 void TcpStreams::Step(double all_windows) {
-  const double all_segments = all_windows / segment_;
+  const double all_segments = all_windows / segment_, seconds = RoundTrip(all_windows);
   const double queue = path_.queue.value_or(path_.rate * round_trip_) / segment_;
   const double paced = path_.pace ? *path_.pace * round_trip_ / segment_ : 1e18;
   const bool is_full = std::min(all_segments, paced * 2) > in_pipe_ + queue;
   bool is_policed = false;
   double through = 1;
   if (path_.policer) {
-    const double sent = std::min(rate() * round_trip_, path_.rate * round_trip_);
-    tokens_ += path_.policer->rate * round_trip_ - sent;
+    const double sent = std::min(rate(), path_.rate) * seconds;
+    tokens_ += path_.policer->rate * seconds - sent;
     is_policed = tokens_ < 0;
     if (is_policed) through = 1 + tokens_ / sent;
     tokens_ = std::clamp(tokens_, 0.0, path_.policer->burst);
@@ -140,9 +147,17 @@ void TcpStreams::Step(double all_windows) {
     if (by_chance || by_others) {
       Lose(&stream, through);
     } else if (stream.window * static_cast<double>(streams_.size()) < 2 * paced) {
-      Grow(&stream, all_segments);
+      Grow(&stream, all_segments, seconds);
     }
   }
+}
+
+double LongRunRate(const Network::Link& path) {
+  if (path.loss == 0) return path.capacity();
+  const TcpStreams streams(path, /*seed=*/0);
+  const double one =
+      1.054 * SegmentOf(path) / (std::pow(streams.RoundTrip(0), 0.25) * std::pow(path.loss, 0.75));
+  return std::min(path.capacity(), one * streams.count());
 }
 
 double TcpSecondsOf(const Network::Link& path, uint64_t bytes) {
@@ -152,16 +167,19 @@ double TcpSecondsOf(const Network::Link& path, uint64_t bytes) {
   double sum = 0;
   for (uint64_t seed = 0; seed < kRuns; ++seed) {
     TcpStreams streams(path, seed);
+    const uint32_t steps = std::max(kStepsMax / streams.count(), kStepsLeast);
     double sent = 0, seconds = 0;
     for (uint32_t i = 0; sent < all; ++i) {
-      const double rate = std::min(streams.rate(), path.capacity());
+      double rate = std::min(streams.rate(), path.capacity());
       const double left = all - sent;
-      if (i == kStepsMax || left <= rate * streams.round_trip()) {
+      if (i == steps) rate = sent / seconds;
+      const double step = streams.RoundTrip(streams.window());
+      if (i == steps || left <= rate * step) {
         seconds += left / rate;
         break;
       }
-      sent += rate * streams.round_trip();
-      seconds += streams.round_trip();
+      sent += rate * step;
+      seconds += step;
       streams.Step(streams.window());
     }
     sum += seconds;

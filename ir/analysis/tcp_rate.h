@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // TcpStreams: what TCP carries over a long path, modelled: the congestion windows of a connection's
-// streams, one step per round trip, as CUBIC moves them (RFC 9438, with HyStart's end of slow start,
-// RFC 9406), and what takes packets: chance, a full queue, a policer. TcpSecondsOf() is their mean over a message.
+// streams, one step per round trip, as CUBIC moves them (RFC 9438, with HyStart's end of slow
+// start, RFC 9406), and what takes packets: chance, a full queue, a policer. TcpSecondsOf() is
+// their mean over a message.
 #ifndef PREPOST_IR_ANALYSIS_TCP_RATE_H_
 #define PREPOST_IR_ANALYSIS_TCP_RATE_H_
 
@@ -18,8 +19,8 @@ namespace prepost {
 /// Bytes of a packet's headers: IPv4, TCP with timestamps.
 inline constexpr uint32_t kPacketHeaders = 52;
 
-/// Several links one after the other as one: the least rate, queue and pace, all latencies, and what
-/// any of them loses; the first policer, and of streams the most.
+/// Several links one after the other as one: the least rate and pace, all latencies and queues, and
+/// what any of them loses; the policer of least rate, and of streams the most.
 Network::Link PathOf(const Network& network, std::span<const uint32_t> links);
 /// Whether TCP feels such a path: it is long, or loses something.
 bool IsLong(const Network::Link& path);
@@ -29,13 +30,16 @@ class TcpStreams {
  public:
   TcpStreams(const Network::Link& path, uint64_t seed);
 
-  double round_trip() const { return round_trip_; }
+  uint32_t count() const { return static_cast<uint32_t>(streams_.size()); }
+  /// Seconds that a round trip takes now: more where windows wait in the path's queue, and it is
+  /// `all_windows` bytes that all connections on it have in flight together.
+  double RoundTrip(double all_windows) const;
   /// Bytes/s that its windows allow in the round trip that begins now, the pace included.
   double rate() const;
   /// Bytes in flight that its windows allow.
   double window() const;
-  /// A round trip has passed in which it sent `rate()`, and all connections on the path together had
-  /// windows of `all_windows` bytes.
+  /// RoundTrip() has passed, in which it sent at rate(), and all connections on the path together
+  /// had windows of `all_windows` bytes.
   void Step(double all_windows);
 
  private:
@@ -49,7 +53,7 @@ class TcpStreams {
   /// Uniform, 0 to 1.
   double Chance();
   void Lose(Stream* stream, double through);
-  void Grow(Stream* stream, double all_segments);
+  void Grow(Stream* stream, double all_segments, double seconds);
 
   Network::Link path_;
   double round_trip_;
@@ -60,8 +64,11 @@ class TcpStreams {
   std::vector<Stream> streams_;
 };
 
-/// Seconds in which one connection alone sends so many bytes, in the mean of some runs, from its slow
-/// start on; where the path is not long, what it takes at its rate.
+/// Bytes/s that a connection has in the long run: RFC 9438's 1.054 segments / (RTT^0.25 p^0.75) per
+/// stream, or what the path carries.
+double LongRunRate(const Network::Link& path);
+/// Seconds in which one connection alone sends so many bytes, in the mean of some runs, from its
+/// slow start on; where the path is not long, what it takes at its rate.
 double TcpSecondsOf(const Network::Link& path, uint64_t bytes);
 
 }  // namespace prepost

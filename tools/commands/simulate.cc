@@ -71,7 +71,11 @@ void NoteIdleHosts(const SimulateFlags& flags, const sim::Simulation& it) {
 /// A seed where nothing is drawn.
 void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
   if (flags.given.ValuesOf("--seed").empty() || SeedDeviationOf(flags, *it.profile)) return;
-  PrintNote("--seed changes nothing: nothing is drawn without --slow random and preemptions");
+  if (DrawsLosses(*it.simulation)) return;
+  PrintNote(
+      "--seed changes nothing: nothing is drawn without --slow random, preemptions, or a lossy "
+      "path "
+      "over TCP");
 }
 
 Status Run(SimulateFlags& flags) {

@@ -159,12 +159,23 @@ std::vector<std::string> FixedDeviationsOf(const CommandLine& given) {
   return deviations;
 }
 
+namespace {
+
+std::string SeedText(const SimulateFlags& flags) { return fmt::format("seed {}", flags.seed); }
+
+}  // namespace
+
 std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags,
                                            const sim::Profile& profile) {
   const bool draws_paths = std::ranges::any_of(
       flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
   if (!draws_paths && profile.host.preemptions_per_second == 0) return std::nullopt;
-  return fmt::format("seed {}", flags.seed);
+  return SeedText(flags);
+}
+
+bool DrawsLosses(const sim::Simulation& it) {
+  const auto loses = [](const Network::Link& link) { return link.loss > 0; };
+  return it.profile.is_tcp && std::ranges::any_of(it.network.links, loses);
 }
 
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context) {
@@ -202,6 +213,8 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
   PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
+  if (DrawsLosses(*it.simulation) && !SeedDeviationOf(flags, *it.profile))
+    it.simulation->deviations.push_back(SeedText(flags));
   const Status status = RunSimulation(options, it.simulation.get());
   if (!status.ok()) return RunFailure(status, flags, options, *it.simulation, context->is_quiet);
   return it;

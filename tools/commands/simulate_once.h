@@ -44,6 +44,8 @@ Result<sim::Profile> ProfileFor(const SimulateFlags& flags, const ProfileText& t
 std::vector<std::string> FixedDeviationsOf(const CommandLine& given);
 /// "seed 1", where something is drawn at random.
 std::optional<std::string> SeedDeviationOf(const SimulateFlags& flags, const sim::Profile& profile);
+/// Whether TCP loses packets by chance there.
+bool DrawsLosses(const sim::Simulation& it);
 
 /// Errors: of flags, input and runs.
 Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context);

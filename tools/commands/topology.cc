@@ -130,6 +130,8 @@ std::string PathTraits(const Network::Link& link) {
   }
   if (link.pace) traits.push_back("paced to " + WriteRate(*link.pace));
   if (link.streams != 0) traits.push_back(Count(link.streams, "stream"));
+  if (link.mtu != Network::Link().mtu) traits.push_back(fmt::format("packets of {} B", link.mtu));
+  if (link.queue) traits.push_back(fmt::format("queue {} B", *link.queue));
   return fmt::format("{}", fmt::join(traits, ", "));
 }
 
@@ -144,9 +146,18 @@ void PrintPaths(const Network& topology) {
                            topology.are_sites ? "round trip" : "one way", "besides");
   for (size_t i = 0; i < topology.links.size(); i += 2) {
     const Network::Link& link = topology.links[i];
-    std::cout << fmt::format(
-        "{:<{}}  {:>12}  {:>10}  {}\n", name_of(link), width, WriteRate(link.rate),
-        WriteLatency(topology.are_sites ? 2 * link.latency : link.latency), PathTraits(link));
+    const std::string traits = PathTraits(link);
+    std::cout << fmt::format("{:<{}}  {:>12}  {:>10}{}{}\n", name_of(link), width,
+                             WriteRate(link.rate),
+                             WriteLatency(topology.are_sites ? 2 * link.latency : link.latency),
+                             traits.empty() ? "" : "  ", traits);
+  }
+  if (!topology.switches.empty() || !topology.routes.empty()) {
+    std::cout << fmt::format("{} without hosts, {} given\n",
+                             topology.switches.size() == 1
+                                 ? "1 switch"
+                                 : fmt::format("{} switches", topology.switches.size()),
+                             Count(topology.routes.size(), "route"));
   }
 }
 
@@ -190,12 +201,24 @@ void PrintTopologyJson(const Network& topology) {
       {"name", topology.name}, {"hosts", topology.nodes.size()}, {"racks", racks}};
   for (size_t i = 0; i < topology.links.size(); i += 2) {
     const Network::Link& link = topology.links[i];
+    const auto or_null = [](const auto& value) {
+      return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+    };
+    nlohmann::ordered_json police;
+    if (link.policer) police = {{"rate", link.policer->rate}, {"burst", link.policer->burst}};
     json["paths"].push_back({{"between", {topology.EndName(link.from), topology.EndName(link.to)}},
                              {"rate", link.rate},
                              {"latency_seconds", link.latency},
                              {"jitter_seconds", link.jitter},
-                             {"loss", link.loss}});
+                             {"loss", link.loss},
+                             {"police", police},
+                             {"pace", or_null(link.pace)},
+                             {"queue", or_null(link.queue)},
+                             {"streams", link.streams},
+                             {"mtu", link.mtu}});
   }
+  if (!topology.switches.empty()) json["switches"] = topology.switches;
+  if (!topology.routes.empty()) json["routes"] = topology.routes.size();
   PrintJson(json, std::cout);
 }
 

@@ -422,10 +422,10 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
                    uint64_t{header.ports} + 1, header.nodes,
                    header.ports == 1 ? "to twice as many"
                                      : fmt::format("{} times", uint64_t{header.ports} + 1)));
-  const std::string crossing = latency.crosses
-                                   ? fmt::format(", one in which the message changes racks {}",
-                                                 SecondsText(latency.crossing_seconds))
-                                   : "";
+  const std::string crossing =
+      latency.crosses ? fmt::format(", one in which the message changes {}s {}",
+                                    stats.network.RackWord(), SecondsText(latency.crossing_seconds))
+                      : "";
   Line(out, "",
        fmt::format("each takes {} or more{}", SecondsText(latency.round_seconds), crossing));
 }

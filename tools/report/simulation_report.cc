@@ -164,6 +164,11 @@ double BandwidthOf(const sim::Simulation& it, const RunTimes& times) {
 /// A table of one column per executor; or of others of the same form.
 Table ColumnsTable() { return Table(/*label_min=*/26, /*cell_min=*/12); }
 
+/// Pairs of nodes that --slow names.
+size_t SlowPathsOf(const Network& network) {
+  return static_cast<size_t>(std::ranges::count(network.pairs, true, &Network::Pair::is_given));
+}
+
 void PrintHead(const sim::Simulation& it, std::ostream& out) {
   out << fmt::format("modelled, with the profile {} ({}){}: {}\n", Printable(it.profile.name),
                      Printable(it.profile_path), DeviationsText(it.deviations),
@@ -178,7 +183,7 @@ void PrintHead(const sim::Simulation& it, std::ostream& out) {
   } else {
     out << PlanText(header) << "\n\n";
   }
-  if (const size_t count = it.network.pairs.size(); count != 0) {
+  if (const size_t count = SlowPathsOf(it.network); count != 0) {
     out << fmt::format("{} from one node to another {} slow; the bound allows for ways around\n\n",
                        Count(count, "path"), count == 1 ? "is" : "are");
   }
@@ -557,7 +562,7 @@ Json ToJson(const sim::Simulation& it, bool has_lists) {
     json["hosts"] = it.network.nodes.size();
     json["groups"] = it.groups.size();
   }
-  json["slow_paths"] = it.network.pairs.size();
+  json["slow_paths"] = SlowPathsOf(it.network);
   json["bound_seconds"] = it.bound;
   json["seed"] = it.seed;
   const std::optional<double> barrier = BarrierSeconds(it);

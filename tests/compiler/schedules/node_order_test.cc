@@ -75,6 +75,30 @@ TEST(NodeOrderTest, SitesFollowTheWidestWay) {
   }
 }
 
+// Where a later step is the narrowest, the ones before it need not be wide. Catches a long way that
+// is as narrow in the end.
+TEST(NodeOrderTest, OfEquallyNarrowWaysTheShortest) {
+  Network topology;
+  for (uint32_t site = 0; site < 4; ++site) {
+    topology.racks.push_back({.name = std::to_string(site), .up_rate = 9, .down_rate = 9});
+    topology.nodes.push_back({.rack = site});
+  }
+  const auto join = [&](uint32_t from, uint32_t to, double rate, double latency) {
+    topology.links.push_back({.from = from, .to = to, .rate = rate, .latency = latency});
+    topology.links.push_back({.from = to, .to = from, .rate = rate, .latency = latency});
+  };
+  join(0, 1, 9, 50e-3);  // wide and long
+  join(0, 2, 5, 1e-3);
+  join(1, 2, 5, 1e-3);
+  join(2, 3, 1, 30e-3);
+  join(1, 3, 1, 1e-3);
+  ASSERT_TRUE(topology.FindRoutes().ok());
+  std::vector<uint32_t> found;
+  for (const NodeId node : OrderNodes({.nodes = 4, .topology = topology}).node_at)
+    found.push_back(node.value);
+  EXPECT_EQ(found, (std::vector<uint32_t>{0, 2, 1, 3}));
+}
+
 TEST(NodeOrderTest, FastBeforeSlowButTheRootFirst) {
   Spec spec{
       .nodes = 7, .root = NodeId(1), .topology = TopologyOf({0, 0, 0, 1, 1, 2, 2}, {5, 1, 2})};

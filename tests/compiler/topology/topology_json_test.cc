@@ -67,7 +67,7 @@ constexpr const char* kTwoSites = R"("host_rate": 100, "sites": [
 TEST(TopologyJsonTest, ReadsPaths) {
   const Result<Network> read = Read(std::string(kTwoSites) + R"("switches": "s[1-2]", "paths": [
       {"between": ["a", "s1"], "rate": "400bit/s", "rtt": "60ms", "jitter": "1ms", "loss": 0.25,
-       "police": {"rate": 30, "burst": 1000}, "pace": 20, "queue": 500, "streams": 4, "mtu": 9000},
+       "police": {"rate": 30, "burst": 10000}, "pace": 20, "queue": 500, "streams": 4, "mtu": 9000},
       {"between": ["s1", "b"], "rate": 40, "latency": 2},
       {"between": ["a", "s2"], "rate": 40, "latency": 2},
       {"between": ["s2", "b"], "rate": 40, "latency": 2}],
@@ -82,7 +82,7 @@ TEST(TopologyJsonTest, ReadsPaths) {
                         .latency = 0.03,
                         .jitter = 1e-3,
                         .loss = 0.25,
-                        .policer = Network::Policer{.rate = 30, .burst = 1000},
+                        .policer = Network::Policer{.rate = 30, .burst = 10000},
                         .pace = 20,
                         .queue = 500,
                         .streams = 4,
@@ -99,6 +99,17 @@ TEST(TopologyJsonTest, ReadsPaths) {
   EXPECT_EQ(*ReadTopology(text, "again"), *read);
 }
 
+// Catches uplinks that are open for slower hosts than there are.
+TEST(TopologyJsonTest, SitesTakeWhatTheirHostsDo) {
+  const Result<Network> read = Read(std::string(kTwoSites) + R"("paths": [
+      {"between": ["a", "b"], "rate": 1000, "rtt": 1}],
+    "overrides": [{"hosts": "b1", "rate": 1000}])");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->racks[0].up_rate, 200);
+  EXPECT_EQ(read->racks[1].up_rate, 1000);
+  EXPECT_EQ(read->racks[1].down_rate, 1000);
+}
+
 TEST(TopologyJsonTest, SaysWhatIsWrongWithPaths) {
   const auto error = [](const std::string& path, const std::string& more = "") {
     return ErrorOf(kTwoSites + (R"("paths": [{"between": ["a", "b"], )" + path + "}]" + more));
@@ -106,8 +117,8 @@ TEST(TopologyJsonTest, SaysWhatIsWrongWithPaths) {
   EXPECT_EQ(error(R"("rate": 1, "rtt": 1)"), "no error");
   EXPECT_THAT(error(R"("rtt": 1)"),
               HasSubstr("/paths/0: the path between a and b has no rate: say what it carries"));
-  EXPECT_THAT(error(R"("rate": 1)"), HasSubstr("/paths/0: a path says either its rtt"));
-  EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "latency": 1)"), HasSubstr("either its rtt"));
+  EXPECT_THAT(error(R"("rate": 1)"), HasSubstr("/paths/0: a path has no rtt: say it"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "latency": 1)"), HasSubstr("found both"));
   for (const char* loss : {"1", "1.5", "-0.1"}) {
     EXPECT_THAT(
         error(fmt::format(R"("rate": 1, "rtt": 1, "loss": {})", loss)),
@@ -117,6 +128,12 @@ TEST(TopologyJsonTest, SaysWhatIsWrongWithPaths) {
   }
   EXPECT_THAT(error(R"("rate": "100Mbit/s", "rtt": 1, "pace": "200Mbit/s")"),
               HasSubstr("/paths/0/pace: a pace of 200Mbit/s is above the path's rate, 100Mbit/s"));
+  EXPECT_THAT(error(R"("rate": 100, "rtt": 1, "pace": 60, "police": {"rate": 50, "burst": 9000})"),
+              HasSubstr("above what the policer lets through, 400bit/s"));
+  EXPECT_THAT(error(R"("rate": 100, "rtt": 1, "police": {"rate": 50, "burst": 1000})"),
+              HasSubstr("/paths/0/police/burst: a burst of 1000 bytes lets no packet of 1500"));
+  EXPECT_THAT(error(R"("rate": 1, "rtt": 1}, {"between": ["b", "a"], "rate": 1, "rtt": 1)"),
+              HasSubstr("/paths/1/between: there is a path between b and a already"));
   EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "police": {"rate": 1})"), HasSubstr("'burst'"));
   EXPECT_THAT(error(R"("rate": 1, "rtt": 1, "streams": 0)"), HasSubstr("/paths/0/streams"));
   EXPECT_THAT(error(R"("rate": 1, "rtt": 1)", R"(, "core_latency": 1)"),

@@ -146,20 +146,35 @@ Network ThreeSites() {
   return network;
 }
 
-// T >= bytes / inflow of the site + the least latency from the root.
+// T >= bytes / inflow of the site + the least latency that nothing gets around: what b passes on may
+// flow while nothing comes from a any more, and a's own was on the path to c before b had anything.
 TEST(BoundSecondsTest, PathsIntoSites) {
   Network network = ThreeSites();
   const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(0), 200);
   EXPECT_EQ(cuts[0].cut, "paths into site c");
   EXPECT_DOUBLE_EQ(cuts[0].seconds, 20);
-  EXPECT_DOUBLE_EQ(cuts[0].latency, 7);
+  EXPECT_DOUBLE_EQ(cuts[0].latency, 4);
   EXPECT_DOUBLE_EQ(cuts[1].seconds, 10);  // out of a; into b also what leaves c
   const NetworkBound bound = BoundNetwork(network, NodeId(0), 200);
-  EXPECT_DOUBLE_EQ(bound.seconds, 27);
-  EXPECT_DOUBLE_EQ(bound.latency_seconds, 7);
+  EXPECT_DOUBLE_EQ(bound.seconds, 24);
+  EXPECT_DOUBLE_EQ(bound.latency_seconds, 4);
   network.links[2].policer = Network::Policer{.rate = 5, .burst = 1};
-  EXPECT_DOUBLE_EQ(BoundNetwork(network, NodeId(0), 200).seconds, 47);
+  EXPECT_DOUBLE_EQ(BoundNetwork(network, NodeId(0), 200).seconds, 44);
   EXPECT_DOUBLE_EQ(LowestLatency(network), 0);
+  // Two sites behind one link, one near it: what the near one passes on may go while nothing comes
+  // from the root any more. The root's own flow is on the link from 0 on, the near one's arrives 1
+  // later.
+  Network shared = Network::OfSites({0, 1, 2}, {"root", "near", "far"});
+  for (Network::Node& node : shared.nodes) node.out_rate = node.in_rate = 1000;
+  for (Network::Rack& rack : shared.racks) rack.up_rate = rack.down_rate = 1000;
+  shared.links = {{.from = 0, .to = 1, .rate = 1000, .latency = 90},
+                  {.from = 1, .to = 0, .rate = 1000, .latency = 90},
+                  {.from = 1, .to = 2, .rate = 1, .latency = 1},
+                  {.from = 2, .to = 1, .rate = 1, .latency = 1}};
+  ASSERT_TRUE(shared.FindRoutes().ok());
+  const std::vector<CutBound> far = BoundSeconds(shared, NodeId(0), 100);
+  EXPECT_EQ(far[0].cut, "paths into rack far");
+  EXPECT_DOUBLE_EQ(far[0].latency, 1);
   EXPECT_DOUBLE_EQ(BoundLatency(network, 1).crossing_seconds, 3);
 }
 

@@ -98,7 +98,6 @@ TEST(RoutesTest, PairsSpreadOverEqualWays) {
 
 TEST(RoutesTest, LatencyDecidesThenLinksThenWhatIsGiven) {
   Network network = Racks(3, 2);
-  Join(&network, 0, 1, 10e-6);
   Join(&network, 0, 3, 2e-6);
   Join(&network, 3, 1, 2e-6);
   Join(&network, 1, 2, 4e-6);
@@ -109,11 +108,40 @@ TEST(RoutesTest, LatencyDecidesThenLinksThenWhatIsGiven) {
   EXPECT_THAT(EndsOn(network, 0, 2),
               ElementsAre(0, 4, 2));  // as long as over 3 and 1, of fewer links
   network.routes = {{.from = 0, .to = 2, .over = {1}}};
+  EXPECT_FALSE(network.FindRoutes().ok());  // 0 and 1 have no link
+  network.routes[0].over = {3, 1};
   ASSERT_TRUE(network.FindRoutes().ok());
-  EXPECT_THAT(EndsOn(network, 0, 2), ElementsAre(0, 1, 2));
-  EXPECT_THAT(EndsOn(network, 2, 0), ElementsAre(2, 1, 0));
+  EXPECT_THAT(EndsOn(network, 0, 2), ElementsAre(0, 3, 1, 2));
+  EXPECT_THAT(EndsOn(network, 2, 0), ElementsAre(2, 1, 3, 0));
   EXPECT_THAT(EndsOn(network, 0, 1), ElementsAre(0, 3, 1));
-  EXPECT_NEAR(network.LatencyBetween(2, 0), 14e-6, 1e-15);
+  EXPECT_NEAR(network.LatencyBetween(2, 0), 8e-6, 1e-15);
+  // What joins two racks is their way, however long: nobody sends over a third.
+  network.routes.clear();
+  Join(&network, 0, 1, 10e-6);
+  ASSERT_TRUE(network.FindRoutes().ok());
+  EXPECT_THAT(EndsOn(network, 0, 1), ElementsAre(0, 1));
+}
+
+// Catches a given route that takes the first of several links between two ends.
+TEST(RoutesTest, GivenRoutesTakeTheBestLinkOfSeveral) {
+  Network network = Racks(3);
+  Join(&network, 0, 1, 50e-3);
+  Join(&network, 0, 1, 1e-6);
+  Join(&network, 1, 2, 1e-6);
+  Join(&network, 0, 2, 1e-9);
+  network.routes = {{.from = 0, .to = 2, .over = {1}}};
+  ASSERT_TRUE(network.FindRoutes().ok());
+  EXPECT_NEAR(network.LatencyBetween(0, 2), 2e-6, 1e-15);
+}
+
+// A star of 4096 racks, the most: catches a way that looks at all links of its hub at every step.
+TEST(RoutesTest, ManyRacksAtOneSwitch) {
+  Network star = Racks(kLinkedRacksMax, 1);
+  for (uint32_t rack = 0; rack < kLinkedRacksMax; ++rack) Join(&star, rack, kLinkedRacksMax);
+  ASSERT_TRUE(star.FindRoutes().ok());
+  EXPECT_EQ(star.route_links.size(), 2 * kLinkedRacksMax * (kLinkedRacksMax - 1));
+  star.racks.emplace_back();
+  EXPECT_THAT(star.FindRoutes().ToString(), HasSubstr("4097 racks are too many"));
 }
 
 TEST(RoutesTest, SaysWhatDoesNotHoldTogether) {
@@ -122,7 +150,7 @@ TEST(RoutesTest, SaysWhatDoesNotHoldTogether) {
   Join(&network, 0, 1);
   EXPECT_THAT(error(network), HasSubstr("/paths: no path leads from rack r"));
   Network far = network;
-  Join(&far, 1, 2, 1e7);
+  Join(&far, 1, 2, 4000);
   EXPECT_THAT(error(far), HasSubstr("/paths/1/latency: a latency is from 0 s to"));
   Network itself = network;
   Join(&itself, 2, 2);
@@ -136,6 +164,14 @@ TEST(RoutesTest, SaysWhatDoesNotHoldTogether) {
   EXPECT_THAT(error(network), HasSubstr("/routes/0/over: no path is between r0 and r2"));
   network.routes = {{.from = 0, .to = 3, .over = {}}};
   EXPECT_THAT(error(network), HasSubstr("/routes/0: a route is between"));
+  network.routes = {{.from = 1, .to = 1, .over = {0}}};
+  EXPECT_THAT(error(network), HasSubstr("/routes/0: a route is between"));
+  // Ways so long that their sums would not be numbers any more.
+  Network endless = Racks(2, 1000);
+  for (uint32_t end = 2; end + 1 < 1002; ++end) Join(&endless, end, end + 1, 3600);
+  Join(&endless, 0, 2, 3600);
+  Join(&endless, 1, 1001, 3600);
+  EXPECT_THAT(error(endless), HasSubstr("/paths: no path leads from rack"));
   Network line = Racks(kRouteLinksMax + 2);
   for (uint32_t rack = 0; rack + 1 < line.racks.size(); ++rack) Join(&line, rack, rack + 1);
   EXPECT_THAT(error(line), HasSubstr("has 17 paths, the limit is 16"));

@@ -87,9 +87,12 @@ TEST(TcpRateTest, SeveralLinksAreOnePath) {
                                .mtu = 9000 - from});
     }
   }
+  network.links[0].policer = {.rate = 7, .burst = 100};
+  network.links[2].policer = {.rate = 4, .burst = 200};
   ASSERT_TRUE(network.FindRoutes().ok());
   const Network::Link path = PathOf(network, network.LinksBetween(0, 2));
   EXPECT_EQ(path.rate, 5);
+  EXPECT_EQ(path.capacity(), 4);
   EXPECT_DOUBLE_EQ(path.latency, 0.02);
   EXPECT_NEAR(path.loss, 0.19, 1e-12);
   EXPECT_EQ(path.streams, 2u);
