@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Who connects to whom is fixed: for data the larger node to the smaller one, for control every
-// node to the leader. Control comes first: until the leader has let a node in, the node connects to
-// nobody else and answers nobody, and a refusal by the leader is final. After that, whatever goes
-// wrong with a peer may be the peer's fault (a node with another secret at its address), so it is
-// noted, tried again until the deadline, and left to the leader's word on the peer.
+// Who connects to whom is fixed: for control every node to the leader, for data the larger node to
+// the smaller one; but where only one of the two is known to be at the leader's site, that one
+// connects, as the leader lets it in a long path's round trips before the other. Control comes
+// first: until the leader has let a node in, the node connects to nobody else and answers nobody,
+// and a refusal by the leader is final. After that, whatever goes wrong with a peer may be the
+// peer's fault (a node with another secret at its address), so it is noted, tried again until the
+// deadline, and left to the leader's word on the peer.
 //
-// Node 2 of 4, leader 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2.
+// Node 2 of 4, leader 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2. Where
+// 2 and 3 are at another site, 2 waits for 0 > 2 and 1 > 2.
 //
 // Over a long path the connection for blocks is of several streams (tcp_path.h), and how long the path
 // is shows in the handshake of the first: as soon as that is through, the end that connects adds the
@@ -117,6 +120,7 @@ Bootstrap::Bootstrap(Membership group, BootstrapOptions options)
       due_(Clock::now() + options_.connect_max),
       to_leader_only_(!is_leader()) {
   PREPOST_CHECK(options_.peers.size() == group_.nodes);
+  PREPOST_CHECK(options_.sites.empty() || options_.sites.size() == group_.nodes);
   ListLinks();
 }
 
@@ -141,6 +145,16 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptio
   return bootstrap;
 }
 
+LinkName Bootstrap::DataLink(const TcpConnection& connection) const {
+  const auto is_near = [this](NodeId node) {
+    const std::vector<uint32_t>& sites = options_.sites;
+    return !sites.empty() && sites[node.index()] == sites[group_.leader.index()];
+  };
+  const auto [low, high, lane] = connection;
+  if (is_near(low) && !is_near(high)) return {.from = low, .to = high, .lane = lane};
+  return {.from = high, .to = low, .lane = lane};
+}
+
 void Bootstrap::ListLinks() {
   const NodeId self = options_.node;
   for (uint32_t node = 0; node < group_.nodes; ++node) {
@@ -150,8 +164,7 @@ void Bootstrap::ListLinks() {
   }
   for (const TcpConnection& connection : group_.connections) {
     if (connection.low != self && connection.high != self) continue;
-    links_.emplace_back().name = {
-        .from = connection.high, .to = connection.low, .lane = connection.lane};
+    links_.emplace_back().name = DataLink(connection);
   }
   for (const NodeId node : options_.known) {
     if (node == self) continue;

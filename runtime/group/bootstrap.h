@@ -47,6 +47,7 @@ struct BootstrapOptions {
   NodeId node;
   std::vector<PeerAddress> peers;       ///< by node, all of the group
   std::vector<std::string> names = {};  ///< by node, for messages; empty: "node 3"
+  std::vector<uint32_t> sites = {};     ///< by node, the same at all; empty: all are at one
   GroupKey key;
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
@@ -133,6 +134,7 @@ class Bootstrap final : public Lobby::Owner {
   struct Link;
   struct Call;
 
+  LinkName DataLink(const TcpConnection& connection) const;
   void ListLinks();
   Status Serve(int wake_fd, const Checkpoint& checkpoint);
   Status WaitForEvents(int wake_fd) const;

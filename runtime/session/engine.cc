@@ -326,6 +326,7 @@ void Engine::Obey(Command command) {
                     .self = group.options.self,
                     .leader = group.options.collective.root,
                     .connections = group.plans->connections(),
+                    .sites = group.options.sites,
                     .paths = group.options.paths,
                     .terms = group.terms,
                     .created = group.created});

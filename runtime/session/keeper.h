@@ -48,6 +48,7 @@ struct KeptGroup {
   NodeId self;
   NodeId leader;
   std::vector<TcpConnection> connections;
+  std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
   std::chrono::steady_clock::time_point created;  ///< by the caller

@@ -109,6 +109,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   const auto nodes = static_cast<uint32_t>(group.kept.members.size());
   BootstrapOptions options = {.node = group.kept.self,
                               .peers = group.kept.addresses,
+                              .sites = group.kept.sites,
                               .key = options_.key,
                               .paths = group.kept.paths,
                               .bind = {},

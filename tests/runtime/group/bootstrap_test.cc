@@ -173,6 +173,26 @@ class BootstrapTest : public ::testing::Test {
 
 TEST_F(BootstrapTest, AGroupConnects) { ExpectGroupConnects(); }
 
+// Catches a node far away that connects to the leader's site itself, which takes the group another
+// round trip, and two ends of which none connects.
+TEST_F(BootstrapTest, WhoIsAtTheLeadersSiteConnectsToWhoIsNot) {
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    BootstrapOptions options = Options(node);
+    options.sites = {7, 7, 5, 5};
+    Start(node, options);
+  }
+  for (auto& [node, starting] : nodes_) {
+    const Outcome outcome = starting.get();
+    ASSERT_TRUE(outcome.status.ok()) << outcome.status.ToString();
+    for (const TcpSocket& socket : outcome.sockets) {
+      const bool is_near = node < 2;
+      const bool is_across = is_near != (socket.peer < NodeId(2));
+      EXPECT_EQ(socket.is_connector, is_across ? is_near : NodeId(node) > socket.peer)
+          << node << " and " << socket.peer.value;
+    }
+  }
+}
+
 TEST_F(BootstrapTest, AGroupOfOneConnectsWithNobody) {
   const VerifiedPlan plan = Compile({.nodes = 1, .message_bytes = 10}).value();
   BootstrapOptions options = Options(0);
