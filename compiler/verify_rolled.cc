@@ -215,7 +215,7 @@ Status AloneCheck::Play(const RolledProgram& program, const std::string& where,
   };
   std::vector<bool> has(blocks);
   for (uint32_t block = 0; block < blocks; ++block)
-    has[block] = plan_.header.collective.Contributes(program.node, block);
+    has[block] = plan_.header.roles().Contributes(program.node, block);
   for (uint32_t round = rounds.begin(); round < rounds.end(); round = rounds.Next(round + 1)) {
     if (const auto out = rounds.Outgoing(round); out && !has[out->block]) {
       return wrong(fmt::format("sends block {} in round {} before it has it", out->block, round),

@@ -24,13 +24,22 @@ enum class CollectiveKind : uint8_t { kMulticast };
 /// The word of the plan file.
 constexpr const char* Name(CollectiveKind) { return "multicast"; }
 
-/// Nodes and blocks are those of the plan that it belongs to; it knows no ranges. A value.
+/// What a plan is for. A value.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kMulticast;
   NodeId root;  ///< has the message at first
 
+  friend constexpr bool operator==(const Collective&, const Collective&) = default;
+};
+
+/// A collective among `nodes`, of `blocks`; it knows no ranges. A value.
+class Roles {
+ public:
+  constexpr Roles(const Collective& collective, uint32_t /*nodes*/, uint32_t /*blocks*/)
+      : root_(collective.root) {}
+
   /// Whether `node` has a part of `block` at first.
-  constexpr bool Contributes(NodeId node, uint32_t /*block*/) const { return node == root; }
+  constexpr bool Contributes(NodeId node, uint32_t /*block*/) const { return node == root_; }
   /// Whether `node` must have the whole of `block` at the end.
   constexpr bool Wants(NodeId, uint32_t /*block*/) const { return true; }
   /// Whether `node` must be sent `block`.
@@ -43,7 +52,8 @@ struct Collective {
   /// Whether `node` lacks a block: it has a target that is written.
   constexpr bool IsTarget(NodeId node) const { return Lacks(node, 0); }
 
-  friend constexpr bool operator==(const Collective&, const Collective&) = default;
+ private:
+  NodeId root_;
 };
 
 }  // namespace prepost

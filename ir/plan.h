@@ -132,6 +132,8 @@ struct PlanHeader {
   uint32_t rounds = 0;
   uint32_t ports = 1;  ///< sends, and receives, that a node may have in one round
 
+  Roles roles() const { return {collective, nodes, payload.blocks}; }
+
   friend bool operator==(const PlanHeader&, const PlanHeader&) = default;
 };
 

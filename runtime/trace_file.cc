@@ -179,7 +179,7 @@ void TraceWriter::WriteHeader() {
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root = plan_.header().collective.IsSource(program.node);
+  const bool root = plan_.header().roles().IsSource(program.node);
   out_.Put(
       "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
       "{}{}\"}}}}",

@@ -11,12 +11,13 @@ namespace prepost::sim {
 namespace {
 
 /// The last target to be through; the root where it is alone.
-NodeId LastNode(const std::vector<Picoseconds>& ends, const Collective& collective) {
-  NodeId last = collective.root;
+NodeId LastNode(const std::vector<Picoseconds>& ends, const PlanHeader& header) {
+  const Roles roles = header.roles();
+  NodeId last = header.collective.root;
   for (size_t i = 0; i < ends.size(); ++i) {
     const NodeId node = NodeId::FromIndex(i);
-    if (!collective.IsTarget(node)) continue;
-    if (!collective.IsTarget(last) || ends[i] > ends[last.index()]) last = node;
+    if (!roles.IsTarget(node)) continue;
+    if (!roles.IsTarget(last) || ends[i] > ends[last.index()]) last = node;
   }
   return last;
 }
@@ -25,7 +26,7 @@ GroupCauses CausesOfGroup(const TimeTrail& trail, const LinkTraffic* traffic, ui
                           const GroupTimes& times) {
   GroupCauses found;
   found.start = times.start;
-  found.last = LastNode(times.ends, trail.plan(group).header().collective);
+  found.last = LastNode(times.ends, trail.plan(group).header());
   found.times = TimesOf(trail, group, found.last, times.start);
   found.path = SumOf(CriticalPath(trail, CompletionOf(trail, group), times.start, traffic));
   found.after = SumOf(CriticalPath(trail, KnownOf(trail, group), times.completion, traffic));

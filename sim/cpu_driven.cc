@@ -253,8 +253,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
     threads_.push_back(cluster_.fabric.memory().Make<NodeThread>(
         options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
-        cluster_.fabric.nic(NodeId(host)), endpoint, part,
-        part.header().collective.IsSource(node)));
+        cluster_.fabric.nic(NodeId(host)), endpoint, part, part.header().roles().IsSource(node)));
     NodeThread& it = *threads_.back();
     it.host = host;
     it.group = static_cast<uint32_t>(result_.groups.size());

@@ -236,7 +236,7 @@ class TcpTransfer {
                               watch_);
       CpuExecutor& executor = executors_.emplace_back(plan_, node, endpoints_.back());
       const std::span<std::byte> buffer = memory_.buffers()[i];
-      executor.Prepare(plan_.header().collective.IsSource(node)
+      executor.Prepare(plan_.header().roles().IsSource(node)
                            ? NodeMemory{.source = memory_.message(), .target = {}}
                            : NodeMemory{.source = buffer, .target = buffer});
       executor.Arm();
@@ -273,7 +273,7 @@ Status Play(const VerifiedPlan& plan, Stopwatch& watch, const Checkpoint& checkp
   PREPOST_RETURN_IF_ERROR(transfer.Make());
   for (uint32_t i = 0; i < plan.header().nodes; ++i) {
     const double start = watch.Own([&] { transfer.executor(NodeId(i)).Start(); });
-    if (plan.header().collective.IsSource(NodeId(i))) watch.Add(kStart, start);
+    if (plan.header().roles().IsSource(NodeId(i))) watch.Add(kStart, start);
   }
   for (bool is_done = false; !is_done;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));

@@ -68,13 +68,13 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   RunTimes times;
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
-    const Collective& collective = it.groups[g].plan->header().collective;
+    const Roles roles = it.groups[g].plan->header().roles();
     GroupTimes& found = times.groups.emplace_back(GroupTimes{
         .start = group.start, .first = kNever, .completion = group.start, .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
-      AddNode(node.received, node.completion, knows(node),
-              !collective.IsTarget(NodeId::FromIndex(i)), &found);
+      AddNode(node.received, node.completion, knows(node), !roles.IsTarget(NodeId::FromIndex(i)),
+              &found);
     }
     found.first = std::min(found.first, found.completion);  // of a root alone
     times.completion = std::max(times.completion, found.completion);
@@ -120,7 +120,7 @@ double BoundOf(const Simulation& it) {
     const auto bytes = static_cast<double>(header.payload.bytes);
     if (header.nodes > 1) out[group.HostOf(header.collective.root).index()] += bytes;
     for (uint32_t i = 0; i < header.nodes; ++i) {
-      if (header.collective.IsTarget(NodeId(i))) in[group.HostOf(NodeId(i)).index()] += bytes;
+      if (header.roles().IsTarget(NodeId(i))) in[group.HostOf(NodeId(i)).index()] += bytes;
     }
     all += bytes * (header.nodes - 1);
     if (const double alone = BoundOf(network, group); alone > 0)

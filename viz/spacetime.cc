@@ -56,7 +56,7 @@ struct Picture {
 Timeline ReadTimeline(const Plan& plan, const Program& program, const Selection& selection,
                       uint64_t blocks) {
   Timeline row{.node = program.node,
-               .is_root = plan.header().collective.IsSource(program.node),
+               .is_root = plan.header().roles().IsSource(program.node),
                .received = {},
                .sent = {},
                .complete_round = {}};

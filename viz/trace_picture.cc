@@ -96,7 +96,7 @@ TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& pr
                  bool has_trace) {
   const Plan& plan = picture.plan;
   TimedRow row{.node = program.node,
-               .is_root = plan.header().collective.IsSource(program.node),
+               .is_root = plan.header().roles().IsSource(program.node),
                .has_trace = has_trace,
                .received = {},
                .sent = {},

@@ -31,7 +31,7 @@ Result<ArmedGroup> ArmedGroup::Make(emulated::Fabric& fabric, const Plan& plan,
                                     std::span<const NodeId> hosts) {
   ArmedGroup group(fabric, plan);
   for (const nic::NodeProgram& it : program.nodes) {
-    const bool is_target = plan.header().collective.IsTarget(it.node);
+    const bool is_target = plan.header().roles().IsTarget(it.node);
     // In a sequence the next message's sends may come before this node has armed it.
     nic::ArmConfig config{
         .messages = {},

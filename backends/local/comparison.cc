@@ -291,7 +291,7 @@ class Comparer {
     buffers_.resize(plan_.header().nodes);
     spans_.resize(plan_.header().nodes);
     for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
-      if (!plan_.header().collective.IsTarget(NodeId(node))) continue;
+      if (!plan_.header().roles().IsTarget(NodeId(node))) continue;
       Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), bytes, /*outputs=*/nullptr);
       if (!buffer.ok()) return buffer.status();
       buffers_[node] = *std::move(buffer);
@@ -485,7 +485,7 @@ class Comparer {
   Status CheckBytes(Way way) const {
     const std::span<const std::byte> message = message_.bytes();
     for (size_t node = 0; node < spans_.size(); ++node) {
-      if (!plan_.header().collective.IsTarget(NodeId::FromIndex(node))) continue;
+      if (!plan_.header().roles().IsTarget(NodeId::FromIndex(node))) continue;
       PREPOST_RETURN_IF_ERROR(
           InSteps(message.size(), [&](uint64_t offset, uint64_t bytes) -> Status {
             const auto copy = std::span<const std::byte>(spans_[node]).subspan(offset, bytes);

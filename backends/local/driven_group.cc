@@ -23,11 +23,11 @@ Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const VerifiedPl
   std::vector<nic::OpenNode> open;
   for (uint32_t i = 0; i < nodes; ++i) {
     const NodeId node(i);
-    const bool is_source = plan.header().collective.IsSource(node);
+    const bool is_source = plan.header().roles().IsSource(node);
     Result<std::unique_ptr<nic::DeviceEndpoint>> endpoint = nic::DeviceEndpoint::Make(
         fabric.device(options.hosts.empty() ? node : options.hosts[i]), group.parts_[i], node,
         {.message = is_source ? message : std::span<const std::byte>(node_buffers[i]),
-         .writable = plan.header().collective.IsTarget(node),
+         .writable = plan.header().roles().IsTarget(node),
          .ring_wqes_max = options.ring_wqes_max,
          .may_sleep = options.may_sleep,
          .wake_fd = options.wake_fd,
@@ -44,7 +44,7 @@ Result<DrivenGroup> DrivenGroup::Make(emulated::Fabric& fabric, const VerifiedPl
     group.executors_.push_back(fabric.memory().Make<CpuExecutor>(
         Playable::Part(group.parts_[i]), node, endpoint, options.observer, fabric.memory()));
     group.executors_[i]->Prepare(
-        plan.header().collective.IsSource(node)
+        plan.header().roles().IsSource(node)
             ? NodeMemory{.source = message, .target = {}}
             : NodeMemory{.source = node_buffers[i], .target = node_buffers[i]});
     group.executors_[i]->Arm();

@@ -47,7 +47,7 @@ Status CheckTransfer(const Plan& plan, const MessageBuffers& transfer) {
                                 node_buffers.size(), header.nodes));
   }
   for (size_t node = 0; node < node_buffers.size(); ++node) {
-    if (header.collective.IsTarget(NodeId::FromIndex(node)) &&
+    if (header.roles().IsTarget(NodeId::FromIndex(node)) &&
         node_buffers[node].size() != message.size()) {
       return Rejected(fmt::format("the buffer of node {} has {} bytes, the message has {}", node,
                                   node_buffers[node].size(), message.size()));
@@ -205,7 +205,7 @@ class OffloadRun {
     for (NodeReport& node : report_.nodes) {
       node.retries = fabric_.engine().rnr_retries(node.node);
       node.bytes_received =
-          plan_.header().collective.IsTarget(node.node) ? plan_.header().payload.bytes : 0;
+          plan_.header().roles().IsTarget(node.node) ? plan_.header().payload.bytes : 0;
       std::ranges::copy(group_->nodes()[node.node.index()].queue_rearms(),
                         std::back_inserter(report_.queue_rearms));
     }

@@ -33,7 +33,7 @@ struct Receipt {
 class RoundsChecker {
  public:
   RoundsChecker(const RoundsFile& file, const RoundsExtent& extent)
-      : file_(file), transfers_(file.transfers), extent_(extent) {}
+      : file_(file), transfers_(file.transfers), extent_(extent), roles_(extent.roles()) {}
 
   Result<CheckedRounds> Run() {
     FindReceipts();
@@ -61,7 +61,7 @@ class RoundsChecker {
   }
   /// Whether somebody gets something by it.
   bool IsReceipt(const PlannedTransfer& it) const {
-    return IsInRange(it) && it.from != it.to && extent_.collective.Lacks(NodeId(it.to), it.block);
+    return IsInRange(it) && it.from != it.to && roles_.Lacks(NodeId(it.to), it.block);
   }
 
   void FindReceipts() {
@@ -88,7 +88,7 @@ class RoundsChecker {
       Find(t, [&] { return OutOfRange(it); });
     } else if (it.from == it.to) {
       Find(t, [&] { return fmt::format("node {} sends block {} to itself", it.from, it.block); });
-    } else if (!extent_.collective.Lacks(NodeId(it.to), it.block)) {
+    } else if (!roles_.Lacks(NodeId(it.to), it.block)) {
       Find(t, [&] {
         return fmt::format("node {} sends block {} to node {}, the root, which has the message",
                            it.from, it.block, it.to);
@@ -122,7 +122,7 @@ class RoundsChecker {
 
   void FindSource(uint32_t t) {
     const PlannedTransfer& it = transfers_[t];
-    if (extent_.collective.Contributes(NodeId(it.from), it.block)) return;
+    if (roles_.Contributes(NodeId(it.from), it.block)) return;
     const uint32_t source = FirstReceipt(it.from, it.block);
     checked_.source[t] = source;
     if (source != CheckedRounds::kNone && transfers_[source].round < it.round) return;
@@ -144,14 +144,14 @@ class RoundsChecker {
     for (uint32_t node = 0; node < extent_.nodes; ++node) {
       const size_t begin = next;
       while (next < receipts_.size() && receipts_[next].node == node) ++next;
-      if (!extent_.collective.IsTarget(NodeId(node))) continue;
+      if (!roles_.IsTarget(NodeId(node))) continue;
       if (begin != next) {
         FindMissingBlocks(node, std::span(receipts_).subspan(begin, next - begin));
         continue;
       }
       const uint32_t first = node;
       const uint32_t stop = next == receipts_.size() ? extent_.nodes : receipts_[next].node;
-      while (node + 1 < stop && extent_.collective.IsTarget(NodeId(node + 1))) ++node;
+      while (node + 1 < stop && roles_.IsTarget(NodeId(node + 1))) ++node;
       FindInFile([&] {
         return first == node ? fmt::format("node {} never gets any block", node)
                              : fmt::format("nodes {} to {} never get any block", first, node);
@@ -218,6 +218,7 @@ class RoundsChecker {
   const RoundsFile& file_;
   const std::span<const PlannedTransfer> transfers_;
   const RoundsExtent extent_;
+  const Roles roles_;
   std::vector<Receipt> receipts_;
   RoundsFindings findings_;
   CheckedRounds checked_;

@@ -20,6 +20,8 @@ struct RoundsExtent {
   uint32_t nodes = 0;
   Collective collective;
   uint32_t blocks = 0;
+
+  Roles roles() const { return {collective, nodes, blocks}; }
 };
 
 struct CheckedRounds {

@@ -39,7 +39,7 @@ std::vector<Channel> SentOn(uint32_t nodes, const NodeSource& source) {
 
 Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source) {
   const uint32_t nodes = header.nodes, blocks = header.payload.blocks;
-  const Collective collective = header.collective;
+  const Roles roles = header.roles();
   const size_t transfers = size_t{blocks} * (nodes - 1);
   // A right plan has 2 * transfers; one that has far more is not written down to its end.
   const size_t ops_max = 4 * transfers + nodes;
@@ -69,7 +69,7 @@ Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source) {
       if (is_in_first) add_recv();
       if (out) {
         const OpId& before = received[out->block];
-        const bool has_it = collective.Contributes(NodeId(node), out->block);
+        const bool has_it = roles.Contributes(NodeId(node), out->block);
         const bool waits = !has_it && before != kNotReceived;
         writer.Add({.round = round, .from = node, .to = out->peer, .block = out->block},
                    std::span(&before, waits ? 1 : 0));

@@ -33,7 +33,7 @@ class BlockFinder {
       : file_(file),
         given_(given),
         messages_(given.messages),
-        collective_{.root = NodeId(root)},
+        root_(root),
         block_bytes_(block_bytes),
         cause_(messages_.size(), kGoalNone),
         block_of_(messages_.size(), kGoalNone) {}
@@ -66,8 +66,7 @@ class BlockFinder {
       block_of_[m] = block;
       if (bytes[block] == UINT64_MAX) bytes[block] = recv.bytes;
       const bool is_new = seen.insert({recv.rank, block}).second;
-      if (!collective_.Lacks(NodeId(recv.rank), block) || !is_new || bytes[block] != recv.bytes)
-        return false;
+      if (NodeId(recv.rank) == root_ || !is_new || bytes[block] != recv.bytes) return false;
     }
     first_of_block_.assign(tags.size(), kGoalNone);
     for (uint32_t m = 0; m < messages_.size(); ++m) {
@@ -127,7 +126,7 @@ class BlockFinder {
 
   Status FindCause(uint32_t m) {
     const uint32_t send = messages_[m].send;
-    if (collective_.IsSource(NodeId(op(send).rank))) return {};
+    if (NodeId(op(send).rank) == root_) return {};
     uint32_t recv = kGoalNone;
     if (near_[send].is_one()) {
       recv = near_[send].recv;
@@ -167,7 +166,7 @@ class BlockFinder {
       return file_.At(
           send, fmt::format("what does rank {} forward here? it is not the root ({}), and this "
                             "send requires no recv",
-                            op(send).rank, collective_.root.value));
+                            op(send).rank, root_.value));
     }
     return file_.At(
         send, fmt::format("which block does this send forward? it requires the recv in line {} "
@@ -272,7 +271,7 @@ class BlockFinder {
   const GoalFile& file_;
   const GoalMessages& given_;
   const std::vector<GoalMessage>& messages_;
-  const Collective collective_;
+  const NodeId root_;
   const std::optional<uint64_t> block_bytes_;
   std::vector<uint32_t> cause_;                               // message -> the one that it forwards
   std::vector<uint32_t> block_of_;                            // message -> block

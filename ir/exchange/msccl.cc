@@ -157,7 +157,7 @@ class MscclWriter {
   void WriteGpu(const Program& program) {
     const Gpu gpu(plan_, program, &block_of_);
     const uint32_t blocks = plan_.header().payload.blocks;
-    const bool is_source = plan_.header().collective.IsSource(program.node);
+    const bool is_source = plan_.header().roles().IsSource(program.node);
     out_.Put("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"0\">\n",
              program.node.value, is_source ? blocks : 0, blocks);
     uint32_t id = 0;
@@ -189,7 +189,7 @@ class MscclWriter {
     for (uint32_t i = 0; i < nops; ++i)
       Put(gpu, {.number = step.number - nops + i, .type = "nop", .after = dependences[i]});
     const bool from_input =
-        op.is_send() && plan_.header().collective.Contributes(program.node, op.block);
+        op.is_send() && plan_.header().roles().Contributes(program.node, op.block);
     StepText text{.number = step.number,
                   .type = op.is_send() ? "s" : "r",
                   .source = from_input ? "i" : "o",

@@ -93,7 +93,7 @@ class RolledOpStream final : public OpStream {
   RolledOpStream(const RolledProgram& program, const Plan& outline, size_t look_ahead)
       : OpStream(look_ahead, look_ahead * kAfterMax),
         node_(program.node),
-        collective_(outline.header().collective),
+        roles_(outline.header().roles()),
         rounds_(program, outline.header().payload.blocks),
         round_(rounds_.begin()),
         receives_(look_ahead),
@@ -155,7 +155,7 @@ class RolledOpStream final : public OpStream {
                   .ungranted = &peer->ungranted};
     if (kind == OpKind::kRecv) {
       receives_.Add(it.block, given_);
-    } else if (!collective_.Contributes(node_, it.block)) {
+    } else if (!roles_.Contributes(node_, it.block)) {
       const std::optional<uint64_t> received = receives_.Find(it.block, given_);
       received_ = OpId::FromIndex(received.value_or(0));
       given.after = std::span(&received_, received ? 1 : 0);
@@ -172,7 +172,7 @@ class RolledOpStream final : public OpStream {
   }
 
   const NodeId node_;
-  const Collective collective_;
+  const Roles roles_;
   const RolledRounds rounds_;
   uint32_t round_;
   std::vector<Peer> peers_;       // by key

@@ -17,6 +17,7 @@ class LocalOrderRules {
   LocalOrderRules(const Plan& plan, const MatchedPlan* matched, Findings* findings)
       : plan_(plan),
         header_(plan.header()),
+        roles_(plan.header().roles()),
         matched_(matched),
         findings_(findings),
         received_(plan.header().payload.blocks) {}
@@ -46,8 +47,7 @@ class LocalOrderRules {
     received_.Begin(plan_.ops(program));
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan_.ops(program)[i];
-      if (!op.is_send() || op.is_credit() || header_.collective.Contributes(program.node, op.block))
-        continue;
+      if (!op.is_send() || op.is_credit() || roles_.Contributes(program.node, op.block)) continue;
       const uint32_t recv = received_.Of(op.block);
       if (recv == FirstReceives::kNone) {
         findings_->Add(Place::OpAt(p, i, "block"), Rule::kCausal, [&] {
@@ -111,6 +111,7 @@ class LocalOrderRules {
 
   const Plan& plan_;
   const PlanHeader& header_;
+  const Roles roles_;
   const MatchedPlan* matched_;
   Findings* findings_;
   FirstReceives received_;           // of the program in hand

@@ -36,6 +36,7 @@ void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findin
 
 void CheckOnce(const Plan& plan, Findings* findings) {
   const PlanHeader& header = plan.header();
+  const Roles roles = header.roles();
   // Per block: the program that received it last, and its op there.
   std::vector<uint32_t> seen_in(header.payload.blocks, MessageTable::kNone);
   std::vector<uint32_t> seen_at(header.payload.blocks);
@@ -45,7 +46,7 @@ void CheckOnce(const Plan& plan, Findings* findings) {
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan.ops(program)[i];
       if (op.is_send() || op.is_credit()) continue;
-      if (!header.collective.Lacks(program.node, op.block)) {
+      if (!roles.Lacks(program.node, op.block)) {
         findings->Add(Place::OpAt(p, i), Rule::kOnce, [&] {
           return fmt::format("the root receives block {}, which it has", op.block);
         });
@@ -60,7 +61,7 @@ void CheckOnce(const Plan& plan, Findings* findings) {
         seen_at[op.block] = i;
       }
     }
-    if (header.collective.IsTarget(program.node) && received != header.payload.blocks) {
+    if (roles.IsTarget(program.node) && received != header.payload.blocks) {
       findings->Add(Place::ProgramAt(p), Rule::kOnce, [&] {
         const auto missing =
             std::ranges::find_if(seen_in, [&](uint32_t seen) { return seen != p; });

@@ -19,6 +19,7 @@ class RoundsRule {
   RoundsRule(const MatchedPlan& matched, Findings* findings)
       : plan_(matched.plan),
         header_(matched.plan.header()),
+        roles_(matched.plan.header().roles()),
         messages_(matched.messages),
         credits_(matched.credits),
         findings_(findings),
@@ -92,8 +93,7 @@ class RoundsRule {
     received_.Begin(ops);
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = ops[i];
-      if (!op.is_send() || op.is_credit() || header_.collective.Contributes(program.node, op.block))
-        continue;
+      if (!op.is_send() || op.is_credit() || roles_.Contributes(program.node, op.block)) continue;
       const uint32_t recv = received_.Of(op.block);
       if (recv != FirstReceives::kNone && op.round <= ops[recv].round) {
         RoundsFinding(Place::OpAt(p, i, "round"),
@@ -122,6 +122,7 @@ class RoundsRule {
 
   const Plan& plan_;
   const PlanHeader& header_;
+  const Roles roles_;
   const MessageTable& messages_;
   const CreditTable& credits_;
   Findings* findings_;

@@ -48,7 +48,7 @@ OutputSet::OutputSet(OutputSet&& other) noexcept
 Result<OutputSet> OutputSet::Create(const Options& options) {
   OutputSet set;
   for (uint32_t node = 0; node < options.nodes; ++node) {
-    if (!options.collective.IsTarget(NodeId(node))) continue;
+    if (!options.roles.IsTarget(NodeId(node))) continue;
     set.copies_.push_back({.node = NodeId(node),
                            .folder = fmt::format("{}/node-{}", options.folder, node),
                            .name = options.name,

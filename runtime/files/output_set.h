@@ -28,7 +28,7 @@ class OutputSet {
     std::string folder;  ///< made, with its parents, if missing
     std::string name;    ///< the input's base name
     uint32_t nodes = 1;
-    Collective collective;
+    Roles roles;
   };
 
   /// Makes the folders, and removes temporary files there whose processes are gone from this

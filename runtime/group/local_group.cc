@@ -158,7 +158,7 @@ Status LocalGroup::Spawn() {
 Status LocalGroup::OpenBuffers() {
   buffers_.resize(plan_.header().nodes);
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
-    if (!plan_.header().collective.IsTarget(NodeId(node))) continue;
+    if (!plan_.header().roles().IsTarget(NodeId(node))) continue;
     Result<NodeBuffer> buffer =
         NodeBuffer::Open(NodeId(node), plan_.header().payload.bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
@@ -178,7 +178,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
   if (pid == 0) {
     std::vector<int> keep = transport.FilesOf(node);
     for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
-    if (plan_.header().collective.IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
+    if (plan_.header().roles().IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
     CloseAllBut(std::move(keep));
     SetUpNodeProcess(node);
     RunLocalNode({.plan = plan_,

@@ -77,7 +77,7 @@ class Member {
   using Clock = std::chrono::steady_clock;
   using Kind = ControlMessage::Kind;
 
-  bool is_target() const { return task_.plan.header().collective.IsTarget(task_.node); }
+  bool is_target() const { return task_.plan.header().roles().IsTarget(task_.node); }
   Status Prepare();
   Result<NodeMemory> PrepareMemory();
   Status Transfer(uint64_t start_ns);

@@ -220,7 +220,7 @@ LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
 
 Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
                          NodeRunOptions options) {
-  const bool is_source = plan.header().collective.IsSource(options.bootstrap.node);
+  const bool is_source = plan.header().roles().IsSource(options.bootstrap.node);
   PREPOST_CHECK(is_source == (input != nullptr));
   PREPOST_CHECK(!is_source || input->size_bytes() == plan.header().payload.bytes);
   return NodeRun(plan, input, outputs, std::move(options)).Run();

@@ -82,8 +82,11 @@ struct Engine::Group {
   std::deque<Message> syncing;     ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
 
-  bool is_source() const { return options.collective.IsSource(options.self); }
-  bool is_target() const { return options.collective.IsTarget(options.self); }
+  Roles roles() const {
+    return {options.collective, static_cast<uint32_t>(options.members.size()), /*blocks=*/1};
+  }
+  bool is_source() const { return roles().IsSource(options.self); }
+  bool is_target() const { return roles().IsTarget(options.self); }
 };
 
 }  // namespace prepost

@@ -36,8 +36,8 @@ constexpr uint32_t kWakeToken = 1;
 
 /// What the peer `from` has: at a source the input.
 int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
-  return plan.header().collective.IsSource(from) ? memory.input.fd()
-                                                 : memory.buffers[from.index()].fd();
+  return plan.header().roles().IsSource(from) ? memory.input.fd()
+                                              : memory.buffers[from.index()].fd();
 }
 
 bool IsBlocksTo(const Channel& channel, NodeId node) {

@@ -103,7 +103,7 @@ TEST(ExecutorAllocationTest, TheExecutorAllocatesNothingPerOp) {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       endpoints.push_back(std::make_unique<UncountedEndpoint>(network.At(NodeId(node))));
       executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
-      executors.back()->Prepare(test::MemoryOf(transfer, NodeId(node), plan.header().collective));
+      executors.back()->Prepare(test::MemoryOf(transfer, NodeId(node), plan.header().roles()));
       executors.back()->Arm();
     }
     size_t counted = 0;

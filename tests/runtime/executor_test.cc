@@ -26,7 +26,7 @@ class Group {
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       executors_.push_back(std::make_unique<CpuExecutor>(
           plan, NodeId(node), network_.At(NodeId(node)), trace_.Observer()));
-      executors_.back()->Prepare(test::MemoryOf(transfer_, NodeId(node), plan.header().collective));
+      executors_.back()->Prepare(test::MemoryOf(transfer_, NodeId(node), plan.header().roles()));
     }
   }
 

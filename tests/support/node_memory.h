@@ -9,9 +9,8 @@
 
 namespace prepost::test {
 
-inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node,
-                           const Collective& collective) {
-  if (collective.IsSource(node)) return {.source = transfer.message(), .target = {}};
+inline NodeMemory MemoryOf(const test::Transfer& transfer, NodeId node, const Roles& roles) {
+  if (roles.IsSource(node)) return {.source = transfer.message(), .target = {}};
   const std::span<std::byte> buffer = transfer.buffers()[node.index()];
   return {.source = buffer, .target = buffer};
 }

@@ -90,7 +90,7 @@ Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
     return Rejected(fmt::format("the program of node {} is not in this file", flags.node),
                     flags.plan_path);
   }
-  const bool is_root = header.collective.IsSource(NodeId(flags.node));
+  const bool is_root = header.roles().IsSource(NodeId(flags.node));
   if (is_root && flags.input_path.empty()) {
     return {StatusCode::kUsage,
             fmt::format("node {} is the root of the plan and needs --input", flags.node)};

@@ -226,7 +226,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
         OutputSet::Create({.folder = flags.output_folder,
                            .name = std::filesystem::path(flags.input_path).filename(),
                            .nodes = plan.header().nodes,
-                           .collective = plan.header().collective});
+                           .roles = plan.header().roles()});
     if (!created.ok()) return created.status();
     outputs.emplace(std::move(*created));
   }

@@ -129,7 +129,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   std::vector<NodeBuffer> copies(header.nodes);  // the root's stays empty
   std::vector<std::span<std::byte>> memory(header.nodes);
   for (uint32_t node = 0; node < header.nodes; ++node) {
-    if (!header.collective.IsTarget(NodeId(node))) continue;
+    if (!header.roles().IsTarget(NodeId(node))) continue;
     Result<NodeBuffer> copy = MakeCopy(job, NodeId(node), checkpoint);
     if (!copy.ok()) return copy.status();
     copies[node] = std::move(*copy);
@@ -152,7 +152,7 @@ Result<LocalRun> RunOffloaded(const RunJob& job) {
   const Result<MessageSum> sum = SumMemory(message->bytes(), checkpoint);
   if (!sum.ok()) return sum.status();
   for (uint32_t node = 0; node < header.nodes; ++node) {
-    if (!header.collective.IsTarget(NodeId(node))) continue;
+    if (!header.roles().IsTarget(NodeId(node))) continue;
     PREPOST_RETURN_IF_ERROR(copies[node].Store(checkpoint));
     const Result<MessageSum> copy_sum = copies[node].Sum(checkpoint);
     if (!copy_sum.ok()) return copy_sum.status();

@@ -200,7 +200,7 @@ void PrintPeers(const char* label, const std::vector<PeerBlocks>& peers, std::os
 void PrintNode(const PlanTables& tables, const EventTimes& times, const NodeSummary& node,
                std::ostream& out) {
   const EventWords words(tables);
-  const bool is_root = tables.plan().header().collective.IsSource(node.node);
+  const bool is_root = tables.plan().header().roles().IsSource(node.node);
   out << fmt::format("node {}{}: {}; {} in, {} out; {} in, {} out\n", node.node.value,
                      is_root ? ", the root" : "", Count(node.ops, "op"),
                      Count(node.blocks_in, "block"), node.blocks_out,
@@ -312,7 +312,7 @@ Json NodeJson(const PlanTables& tables, const EventTimes& times, const NodeSumma
   Json critical = Json::array();
   for (const OpId op : node.critical) critical.push_back(op.value);
   return {{"node", node.node.value},
-          {"root", tables.plan().header().collective.IsSource(node.node)},
+          {"root", tables.plan().header().roles().IsSource(node.node)},
           {"ops", node.ops},
           {"blocks_in", node.blocks_in},
           {"blocks_out", node.blocks_out},

@@ -218,8 +218,7 @@ class NodeValidation : NodeCheck {
   /// WQE `at` of queue `i` runs `op`, a send: is its block known to be there?
   void CheckHazard(size_t i, size_t at, OpId op) {
     const uint32_t block = ops_[op.index()].block;
-    if (ops_[op.index()].is_credit() || header_.collective.Contributes(objects_.node, block))
-      return;
+    if (ops_[op.index()].is_credit() || header_.roles().Contributes(objects_.node, block)) return;
     const OpCompletion& received = read_.received[block];
     if (received.cq != kNoIndex && known_[received.cq] > received.index) return;
     unsure_.push_back({static_cast<uint32_t>(i), static_cast<uint32_t>(at), op});

@@ -23,7 +23,7 @@ using test::TempFolder;
 
 Result<OutputSet> Make(const std::string& folder) {
   return OutputSet::Create(
-      {.folder = folder, .name = "image", .nodes = 3, .collective = {.root = NodeId(1)}});
+      {.folder = folder, .name = "image", .nodes = 3, .roles = Roles({.root = NodeId(1)}, 3, 1)});
 }
 
 void Fill(const OutputSet& set) {
@@ -202,8 +202,10 @@ TEST(OutputSetTest, LinksAreReplacedAndWhatTheyPointToStays) {
 TEST(OutputSetTest, TakesTheLongestName) {
   const TempFolder folder;
   const std::string name(255, 'x');
-  Result<OutputSet> set = OutputSet::Create(
-      {.folder = folder.path(), .name = name, .nodes = 2, .collective = {.root = NodeId(0)}});
+  Result<OutputSet> set = OutputSet::Create({.folder = folder.path(),
+                                             .name = name,
+                                             .nodes = 2,
+                                             .roles = Roles({.root = NodeId(0)}, 2, 1)});
   ASSERT_TRUE(set.ok()) << set.status().ToString();
   test::WriteBytes(set->TemporaryPath(NodeId(1)), test::RandomBytes(10));
   EXPECT_TRUE(set->Commit().ok());
