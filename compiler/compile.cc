@@ -6,9 +6,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
+#include "compiler/collectives/collective_schedule.h"
 #include "compiler/pass_manager.h"
+#include "compiler/passes/scratch.h"
 #include "compiler/schedules/fan.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
@@ -42,6 +48,41 @@ class RenamedNode final : public NodeSchedule {
   const std::unique_ptr<NodeSchedule> part_;
 };
 
+/// The most messages that a node sends, or receives, in one round.
+uint32_t PortsOf(std::span<const PlannedTransfer> transfers) {
+  std::vector<std::pair<uint32_t, uint32_t>> sends, receives;  // (node, round)
+  for (const PlannedTransfer& it : transfers) {
+    sends.emplace_back(it.from, it.round);
+    receives.emplace_back(it.to, it.round);
+  }
+  uint32_t most = 1;
+  for (auto* ends : {&sends, &receives}) {
+    std::ranges::sort(*ends);
+    for (auto first = ends->begin(); first != ends->end();) {
+      const auto behind = std::ranges::upper_bound(first, ends->end(), *first);
+      most = std::max(most, static_cast<uint32_t>(behind - first));
+      first = behind;
+    }
+  }
+  return most;
+}
+
+/// Of another collective than a multicast. Receives have no scratch buffers yet.
+Result<Plan> PlayCollective(const Spec& spec, PlanHeader header) {
+  const Result<CollectiveAlgorithm> algorithm =
+      FindCollectiveAlgorithm(spec.collective, spec.algorithm, spec.nodes);
+  if (!algorithm.ok()) return algorithm.status();
+  const CollectiveExtent extent{.kind = spec.collective,
+                                .members = spec.nodes,
+                                .blocks_per_part = header.payload.blocks / header.payload.parts,
+                                .root = spec.root};
+  const std::vector<PlannedTransfer> transfers =
+      algorithm->own != nullptr ? algorithm->own->Transfers(extent)
+                                : ByMulticast(algorithm->multicast, OrderNodes(spec), extent);
+  header.ports = PortsOf(transfers);
+  return PlanInOrder(std::move(header), transfers);
+}
+
 Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, PlanHeader header) {
   const Extent extent{.nodes = header.nodes,
                       .blocks = header.payload.blocks,
@@ -61,10 +102,12 @@ Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, Pla
 Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
   PREPOST_RETURN_IF_ERROR(CheckSpec(spec));
   PlanHeader header{.generator = kGenerator,
-                    .collective = {.root = spec.root},
+                    .collective = {.kind = spec.collective, .root = spec.root},
                     .algorithm = spec.algorithm,
                     .nodes = spec.nodes,
-                    .payload = *MakePayload(*spec.message_bytes, spec.block_bytes)};
+                    .payload = *MakePayload(*spec.message_bytes, spec.block_bytes,
+                                            PartsOf(spec.collective, spec.nodes)),
+                    .combine = spec.combine};
   PassManager passes(options);
   SpecReady ready = spec.ready;
   SpecSendWindow send_window = spec.send_window;
@@ -74,10 +117,15 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
     if (status.code() != StatusCode::kRejected) return status;
     return Rejected("internal error: " + status.message());
   };
-  Result<Plan> played =
-      PlayInOrder(*FindAlgorithm(spec.algorithm), OrderNodes(spec), std::move(header));
+  const bool is_multicast = spec.collective == CollectiveKind::kMulticast;
+  Result<Plan> played = is_multicast ? PlayInOrder(*FindAlgorithm(spec.algorithm), OrderNodes(spec),
+                                                   std::move(header))
+                                     : PlayCollective(spec, std::move(header));
   if (!played.ok()) return internal(played.status());
-  Result<VerifiedPlan> plan = passes.Run(*std::move(played));
+  // Where each receive has a buffer of its own there may be too many; with credits they are shared.
+  Result<Plan> placed = is_multicast ? std::move(played) : AssignScratch(*played);
+  Result<VerifiedPlan> plan = placed.ok() ? passes.Run(*std::move(placed))
+                                          : passes.Run(*std::move(played), /*is_complete=*/false);
   if (!plan.ok()) return internal(plan.status());
   return plan;
 }

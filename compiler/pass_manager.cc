@@ -73,20 +73,23 @@ Result<VerifiedPlan> PassManager::VerifyAfter(Plan plan, const std::string& step
                   where_of_(plan, first));
 }
 
-Result<VerifiedPlan> PassManager::Run(Plan plan) const {
+Result<VerifiedPlan> PassManager::Run(Plan plan, bool is_complete) const {
   PREPOST_RETURN_IF_ERROR(CheckNames());
-  Result<VerifiedPlan> verified = VerifyAfter(std::move(plan), "schedule");
-  if (!verified.ok()) return verified;
+  Result<VerifiedPlan> verified =
+      is_complete ? VerifyAfter(std::move(plan), "schedule") : Rejected("not verified yet");
+  if (!verified.ok() && is_complete) return verified;
   for (const Pass& pass : passes_) {
     if (std::ranges::count(options_.skip_passes, pass.name) != 0) continue;
-    Print(*verified, pass.name, options_.print_before, "before");
-    Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(*verified); });
+    const Plan& given = verified.ok() ? *verified : plan;
+    Print(given, pass.name, options_.print_before, "before");
+    Result<Plan> changed = Timed(options_, pass.name, [&] { return pass.run(given); });
     if (!changed.ok()) return changed.status();
-    if (!(*changed == *verified)) verified = VerifyAfter(*std::move(changed), pass.name);
+    if (!verified.ok() || !(*changed == *verified))
+      verified = VerifyAfter(*std::move(changed), pass.name);
     if (!verified.ok()) return verified;
     Print(*verified, pass.name, options_.print_after, "after");
   }
-  return verified;
+  return verified.ok() ? std::move(verified) : VerifyAfter(std::move(plan), "schedule");
 }
 
 }  // namespace prepost

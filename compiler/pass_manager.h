@@ -37,9 +37,10 @@ class PassManager {
     Add(ThinPass());
   }
 
-  /// `plan` is what the schedule made; it is verified first. Errors: unknown pass names in the
-  /// options (kUsage), a pass's own, or what the verifier found after it.
-  Result<VerifiedPlan> Run(Plan plan) const;
+  /// `plan` is what the schedule made; it is verified first, unless it only becomes a plan by the
+  /// first pass (not `is_complete`). Errors: unknown pass names in the options (kUsage), a pass's
+  /// own, or what the verifier found after it.
+  Result<VerifiedPlan> Run(Plan plan, bool is_complete = true) const;
 
  private:
   Status CheckNames() const;

@@ -2,13 +2,16 @@
 #include "compiler/spec.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <charconv>
 
+#include "compiler/collectives/collective_schedule.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/count.h"
 #include "ir/near_name.h"
+#include "ir/words.h"
 
 namespace prepost {
 namespace {
@@ -39,6 +42,41 @@ Status CheckTopologyOf(const Spec& spec) {
   return {};
 }
 
+/// What is different where a spec is for another collective than a multicast.
+Status CheckCollective(const Spec& spec, const Payload& payload) {
+  const Result<CollectiveAlgorithm> algorithm =
+      FindCollectiveAlgorithm(spec.collective, spec.algorithm, spec.nodes);
+  if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
+  if (algorithm->own == nullptr) {
+    PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *algorithm->multicast.schedule));
+  } else if (!spec.order.empty()) {
+    return Rejected(fmt::format("{} goes by ranks and takes no order", spec.algorithm), "/order");
+  }
+  // Whatever the schedule: each block is sent to every other node twice at most.
+  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload.blocks));
+  if (Combines(spec.collective) != !spec.combine.is_none()) {
+    return Rejected(spec.combine.is_none()
+                        ? fmt::format("what {} does to values is missing, such as sum:float32",
+                                      Name(spec.collective))
+                        : fmt::format("{} combines nothing", Name(spec.collective)),
+                    "/combine");
+  }
+  if (Status status = CheckCombine(spec.combine); !status.ok())
+    return Rejected(status.message(), "/combine" + status.where());
+  const uint64_t size = SizeOf(spec.combine.type);
+  if (size != 0 && payload.bytes % size != 0) {
+    return Rejected(fmt::format("{} bytes are not a whole number of {} ({} bytes each)",
+                                payload.bytes, Name(spec.combine.type), size),
+                    "/message_bytes");
+  }
+  if (size != 0 && payload.bytes > payload.block_bytes && payload.block_bytes % size != 0) {
+    return Rejected(fmt::format("{} bytes are not a whole number of {} ({} bytes each)",
+                                payload.block_bytes, Name(spec.combine.type), size),
+                    "/block_bytes");
+  }
+  return {};
+}
+
 }  // namespace
 
 Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
@@ -53,7 +91,10 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
 Status CheckSpec(const Spec& spec) {
   if (spec.algorithm == kAutoAlgorithm) return Rejected("auto is not chosen yet", "/algorithm");
   if (spec.choose_block_bytes) return Rejected("auto is not chosen yet", "/block_bytes");
-  if (spec.nodes == 0) return Rejected("a multicast has at least 1 node, found 0", "/nodes");
+  if (spec.nodes == 0) {
+    return Rejected(fmt::format("a {} has at least 1 node, found 0", Name(spec.collective)),
+                    "/nodes");
+  }
   if (spec.nodes > kNodesMax) {
     return Rejected(fmt::format("{} nodes are too many, the limit is {}", spec.nodes, kNodesMax),
                     "/nodes");
@@ -63,19 +104,89 @@ Status CheckSpec(const Spec& spec) {
                                 spec.nodes - 1),
                     "/root");
   }
-  const Result<Payload> payload = MakePayload(spec.message_bytes.value_or(0), spec.block_bytes);
+  const Result<Payload> payload = MakePayload(spec.message_bytes.value_or(0), spec.block_bytes,
+                                              PartsOf(spec.collective, spec.nodes));
   if (!payload.ok()) {
     const Status status = payload.status();
     return Rejected(status.message(),
                     status.where() == "/bytes" ? "/message_bytes" : status.where());
   }
   PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
-  const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
-  if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
-  PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *algorithm->schedule));
-  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload->blocks));
+  if (spec.collective != CollectiveKind::kMulticast) {
+    PREPOST_RETURN_IF_ERROR(CheckCollective(spec, *payload));
+  } else if (!spec.combine.is_none()) {
+    return Rejected("a multicast combines nothing", "/combine");
+  } else {
+    const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
+    if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
+    PREPOST_RETURN_IF_ERROR(CheckOrder(spec, *algorithm->schedule));
+    PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload->blocks));
+  }
   if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");
   return {};
+}
+
+Spec WithDefaults(Spec spec) {
+  if (spec.choose_block_bytes) {
+    spec.choose_block_bytes = false;
+    spec.block_bytes = 1u << 20;
+  }
+  if (spec.collective == CollectiveKind::kBarrier) {
+    if (spec.combine.is_none()) spec.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
+    if (!spec.message_bytes) spec.message_bytes = 0;
+  }
+  if (spec.algorithm != kAutoAlgorithm) return spec;
+  switch (spec.collective) {
+    case CollectiveKind::kMulticast:
+      break;
+    case CollectiveKind::kReduce:
+      spec.algorithm = "binomial_pipeline";
+      break;
+    case CollectiveKind::kAllreduce:
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllgather:
+      spec.algorithm = "ring";
+      break;
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      spec.algorithm = "direct";
+      break;
+    case CollectiveKind::kAlltoall:
+      spec.algorithm = "pairwise";
+      break;
+    case CollectiveKind::kBarrier:
+      spec.algorithm = "dissemination";
+      break;
+  }
+  return spec;
+}
+
+Result<CollectiveKind> ParseCollective(const std::string& text) {
+  const std::optional<CollectiveKind> kind = EnumeratorOf<CollectiveKind>(text);
+  if (kind) return *kind;
+  const std::vector<std::string> names = NamesOf<CollectiveKind>();
+  return Rejected(fmt::format("unknown collective '{}'{}; known are {}", text.substr(0, 40),
+                              DidYouMean(text, names), fmt::join(names, ", ")));
+}
+
+Result<Combine> ParseCombine(const std::string& text) {
+  const size_t colon = text.find(':');
+  const std::string op_word = text.substr(0, colon);
+  const std::optional<CombineOp> op = EnumeratorOf<CombineOp>(op_word);
+  if (!op) {
+    const std::vector<std::string> names = NamesOf<CombineOp>();
+    return Rejected(fmt::format("unknown operation '{}'{}; known are {}", op_word.substr(0, 40),
+                                DidYouMean(op_word, names), fmt::join(names, ", ")));
+  }
+  const std::string type_word = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const std::optional<ElementType> type = EnumeratorOf<ElementType>(type_word);
+  if (!type) {
+    const std::vector<std::string> names = NamesOf<ElementType>();
+    return Rejected(fmt::format("{} of unknown type '{}'{}; known are {}", op_word,
+                                type_word.substr(0, 40), DidYouMean(type_word, names),
+                                fmt::join(names, ", ")));
+  }
+  return Combine{.op = *op, .type = *type};
 }
 
 Result<SpecReady> ParseReady(const std::string& text) {

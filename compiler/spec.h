@@ -35,9 +35,12 @@ struct SpecSendWindow {
 inline constexpr const char* kAutoAlgorithm = "auto";
 
 struct Spec {
+  CollectiveKind collective = CollectiveKind::kMulticast;
+  Combine combine;     ///< of collectives that combine; sum of float32 unless given
   uint32_t nodes = 0;  ///< >= 1
   NodeId root;
-  std::optional<uint64_t> message_bytes;  ///< none: not said, which CheckSpec() rejects
+  /// Of a part (PartsOf()). None: not said, which CheckSpec() rejects; of a barrier 0.
+  std::optional<uint64_t> message_bytes;
   uint64_t block_bytes = 1u << 20;
   bool choose_block_bytes = false;  ///< `block_bytes` is for Choose() to find
   std::string algorithm = "binomial_pipeline";
@@ -61,6 +64,13 @@ inline constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
 /// At most kTransfersMax. Needs nodes >= 1.
 Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
+/// What a spec of another collective than a multicast leaves to `auto`: schedules that move the
+/// fewest bytes, and blocks of 1 MiB.
+Spec WithDefaults(Spec spec);
+
+/// "allreduce"; "sum:float32". The Status suggests the near word.
+Result<CollectiveKind> ParseCollective(const std::string& text);
+Result<Combine> ParseCombine(const std::string& text);
 /// "auto", "barrier", "channel", "window=W", "retry". The Status suggests the near word.
 Result<SpecReady> ParseReady(const std::string& text);
 /// "auto", "none", or a number >= 1.

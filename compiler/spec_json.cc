@@ -8,6 +8,7 @@
 
 #include "compiler/topology/topology_json.h"
 #include "ir/json/json_reader.h"
+#include "ir/json/json_word.h"
 #include "ir/utf8.h"
 
 namespace prepost {
@@ -92,10 +93,12 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   Spec spec = defaults;
   std::vector<NodeId> order;
   TopologyForm topology(TopologyForm::Kind::kSection, warnings);
-  JsonForm form;
+  JsonForm form, combine;
+  combine.Scalar("op", ReadWord(&spec.combine.op)).Scalar("type", ReadWord(&spec.combine.type));
   form.Scalar("format", ExpectString(kSpecFormat))
       .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings))
-      .Scalar("collective", ExpectString(Name(CollectiveKind::kMulticast)));
+      .Scalar("collective", ReadWord(&spec.collective))
+      .Object("combine", &combine, Need::kOptional);
   AddSpecKeys(&spec, &form);
   form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
                       Need::kOptional)
@@ -114,12 +117,14 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
 void WriteSpec(const Spec& spec, std::ostream& out) {
   nlohmann::ordered_json json = {{"format", kSpecFormat},
                                  {"version", fmt::format("{}.{}", kSpecMajor, kSpecMinor)},
-                                 {"collective", Name(CollectiveKind::kMulticast)},
+                                 {"collective", Name(spec.collective)},
                                  {"root", spec.root.value},
                                  {"block_bytes", spec.block_bytes},
                                  {"algorithm", spec.algorithm},
                                  {"ready", ToString(spec.ready)},
                                  {"send_window", "auto"}};
+  if (!spec.combine.is_none())
+    json["combine"] = {{"op", Name(spec.combine.op)}, {"type", Name(spec.combine.type)}};
   if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;

@@ -5,6 +5,22 @@
 // Who leads a group, and what is drawn as the top of a tree, is another question, though its answer
 // is often the same node.
 //
+// Members are the nodes but the helpers, which are last. What members exchange piece by piece has
+// parts: one for each member (reduce_scatter, allgather, gather, scatter) or for each pair
+// (alltoall; that from member f to member t is part f * members + t). Otherwise there is one part.
+// All parts have equally many blocks, one part after the other.
+//
+//                     contributes to      wants
+//   multicast         root: all           members: all
+//   reduce            members: all        root: all
+//   allreduce         members: all        members: all
+//   reduce_scatter    members: all        member m: part m
+//   allgather         member m: part m    members: all
+//   gather            member m: part m    root: all
+//   scatter           root: all           member m: part m
+//   alltoall          member m: m > ...   member m: ... > m
+//   barrier           members: all        members: all
+//
 // In a multicast of 3 nodes with root 1, for every block:
 //   node            0    1    2
 //   Contributes     no   yes  no
@@ -19,41 +35,90 @@
 
 namespace prepost {
 
-enum class CollectiveKind : uint8_t { kMulticast };
+enum class CollectiveKind : uint8_t {
+  kMulticast,
+  kReduce,
+  kAllreduce,
+  kReduceScatter,
+  kAllgather,
+  kGather,
+  kScatter,
+  kAlltoall,
+  kBarrier
+};
 
 /// The word of the plan file.
-constexpr const char* Name(CollectiveKind) { return "multicast"; }
+const char* Name(CollectiveKind kind);
+/// Whether what several nodes contribute to a block becomes one value.
+constexpr bool Combines(CollectiveKind kind) {
+  return kind == CollectiveKind::kReduce || kind == CollectiveKind::kAllreduce ||
+         kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kBarrier;
+}
+/// Parts of a collective of so many members.
+uint64_t PartsOf(CollectiveKind kind, uint32_t members);
 
 /// What a plan is for. A value.
 struct Collective {
   CollectiveKind kind = CollectiveKind::kMulticast;
-  NodeId root;  ///< has the message at first
+  NodeId root;           ///< has, or gets, the message; of kinds without one, who leads
+  uint32_t helpers = 0;  ///< the last so many nodes: they contribute nothing and want nothing
 
   friend constexpr bool operator==(const Collective&, const Collective&) = default;
 };
 
-/// A collective among `nodes`, of `blocks`; it knows no ranges. A value.
+/// Parts `first`, `first + step`, ...: `count` of them. In this order they lie in a node's memory.
+struct PartRow {
+  uint32_t first = 0;
+  uint32_t step = 1;
+  uint32_t count = 0;
+
+  bool Has(uint32_t part) const {
+    return part >= first && (part - first) % step == 0 && (part - first) / step < count;
+  }
+  uint32_t At(uint32_t i) const { return first + i * step; }
+  /// The place of `part` in the row, which has it.
+  uint32_t PlaceOf(uint32_t part) const { return (part - first) / step; }
+};
+
+/// A collective among `nodes`, of `blocks` in all; it knows no ranges. A value.
 class Roles {
  public:
-  constexpr Roles(const Collective& collective, uint32_t /*nodes*/, uint32_t /*blocks*/)
-      : root_(collective.root) {}
+  Roles(const Collective& collective, uint32_t nodes, uint32_t blocks);
+
+  uint32_t members() const { return members_; }
+  uint32_t blocks_per_part() const { return blocks_per_part_; }
+  uint32_t PartOf(uint32_t block) const { return block / blocks_per_part_; }
+  /// To which `node` contributes, and which it wants.
+  PartRow Contributed(NodeId node) const;
+  PartRow Wanted(NodeId node) const;
 
   /// Whether `node` has a part of `block` at first.
-  constexpr bool Contributes(NodeId node, uint32_t /*block*/) const { return node == root_; }
+  bool Contributes(NodeId node, uint32_t block) const {
+    return kind_ == CollectiveKind::kMulticast ? node == root_
+                                               : Contributed(node).Has(PartOf(block));
+  }
   /// Whether `node` must have the whole of `block` at the end.
-  constexpr bool Wants(NodeId, uint32_t /*block*/) const { return true; }
-  /// Whether `node` must be sent `block`.
-  constexpr bool Lacks(NodeId node, uint32_t block) const {
-    return Wants(node, block) && !Contributes(node, block);
+  bool Wants(NodeId node, uint32_t block) const {
+    return kind_ == CollectiveKind::kMulticast ? IsMember(node) : Wanted(node).Has(PartOf(block));
+  }
+  /// Whether `node` must be sent something of `block`.
+  bool Lacks(NodeId node, uint32_t block) const {
+    return Wants(node, block) && (Combines(kind_) ? members_ > 1 : !Contributes(node, block));
   }
 
   /// Whether `node` contributes to a block: it has a source that is read.
-  constexpr bool IsSource(NodeId node) const { return Contributes(node, 0); }
-  /// Whether `node` lacks a block: it has a target that is written.
-  constexpr bool IsTarget(NodeId node) const { return Lacks(node, 0); }
+  bool IsSource(NodeId node) const;
+  /// Whether `node` has a target that is written: it wants a block, and is not the root of a
+  /// multicast, which has its message where it is.
+  bool IsTarget(NodeId node) const;
 
  private:
+  bool IsMember(NodeId node) const { return node.value < members_; }
+  CollectiveKind kind_;
   NodeId root_;
+  uint32_t members_;
+  uint32_t parts_;
+  uint32_t blocks_per_part_;
 };
 
 }  // namespace prepost

@@ -11,10 +11,18 @@ const char* Name(Rule rule) {
       return "shape";
     case Rule::kMatch:
       return "match";
-    case Rule::kOnce:
-      return "once";
+    case Rule::kValue:
+      return "value";
     case Rule::kCausal:
       return "causal";
+    case Rule::kCombine:
+      return "combine";
+    case Rule::kReplace:
+      return "replace";
+    case Rule::kScratch:
+      return "scratch";
+    case Rule::kAgree:
+      return "agree";
     case Rule::kAcyclic:
       return "acyclic";
     case Rule::kOrder:

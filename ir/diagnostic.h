@@ -17,17 +17,22 @@ namespace prepost {
 enum class Rule : uint8_t {
   kShape,
   kMatch,
-  kOnce,
+  kValue,
   kCausal,
+  kCombine,
+  kReplace,
+  kScratch,
+  kAgree,
   kAcyclic,
   kOrder,
   kReady,
   kWindow,
   kRounds
 };
-inline constexpr Rule kRules[] = {Rule::kShape,  Rule::kMatch,   Rule::kOnce,
-                                  Rule::kCausal, Rule::kAcyclic, Rule::kOrder,
-                                  Rule::kReady,  Rule::kWindow,  Rule::kRounds};
+inline constexpr Rule kRules[] = {Rule::kShape,   Rule::kMatch,   Rule::kValue,   Rule::kCausal,
+                                  Rule::kCombine, Rule::kReplace, Rule::kScratch, Rule::kAgree,
+                                  Rule::kAcyclic, Rule::kOrder,   Rule::kReady,   Rule::kWindow,
+                                  Rule::kRounds};
 const char* Name(Rule rule);
 
 struct Diagnostic {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LocalOrder: what is certain to have completed at a node before one of its sends starts, judged
-// from that node's program alone. The verifier asks it whether a wanted order holds, the thin
-// pass which `after` entries say nothing new.
+// LocalOrder: what is certain to have completed at a node before one of its sends starts, or one of
+// its combines begins to combine, judged from that node's program alone. The verifier asks it
+// whether a wanted order holds, the thin pass which `after` entries say nothing new.
 //
-// The order at a node: everything in a send's `after` completes before it starts; sends of one
-// channel start in id order; ops of one channel complete in id order; a send starts before it
-// completes.
+// The order at a node: everything in an op's `after` completes before it starts (a combine: before
+// it combines); sends of one channel start in id order; ops of one kind on one channel complete in
+// id order, and each combine begins when the one before it there has completed; an op starts before
+// it completes.
 #ifndef PREPOST_IR_LOCAL_ORDER_H_
 #define PREPOST_IR_LOCAL_ORDER_H_
 
@@ -31,7 +32,7 @@ class LocalOrder {
   void Advance();
 
   /// Whether `before`, an op with a smaller id, has completed when the current op starts. The
-  /// current op is a send.
+  /// current op may wait.
   bool Precedes(OpId before) const;
   /// Whether entry `index` of the current op's `after` follows from its other entries and its
   /// channel.
@@ -41,20 +42,20 @@ class LocalOrder {
   static constexpr uint32_t kNone = 0xffffffff;
 
   const Op& op(OpId id) const { return ops_[id.index()]; }
-  /// Raises started_ to what has completed when `send`, which starts before the current op, starts.
-  void JoinStart(OpId send);
+  /// Raises started_ to what has completed when `before`, which starts before the current op, starts.
+  void JoinStart(OpId before);
   void Release(OpId id);
 
   const Plan& plan_;
   std::span<const Op> ops_;
-  uint32_t channels_ = 0;
-  std::vector<uint32_t> channel_of_;  // op -> the node's own number of its channel
-  std::vector<uint32_t> position_;    // op -> its position on its channel
-  std::vector<uint32_t> previous_;    // send -> the send before it on its channel, or kNone
-  std::vector<uint32_t> last_use_;    // send -> the last op that asks for its clock, or kNone
-  // How many ops of each of the node's channels have completed, by the node's own channel numbers.
+  uint32_t rows_ = 0;
+  std::vector<uint32_t> row_of_;    // op -> its row: the ops of its kind on its channel
+  std::vector<uint32_t> position_;  // op -> its position in its row
+  std::vector<uint32_t> previous_;  // op that may wait -> the one before it in its row, or kNone
+  std::vector<uint32_t> last_use_;  // op that may wait -> the last one that asks for its clock
+  // How many ops of each row have completed.
   VectorClocks clocks_;
-  std::vector<VectorClocks::Clock> clock_of_;  // send -> when it starts, while it is needed
+  std::vector<VectorClocks::Clock> clock_of_;  // op -> when it starts, while it is needed
   // When what the current op comes after has started, and when that has completed.
   VectorClocks::Clock started_ = VectorClocks::kZero;
   VectorClocks::Clock completed_ = VectorClocks::kZero;

@@ -18,11 +18,12 @@ uint32_t Narrow(size_t size) {
   return static_cast<uint32_t>(size);
 }
 
-/// "2>5:1", "5>2".
-std::string Route(const Channel& channel, uint32_t block) {
+/// "2>5:1", "5>2"; "2>5:8+4" of 4 blocks from block 8 on.
+std::string Route(const Channel& channel, uint32_t block, uint32_t count = 1) {
   const bool is_credit = block == kNoBlock;
   std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
   if (!is_credit) route += fmt::format(":{}", block);
+  if (count != 1) route += fmt::format("+{}", count);
   if (channel.carries_credits() != is_credit)
     route += fmt::format(" lane {}", NumberOf(channel.lane));
   return route;
@@ -32,7 +33,7 @@ std::string Route(const Channel& channel, uint32_t block) {
 std::string Route(const Plan& plan, const Op& op) {
   if (op.channel.index() >= plan.channels().size())
     return fmt::format("channel {}?", op.channel.value);
-  return Route(plan.channels()[op.channel.index()], op.block);
+  return Route(plan.channels()[op.channel.index()], op.block, op.count);
 }
 
 std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
@@ -103,7 +104,18 @@ OpId PlanBuilder::AddOp(Op op, std::span<const OpId> after) {
 
 Plan PlanBuilder::Build() && { return std::move(plan_); }
 
-const char* Name(OpKind kind) { return kind == OpKind::kSend ? "send" : "recv"; }
+const char* Name(OpKind kind) {
+  switch (kind) {
+    case OpKind::kSend:
+      return "send";
+    case OpKind::kRecv:
+      return "recv";
+    case OpKind::kCombine:
+      return "combine";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
 
 const char* Name(ReadyMode mode) {
   switch (mode) {
@@ -136,7 +148,7 @@ std::string ToString(const Ready& ready) {
   return Name(ready.mode);
 }
 
-Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes) {
+Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts) {
   constexpr const char* kAtBlocks = "/block_bytes";
   if (bytes > kMessageBytesMax) {
     return Rejected(
@@ -150,14 +162,39 @@ Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes) {
                     kAtBlocks);
   }
   const uint64_t blocks = bytes == 0 ? 1 : (bytes - 1) / block_bytes + 1;
-  if (blocks > kBlocksMax) {
-    return Rejected(
-        fmt::format("message of {} bytes in blocks of {} makes {} blocks, the limit is {}", bytes,
-                    block_bytes, blocks, kBlocksMax),
-        kAtBlocks);
+  if (blocks > kBlocksMax || parts > kBlocksMax / blocks) {
+    return Rejected(fmt::format("{} of {} bytes in blocks of {} makes {} blocks{}, the limit is {}",
+                                parts == 1 ? "message" : "part", bytes, block_bytes, blocks,
+                                parts == 1 ? "" : fmt::format(", {} parts", parts), kBlocksMax),
+                    kAtBlocks);
   }
-  return Payload{
-      .bytes = bytes, .block_bytes = block_bytes, .blocks = static_cast<uint32_t>(blocks)};
+  return Payload{.bytes = bytes,
+                 .block_bytes = block_bytes,
+                 .blocks = static_cast<uint32_t>(blocks * parts),
+                 .parts = static_cast<uint32_t>(parts)};
+}
+
+bool IsPlainMulticast(const PlanHeader& header) {
+  return header.collective.kind == CollectiveKind::kMulticast && header.collective.helpers == 0 &&
+         header.scratch == 0;
+}
+
+bool IsPlainMulticast(const Plan& plan) {
+  const auto is_plain = [](const Op& op) {
+    return op.count == 1 && op.scratch == kNoScratch && !op.is_combine();
+  };
+  return IsPlainMulticast(plan.header()) && std::ranges::all_of(plan.ops(), is_plain) &&
+         std::ranges::all_of(plan.channels(), [](const Channel& it) { return it.fabric == 0; });
+}
+
+Status ExpectPlainMulticast(const Plan& plan) {
+  if (IsPlainMulticast(plan)) return {};
+  const CollectiveKind kind = plan.header().collective.kind;
+  return Rejected(
+      fmt::format("a plan of {}, and this takes plans of multicasts{}", Name(kind),
+                  kind == CollectiveKind::kMulticast
+                      ? " without helpers, ranges of blocks, scratch buffers and further fabrics"
+                      : ""));
 }
 
 std::string Dump(const Plan& plan) {
@@ -178,6 +215,7 @@ std::string Dump(const Plan& plan) {
       fmt::format_to(to, "  op {} {} {}{}", id++, Name(op.kind), op.is_credit() ? "credit " : "",
                      Route(plan, op));
       if (op.grants != 0) fmt::format_to(to, " grants {}", op.grants);
+      if (op.scratch != kNoScratch) fmt::format_to(to, " scratch {}", op.scratch);
       fmt::format_to(to, " round {}", op.round);
       const char* separator = " after ";
       for (OpId before : plan.after(op)) {

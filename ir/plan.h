@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plan: one partially ordered program of sends and receives per node, and what the programs are
-// about. It is the contract between the compiler, the executors, the NIC lowering and the drawings;
+// about: a collective, in which what is received may be combined with what a node has. It is the contract between the compiler, the executors, the NIC lowering and the drawings;
 // it says what is to happen and nothing about queues, addresses or hosts.
 //
 // A Plan may be wrong (a file can say anything): only Verify() (verify.h) decides. Accessors check
@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "ir/collective.h"
+#include "ir/combine.h"
 #include "ir/ids.h"
 #include "ir/status.h"
 
@@ -44,13 +45,18 @@ inline constexpr uint32_t kNodesMax = 1u << 20;
 inline constexpr uint32_t kBlocksMax = 1u << 24;  ///< the immediate of a block has 24 bits for it
 inline constexpr uint64_t kMessageBytesMax = uint64_t{1} << 62;
 
-enum class OpKind : uint8_t { kSend, kRecv };
+/// kCombine is a receive, after which own := own op received.
+enum class OpKind : uint8_t { kSend, kRecv, kCombine };
+
+/// What receives into no scratch buffer has; there are fewer.
+inline constexpr uint16_t kNoScratch = 0xffff;
 
 /// One send or receive at one node. `block == kNoBlock` is a credit: zero bytes, on a channel of
 /// credits, from receiver to sender.
 struct Op {
   ChannelId channel;
   uint32_t block = kNoBlock;
+  uint32_t count = 1;  ///< consecutive blocks, from `block` on, in one message
   /// Step in the ideal one-port schedule; bounds and drawings only, never correctness.
   uint32_t round = 0;
   uint32_t grants = 0;  ///< credit sends: how many further receives of the reverse channel of
@@ -58,12 +64,18 @@ struct Op {
   /// Slice of Plan's after array: [after_begin, after_begin + after_count).
   uint32_t after_begin = 0;
   uint32_t after_count = 0;
+  /// Where receives put what has no other place: block `block + i` into the node's scratch buffer
+  /// `scratch + i`.
+  uint16_t scratch = kNoScratch;
   OpKind kind = OpKind::kSend;
 
   bool is_send() const { return kind == OpKind::kSend; }
+  bool is_combine() const { return kind == OpKind::kCombine; }
   bool is_credit() const { return block == kNoBlock; }
+  /// Whether it may wait for other ops: all but plain receives do.
+  bool may_wait() const { return kind != OpKind::kRecv; }
 };
-static_assert(std::is_trivially_copyable_v<Op>);
+static_assert(std::is_trivially_copyable_v<Op> && sizeof(Op) == 32);
 
 /// Ordered, reliable, one-way. The i-th send on it matches the i-th receive on it, both in id
 /// order. Its ends and its lane are its name, which no other channel of the plan has. Fields behind
@@ -72,6 +84,7 @@ struct Channel {
   NodeId from;
   NodeId to;
   Lane lane = Lane::kBlocks;
+  uint32_t fabric = 0;  ///< over which network, where nodes share several
 
   bool carries_credits() const { return lane == Lane::kCredits; }
 
@@ -88,18 +101,22 @@ struct Program {
   uint32_t op_count = 0;
 };
 
-/// What a collective moves, cut into blocks: "message" in files. Block b covers bytes [b *
-/// block_bytes, min((b + 1) * block_bytes, bytes)).
+/// What a collective moves, cut into blocks: "message" in files. Of a part's blocks, block b covers
+/// its bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)).
 struct Payload {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0;  ///< of a part
   uint64_t block_bytes = 1;
-  uint32_t blocks = 1;  ///< max(1, ceil(bytes / block_bytes)); the verifier checks it
+  uint32_t blocks = 1;  ///< parts * max(1, ceil(bytes / block_bytes)); the verifier checks it
+  uint32_t parts = 1;   ///< PartsOf()
 
   friend bool operator==(const Payload&, const Payload&) = default;
 
-  /// Bytes of block b, 0 for the one block of an empty message. Needs b < blocks.
+  /// Bytes of block b, 0 for the one block of an empty part. Needs b < blocks.
   uint64_t BlockSize(uint32_t b) const;
-  uint64_t BlockOffset(uint32_t b) const { return uint64_t{b} * block_bytes; }
+  /// Where block b begins in its part.
+  uint64_t BlockOffset(uint32_t b) const {
+    return (parts == 1 ? b : b % (blocks / parts)) * block_bytes;
+  }
 };
 
 /// How a sender knows that its target has posted the receive (RDMC's ready_for_block).
@@ -127,6 +144,8 @@ struct PlanHeader {
   std::string algorithm;
   uint32_t nodes = 1;
   Payload payload;
+  Combine combine;       ///< of reduce, allreduce, reduce_scatter, barrier
+  uint32_t scratch = 0;  ///< buffers of block_bytes at each node, for what has no other place there
   Ready ready;
   std::optional<uint32_t> send_window;  ///< none: unlimited
   uint32_t rounds = 0;
@@ -200,8 +219,16 @@ const char* Name(Lane lane);
 /// "window=1", "barrier", ...
 std::string ToString(const Ready& ready);
 
-/// max(1, ceil(bytes / block_bytes)) if it is at most kBlocksMax. Errors: at /bytes, /block_bytes.
-Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes);
+/// With parts * max(1, ceil(bytes / block_bytes)) blocks, if they are at most kBlocksMax. Errors: at
+/// /bytes, /block_bytes.
+Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts = 1);
+
+/// Whether it has nothing but what plans of multicasts between their members have: no helpers, no
+/// ranges, no scratch, one fabric.
+bool IsPlainMulticast(const PlanHeader& header);
+bool IsPlainMulticast(const Plan& plan);
+/// For whoever takes nothing else. Errors (kRejected): what the plan has besides.
+Status ExpectPlainMulticast(const Plan& plan);
 
 /// One line per op, for people and goldens: "  op 3 send 2>5:1 round 4 after 0,2"; credits as
 /// "credit 5>2 grants 1". Works on wrong plans too.

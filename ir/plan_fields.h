@@ -57,6 +57,14 @@ void VisitFields(It& payload, Visit&& visit) {
   visit(PlanField{.key = "block_bytes", .name = "block bytes", .min = 1, .max = kMessageBytesMax},
         payload.block_bytes);
   visit(PlanField{.key = "blocks", .max = kBlocksMax, .is_of_size = true}, payload.blocks);
+  visit(PlanField{.key = "parts", .min = 1, .max = kBlocksMax, .if_absent = 1, .is_of_size = true},
+        payload.parts);
+}
+
+template <Maybe<Combine> It, typename Visit>
+void VisitFields(It& combine, Visit&& visit) {
+  visit(PlanField{.key = "op"}, combine.op);
+  visit(PlanField{.key = "type"}, combine.type);
 }
 
 template <Maybe<Ready> It, typename Visit>
@@ -72,7 +80,11 @@ void VisitFields(It& header, Visit&& visit) {
   visit(PlanField{.key = "algorithm"}, header.algorithm);
   visit(PlanField{.key = "nodes", .max = kNodesMax}, header.nodes);
   visit(PlanField{.key = "root"}, header.collective.root);
+  visit(PlanField{.key = "helpers", .max = kNodesMax, .if_absent = 0}, header.collective.helpers);
   visit(PlanField{.key = "message", .starts_line = true}, header.payload);
+  visit(PlanField{.key = "combine", .if_absent = 0}, header.combine);
+  visit(PlanField{.key = "scratch", .max = kNoScratch, .if_absent = 0, .is_of_size = true},
+        header.scratch);
   visit(PlanField{.key = "ready", .starts_line = true}, header.ready);
   visit(PlanField{.key = "send_window", .name = "send window"}, header.send_window);
   visit(PlanField{.key = "rounds", .starts_line = true, .is_of_size = true}, header.rounds);
@@ -91,6 +103,7 @@ void ListFields(std::type_identity<Channel>, Each&& each) {
   each(PlanField{.key = "to"}, [](auto& it) -> auto& { return it.to; });
   each(PlanField{.key = "lane", .max = NumberOf(Lane::kCredits)},
        [](auto& it) -> auto& { return it.lane; });
+  each(PlanField{.key = "fabric", .if_absent = 0}, [](auto& it) -> auto& { return it.fabric; });
 }
 
 template <typename Each>
@@ -99,8 +112,15 @@ void ListFields(std::type_identity<Op>, Each&& each) {
   each(PlanField{.key = "channel"}, [](auto& it) -> auto& { return it.channel; });
   each(PlanField{.key = "block", .max = kNoBlock - 1, .null_value = kNoBlock},
        [](auto& it) -> auto& { return it.block; });
+  each(PlanField{.key = "count", .min = 1, .max = kBlocksMax, .if_absent = 1},
+       [](auto& it) -> auto& { return it.count; });
   each(PlanField{.key = "grants", .if_absent = 0, .is_always_hashed = true},
        [](auto& it) -> auto& { return it.grants; });
+  each(PlanField{.key = "scratch",
+                 .max = kNoScratch - 1,
+                 .null_value = kNoScratch,
+                 .if_absent = kNoScratch},
+       [](auto& it) -> auto& { return it.scratch; });
   each(PlanField{.key = "round", .max = std::numeric_limits<uint32_t>::max() - 1},
        [](auto& it) -> auto& { return it.round; });
 }
@@ -137,8 +157,15 @@ concept IsNumber = requires(Value value) { NumberOf(value); };
 /// Whether files leave out a field with this value.
 template <typename Value>
 bool IsAbsent(const PlanField& field, const Value& value) {
+  if constexpr (std::is_same_v<Value, Combine>) return value.is_none();
   if constexpr (IsNumber<Value>) return field.if_absent == NumberOf(value);
   return false;
+}
+
+/// Whether the field came later than the others: what has nothing of it is as if it did not exist,
+/// also where fields that may be absent are shown.
+inline bool IsLater(const PlanField& field) {
+  return field.if_absent.has_value() && !field.is_always_hashed;
 }
 
 /// A value as files have it: null, a number, or a string.
@@ -190,6 +217,8 @@ template <typename Value>
 std::optional<std::string> PlainText(const PlanField& field, const Value& value) {
   if constexpr (std::is_same_v<Value, Ready>) {
     return ToString(value);
+  } else if constexpr (std::is_same_v<Value, Combine>) {
+    return value.is_none() ? std::nullopt : std::optional(ToString(value));
   } else {
     const FieldValue plain = ValueOf(field, value);
     if (const auto* number = std::get_if<uint64_t>(&plain)) return std::to_string(*number);

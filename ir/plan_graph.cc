@@ -83,8 +83,11 @@ namespace prepost {
 
 PlanGraph::PlanGraph(const Plan& plan, const MessageTable& messages, const CreditTable& credits,
                      const PlanGraphOptions& options)
-    : plan_(plan), messages_(messages), credits_(credits) {
-  const size_t vertices = size_t{messages.size()} * kEvents + 1;
+    : plan_(plan),
+      messages_(messages),
+      credits_(credits),
+      events_(std::ranges::any_of(plan.ops(), &Op::is_combine) ? 4 : 3) {
+  const size_t vertices = size_t{messages.size()} * events_ + 1;
   PREPOST_CHECK(vertices < 0xffffffff);
   begin_.assign(vertices + 1, 0);
   ForEachEdge(options, [&](Vertex from, Vertex) { ++begin_[from + 1]; });
@@ -101,7 +104,9 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
   for (uint32_t c = 0; c < plan_.channels().size(); ++c) {
     const uint32_t begin = messages_.ChannelBegin(ChannelId(c));
     const uint32_t end = messages_.ChannelEnd(ChannelId(c));
+    uint32_t last_combine = MessageTable::kNone;
     for (uint32_t m = begin; m < end; ++m) {
+      const Vertex received = CompletionOf(messages_.recv(m));
       sink(At(m, kStart), At(m, kDeliver));
       sink(At(m, kPost), At(m, kDeliver));
       if (has_barrier) {
@@ -116,7 +121,11 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
       if (options.send_depth && *options.send_depth < end - m)
         sink(At(m, kDeliver), At(m + *options.send_depth, kStart));
       if (options.recv_depth && *options.recv_depth < end - m)
-        sink(At(m, kDeliver), At(m + *options.recv_depth, kPost));
+        sink(received, At(m + *options.recv_depth, kPost));
+      if (!plan_.ops()[messages_.recv(m)].is_combine()) continue;
+      sink(At(m, kDeliver), received);
+      if (last_combine != MessageTable::kNone) sink(At(last_combine, Event::kCombine), received);
+      last_combine = m;
     }
   }
 
@@ -124,11 +133,11 @@ void PlanGraph::ForEachEdge(const PlanGraphOptions& options, Sink sink) const {
     uint32_t previous_send = MessageTable::kNone;
     for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
       const Op& op = plan_.ops()[i];
+      if (!op.may_wait()) continue;
+      const Vertex start = op.is_send() ? At(messages_.MessageOf(i), kStart) : CompletionOf(i);
+      for (OpId before : plan_.after(op))
+        sink(CompletionOf(program.op_begin + before.value), start);
       if (!op.is_send()) continue;
-      const Vertex start = At(messages_.MessageOf(i), kStart);
-      for (OpId before : plan_.after(op)) {
-        sink(At(messages_.MessageOf(program.op_begin + before.value), kDeliver), start);
-      }
       if (options.chain_sends && previous_send != MessageTable::kNone) sink(previous_send, start);
       previous_send = start;
       if (!op.is_credit() || credits_.Partner(op.channel) == CreditTable::kNone) continue;
@@ -236,8 +245,8 @@ std::string PlanGraph::Describe(Vertex v) const {
   // The last program that begins at or before the op and is not empty.
   auto program = std::ranges::upper_bound(programs, op, {}, &Program::op_begin) - 1;
   while (program->op_count == 0) --program;
-  static constexpr const char* kNames[] = {"post", "start", "delivery"};
-  return fmt::format("{} of {}", kNames[v % kEvents],
+  static constexpr const char* kNames[] = {"post", "start", "delivery", "combination"};
+  return fmt::format("{} of {}", kNames[v % events_],
                      prepost::Describe(plan_, *program, OpId(op - program->op_begin)));
 }
 

@@ -4,13 +4,17 @@
 // verifier and the analyses (event_times.h, reasons.h) use the same one.
 //
 // Three events per message: post (its receive is posted), start (its send starts), deliver (its
-// bytes are in place). Edges:
-// * start -> deliver and post -> deliver of one message;
-// * start, post and deliver each in channel order;
-// * deliver -> start of every op whose `after` names the message's send or receive;
+// bytes are in place); where its receive is a combine, a fourth: combine (what came is in the
+// node's own value). Edges:
+// * start -> deliver and post -> deliver, deliver -> combine of one message;
+// * start, post and deliver each in channel order, and the combines of a channel;
+// * completion -> start of every send, and -> combine of every combine, whose `after` names an op:
+//   a combine has completed when it has combined, all others when they are delivered. A combine's
+//   send has completed before: two nodes that exchange values would wait for each other for ever;
 // * post of the granted receives -> start of the credit;
 // * barrier: every post -> every start, through one more vertex;
-// * with depths S and R per channel: deliver(i) -> start(i + S), deliver(i) -> post(i + R);
+// * with depths S and R per channel: deliver(i) -> start(i + S), completion(i) of the receive ->
+//   post(i + R);
 // * optionally each node's sends chained in id order, start -> start: what a managed queue adds.
 #ifndef PREPOST_IR_PLAN_GRAPH_H_
 #define PREPOST_IR_PLAN_GRAPH_H_
@@ -36,7 +40,7 @@ struct PlanGraphOptions {
 class PlanGraph {
  public:
   using Vertex = uint32_t;
-  enum class Event : uint8_t { kPost, kStart, kDeliver, kBarrier };
+  enum class Event : uint8_t { kPost, kStart, kDeliver, kCombine, kBarrier };
 
   /// Needs a plan without findings of `shape` and `match`. Linear in ops and `after` entries.
   PlanGraph(const Plan& plan, const MessageTable& messages, const CreditTable& credits,
@@ -46,15 +50,21 @@ class PlanGraph {
   std::span<const Vertex> Successors(Vertex v) const {
     return std::span(edges_).subspan(begin_[v], begin_[v + 1] - begin_[v]);
   }
-  static Vertex At(uint32_t message, Event event) {
-    return message * kEvents + static_cast<uint32_t>(event);
+  /// kCombine: of a message whose receive is one.
+  Vertex At(uint32_t message, Event event) const {
+    return message * events_ + static_cast<uint32_t>(event);
   }
-  Vertex barrier() const { return messages_.size() * kEvents; }
+  /// When an op (by its index into Plan::ops()) has completed.
+  Vertex CompletionOf(uint32_t op) const {
+    return At(messages_.MessageOf(op),
+              plan_.ops()[op].is_combine() ? Event::kCombine : Event::kDeliver);
+  }
+  Vertex barrier() const { return messages_.size() * events_; }
   Event EventOf(Vertex v) const {
-    return v == barrier() ? Event::kBarrier : static_cast<Event>(v % kEvents);
+    return v == barrier() ? Event::kBarrier : static_cast<Event>(v % events_);
   }
   /// The message of any vertex but the barrier.
-  uint32_t MessageOf(Vertex v) const { return v / kEvents; }
+  uint32_t MessageOf(Vertex v) const { return v / events_; }
   /// The vertices, each behind all that it waits for. What is in a cycle or behind one is left out.
   std::vector<Vertex> TopologicalOrder() const;
   /// A shortest cycle, or empty. Linear when there is none (Kahn's algorithm). Otherwise every
@@ -67,7 +77,6 @@ class PlanGraph {
   std::string Describe(Vertex v) const;
 
  private:
-  static constexpr uint32_t kEvents = 3;  // of a message
   template <typename Sink>
   void ForEachEdge(const PlanGraphOptions& options, Sink sink) const;
   struct CycleSearch;
@@ -77,6 +86,7 @@ class PlanGraph {
   const Plan& plan_;
   const MessageTable& messages_;
   const CreditTable& credits_;
+  const uint32_t events_;        // of a message: 4 if any is combined
   std::vector<uint32_t> begin_;  // CSR
   std::vector<Vertex> edges_;
 };

@@ -8,6 +8,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/block_history.h"
+
 namespace prepost {
 namespace {
 
@@ -16,6 +18,22 @@ struct DealtTransfers {
   std::vector<size_t> begin;  // node -> its first in `all`
   std::vector<uint32_t> all;
 };
+
+/// In each round of `node`.
+void PutCombinesLast(std::span<const PlannedTransfer> transfers, uint32_t node,
+                     DealtTransfers* dealt) {
+  const auto begin = dealt->all.begin();
+  const auto end = begin + static_cast<ptrdiff_t>(dealt->begin[node + 1]);
+  for (auto first = begin + static_cast<ptrdiff_t>(dealt->begin[node]); first != end;) {
+    const auto behind = std::find_if(first, end, [&](uint32_t transfer) {
+      return transfers[transfer].round != transfers[*first].round;
+    });
+    std::stable_partition(first, behind, [&](uint32_t transfer) {
+      return !transfers[transfer].combines || transfers[transfer].from == node;
+    });
+    first = behind;
+  }
+}
 
 DealtTransfers DealToNodes(std::span<const PlannedTransfer> transfers, uint32_t nodes) {
   std::vector<uint32_t> order(transfers.size());
@@ -36,6 +54,9 @@ DealtTransfers DealToNodes(std::span<const PlannedTransfer> transfers, uint32_t 
   for (const uint32_t transfer : order) {
     dealt.all[next[transfers[transfer].from]++] = transfer;
     dealt.all[next[transfers[transfer].to]++] = transfer;
+  }
+  if (std::ranges::any_of(transfers, &PlannedTransfer::combines)) {
+    for (uint32_t node = 0; node < nodes; ++node) PutCombinesLast(transfers, node, &dealt);
   }
   return dealt;
 }
@@ -95,20 +116,30 @@ OpId TransferWriter::Add(const PlannedTransfer& transfer, std::span<const OpId> 
   }
   uint32_t& rounds = builder_.header().rounds;
   rounds = std::max(rounds, transfer.round + 1);
+  const OpKind receive = transfer.combines ? OpKind::kCombine : OpKind::kRecv;
   return builder_.AddOp({.channel = id,
                          .block = transfer.block,
+                         .count = transfer.count,
                          .round = transfer.round,
-                         .kind = transfer.from == node_ ? OpKind::kSend : OpKind::kRecv},
+                         .kind = transfer.from == node_ ? OpKind::kSend : receive},
                         after);
 }
+
+namespace {
+
+std::vector<Channel> ChannelsOf(std::span<const PlannedTransfer> transfers) {
+  ChannelList channels;
+  for (const PlannedTransfer& it : transfers)
+    channels.Add({.from = NodeId(it.from), .to = NodeId(it.to)});
+  return std::move(channels).Take();
+}
+
+}  // namespace
 
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of) {
   const uint32_t nodes = header.nodes;
-  ChannelList channels;
-  for (const PlannedTransfer& it : transfers)
-    channels.Add({.from = NodeId(it.from), .to = NodeId(it.to)});
-  TransferWriter writer(std::move(header), std::move(channels).Take(), transfers.size());
+  TransferWriter writer(std::move(header), ChannelsOf(transfers), transfers.size());
   DealtTransfers dealt = DealToNodes(transfers, nodes);
   llvm::DenseMap<uint32_t, OpId> op_of;  // of the node in hand; it has one end of a transfer only
   std::vector<OpId> after;
@@ -126,6 +157,40 @@ TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> t
     }
   }
   return {.plan = std::move(writer).Build(), .transfer_of_op = std::move(dealt.all)};
+}
+
+Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers) {
+  const uint32_t nodes = header.nodes;
+  const bool is_empty = header.payload.bytes == 0;
+  BlockHistory history(header.roles(), header.payload.blocks);
+  TransferWriter writer(std::move(header), ChannelsOf(transfers), transfers.size());
+  const DealtTransfers dealt = DealToNodes(transfers, nodes);
+  std::vector<OpId> after;
+  for (uint32_t node = 0; node < nodes; ++node) {
+    writer.BeginProgram(node);
+    history.Begin(NodeId(node));
+    for (size_t i = dealt.begin[node]; i < dealt.begin[node + 1]; ++i) {
+      const PlannedTransfer& it = transfers[dealt.all[i]];
+      const OpKind kind = it.from == node ? OpKind::kSend
+                          : it.combines   ? OpKind::kCombine
+                                          : OpKind::kRecv;
+      after.clear();
+      for (uint32_t block = it.block; block < it.block + it.count; ++block) {
+        const BlockPast& past = history.Of(block);
+        const bool may_wait = kind == OpKind::kSend || (kind == OpKind::kCombine && !is_empty);
+        if (!may_wait || past.received == BlockPast::kNone) continue;
+        after.push_back(OpId(past.received));
+        if (kind == OpKind::kCombine)
+          history.ForEachSend(past, [&](uint32_t send) { after.push_back(OpId(send)); });
+      }
+      std::ranges::sort(after);
+      after.erase(std::unique(after.begin(), after.end()), after.end());
+      const OpId op = writer.Add(it, after);
+      for (uint32_t block = it.block; block < it.block + it.count; ++block)
+        history.Add(block, op.value, kind);
+    }
+  }
+  return std::move(writer).Build();
 }
 
 }  // namespace prepost

@@ -2,11 +2,13 @@
 //
 // Transfers with their rounds, written down as a plan without credits or windows. Ops stand in the
 // plan's one global order of messages: by round, then (from, to, block), so that an op's id gives
-// its place in that order at every node. Channels are numbered by (from, to).
+// its place in that order at every node; but a node's combines stand last in their round, as what
+// it sends in that round is what it had before. Channels are numbered by (from, to).
 //
 // TransferWriter writes node by node, for a schedule (compiler/schedules/schedule_player.h).
-// Whoever knows all transfers of a multicast before its plan has it from PlanTransfers: a GOAL text
-// (exchange/goal_reader.h), a file of rounds (compiler/rounds/).
+// Whoever knows all transfers before the plan has it from PlanTransfers: a GOAL text
+// (exchange/goal_reader.h), a file of rounds (compiler/rounds/), a schedule of another collective
+// than a multicast.
 #ifndef PREPOST_IR_PLANNED_TRANSFERS_H_
 #define PREPOST_IR_PLANNED_TRANSFERS_H_
 
@@ -21,12 +23,16 @@
 
 namespace prepost {
 
-/// A block on its way from one node to another.
+/// Blocks on their way from one node to another.
 struct PlannedTransfer {
   uint32_t round = 0;
   uint32_t from = 0;
   uint32_t to = 0;
   uint32_t block = 0;
+  uint32_t count = 1;
+  bool combines = false;  ///< the receiver combines them with what it has
+
+  friend bool operator==(const PlannedTransfer&, const PlannedTransfer&) = default;
 };
 
 /// The channels of blocks that are met, each once.
@@ -77,6 +83,10 @@ struct TransferPlan {
 /// sorting the transfers, unless they are sorted.
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of);
+/// The same; each op waits for what the order of ids asks for: a send for the last receives of its
+/// blocks before it, a combine for these and for the sends since (of an empty message for nothing).
+/// Receives have no scratch buffers yet. Needs blocks in range.
+Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers);
 
 }  // namespace prepost
 

@@ -131,6 +131,7 @@ Result<std::unique_ptr<GroupPlans>> OfFlat(Plan plan, const GroupPlanSpec& spec)
     return Rejected(fmt::format("the plan fails verification: {}: {}: {}", first.where,
                                 Name(first.rule), first.message));
   }
+  PREPOST_RETURN_IF_ERROR(ExpectPlainMulticast(*verified));
   return std::unique_ptr<GroupPlans>(
       std::make_unique<FlatFile>(*std::move(verified), spec.plan_path));
 }

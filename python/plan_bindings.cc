@@ -6,6 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -69,6 +70,7 @@ class NativePlan {
   const std::shared_ptr<const tools::SimulatedPlan>& valid() const {
     if (valid_ == nullptr)
       throw StatusError(Rejected("the plan is invalid:" + verdict_.Continued()));
+    ThrowIfError(ExpectPlainMulticast(valid_->plan));
     return valid_;
   }
   std::vector<Finding> Findings() const {
@@ -184,11 +186,15 @@ Compiled CompileRoundsText(const std::string& spec, const std::string& text) {
 
 /// `transfers`: round, sender, receiver and block of each, in 4 bytes each.
 Compiled CompileTransfers(const std::string& spec, const py::buffer& transfers) {
-  static_assert(sizeof(PlannedTransfer) == 16 && std::is_trivially_copyable_v<PlannedTransfer>);
+  using Given = std::array<uint32_t, 4>;
   const BufferView view(transfers, /*is_written=*/false);
   const ReleasedInterpreter released;
-  std::vector<PlannedTransfer> all(view.bytes() / sizeof(PlannedTransfer));
-  if (!all.empty()) std::memcpy(all.data(), view.data(), all.size() * sizeof(PlannedTransfer));
+  std::vector<PlannedTransfer> all(view.bytes() / sizeof(Given));
+  for (size_t i = 0; i < all.size(); ++i) {
+    Given given;
+    std::memcpy(&given, view.data() + i * sizeof(Given), sizeof(Given));
+    all[i] = {.round = given[0], .from = given[1], .to = given[2], .block = given[3]};
+  }
   return CompileRounds(spec, kRounds, [&](const RoundsOptions& options) {
     return PlanRounds(all, kRounds, options);
   });

@@ -33,6 +33,7 @@ Json ValueJson(const PlanField& field, const Value& value) {
   Json json;
   if constexpr (HasFields<const Value>) {
     VisitFields(value, [&](const PlanField& inner, const auto& it) {
+      if (IsLater(inner) && IsAbsent(inner, it)) return;
       json[inner.key] = ValueJson(inner, it);
     });
   } else {
@@ -46,6 +47,7 @@ Json ValueJson(const PlanField& field, const Value& value) {
 Json HeaderJson(const PlanHeader& header) {
   Json json;
   VisitContent(header, [&](const PlanField& field, const auto& value) {
+    if (IsLater(field) && IsAbsent(field, value)) return;
     json[field.key] = ValueJson(field, value);
   });
   return json;
@@ -69,6 +71,8 @@ void AddPlan(const PlanTables& tables, const EventTimes& times, const std::strin
   // Which end of its channel an op's node is says whether it sends.
   const auto add_fields = [&]<typename It>(const std::string& name, std::span<const It> range) {
     ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
+      const auto is_absent = [&](const It& it) { return IsAbsent(field, get(it)); };
+      if (IsLater(field) && std::ranges::all_of(range, is_absent)) return;
       add(name + field.key, range, [&](const It& it) {
         const uint64_t number = NumberOf(get(it));
         return number == field.null_value ? int64_t{-1} : static_cast<int64_t>(number);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ready: the plan gets the credits of the ready mode (ir/op_rules.cc), or none.
+// ready: the plan gets the credits of the ready mode (ir/op_rules.cc), or none, and its receives the
+// scratch buffers that these grant (scratch.h).
 #include <fmt/format.h>
 
 #include "compiler/pass.h"
+#include "compiler/passes/scratch.h"
 #include "compiler/schedules/fan.h"
 #include "ir/op_rules.h"
 
@@ -21,7 +23,7 @@ Result<Plan> MakeReady(const SpecReady& wanted, const Plan& plan) {
                     ready.window, header.ports),
         "/ready");
   }
-  return WithRules(plan, std::move(header), ready, {});
+  return AssignScratch(WithRules(plan, std::move(header), ready, {}));
 }
 
 }  // namespace

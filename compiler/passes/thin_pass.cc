@@ -22,16 +22,16 @@
 namespace prepost {
 namespace {
 
-/// Whether no entry of the program can follow from others, seen without a walk: no send waits for
-/// two ops, or for an op from before its channel's previous send.
+/// Whether no entry of the program can follow from others, seen without a walk: no op waits for
+/// two ops, or for what its channel's previous send, or combine, has waited for or is.
 bool IsPlainlyThin(const Plan& plan, const Program& program) {
-  llvm::DenseMap<uint32_t, uint32_t> last_send;  // channel -> op
+  llvm::DenseMap<uint32_t, uint32_t> last_of_channel;  // op; a channel has sends or combines
   const std::span<const Op> ops = plan.ops(program);
   for (uint32_t i = 0; i < ops.size(); ++i) {
-    if (!ops[i].is_send()) continue;
-    const auto [previous, is_first] = last_send.try_emplace(ops[i].channel.value, i);
+    if (!ops[i].may_wait()) continue;
+    const auto [previous, is_first] = last_of_channel.try_emplace(ops[i].channel.value, i);
     if (ops[i].after_count > 1) return false;
-    if (ops[i].after_count == 1 && !is_first && plan.after(ops[i])[0].value < previous->second)
+    if (ops[i].after_count == 1 && !is_first && plan.after(ops[i])[0].value <= previous->second)
       return false;
     previous->second = i;
   }

@@ -33,14 +33,14 @@ class EventTimes {
   uint64_t CostOf(PlanGraph::Vertex v) const;
 
   uint64_t StartOf(uint32_t message) const {
-    return earliest_[PlanGraph::At(message, PlanGraph::Event::kStart)];
+    return earliest_[tables_.graph().At(message, PlanGraph::Event::kStart)];
   }
   uint64_t DeliveryOf(uint32_t message) const {
-    return earliest_[PlanGraph::At(message, PlanGraph::Event::kDeliver)];
+    return earliest_[tables_.graph().At(message, PlanGraph::Event::kDeliver)];
   }
   /// By how much the message may start later; 0: it is critical.
   uint64_t SlackOf(uint32_t message) const {
-    const PlanGraph::Vertex start = PlanGraph::At(message, PlanGraph::Event::kStart);
+    const PlanGraph::Vertex start = tables_.graph().At(message, PlanGraph::Event::kStart);
     return latest_[start] - earliest_[start];
   }
 

@@ -50,6 +50,8 @@ WaitKind Reasons::KindOf(Vertex from, Vertex to) const {
         return WaitKind::kChannelOrder;
       case Event::kDeliver:
         return WaitKind::kDeliveryOrder;
+      case Event::kCombine:
+        return WaitKind::kAfter;
       case Event::kBarrier:
         break;
     }
@@ -101,7 +103,7 @@ OpReasons Reasons::Explain(OpRef ref) const {
 std::vector<Wait> Reasons::WaitsFor(OpRef ref, uint32_t message) const {
   const PlanGraph& graph = tables_.graph();
   const bool is_send = tables_.ChannelOf(message).from == ref.node;
-  const Vertex event = PlanGraph::At(message, is_send ? Event::kStart : Event::kDeliver);
+  const Vertex event = tables_.graph().At(message, is_send ? Event::kStart : Event::kDeliver);
   std::vector<Wait> waits;
   for (Vertex from = 0; from < graph.size(); ++from) {
     for (const Vertex to : graph.Successors(from)) {
@@ -157,7 +159,7 @@ std::vector<Wait> Reasons::WaitedBy(OpRef ref, uint32_t message) const {
   std::vector<Wait> waits;
   for (const Event event : {Event::kPost, Event::kStart, Event::kDeliver}) {
     if (event == (is_send ? Event::kPost : Event::kStart)) continue;
-    const Vertex from = PlanGraph::At(message, event);
+    const Vertex from = tables_.graph().At(message, event);
     for (const Vertex to : graph.Successors(from)) {
       const WaitKind kind = KindOf(from, to);
       if (kind == WaitKind::kTransfer) {
@@ -182,7 +184,7 @@ std::vector<ChainStep> Reasons::ChainOf(uint32_t message) const {
   std::vector<ChainStep> chain;
   for (;;) {
     ChainStep& step = chain.emplace_back(ChainStep{.message = message});
-    const Vertex start = PlanGraph::At(message, Event::kStart);
+    const Vertex start = tables_.graph().At(message, Event::kStart);
     const Vertex cause = cause_[start];
     if (cause == kNoMessage) return chain;
     step.cause = KindOf(cause, start);

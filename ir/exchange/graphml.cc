@@ -35,21 +35,31 @@ const char* TypeOf(const PlanField& field, const Value&) {
 template <typename Visit>
 void VisitExported(const PlanHeader& header, const Visit& visit) {
   VisitContent(header, [&](const PlanField& field, const auto& value) {
+    if (IsLater(field) && IsAbsent(field, value)) return;
     if constexpr (!std::is_same_v<decltype(value), const CollectiveKind&>) visit(field, value);
   });
 }
 
-/// What a node of the graph says, as put(name, type, value, whether it is there). Sizes and counts
-/// can be above 2^31, so they are long.
+/// Bytes of an op's blocks.
+uint64_t BytesOf(const Payload& payload, const Op& op) {
+  uint64_t bytes = 0;
+  for (uint32_t i = 0; !op.is_credit() && i < op.count; ++i)
+    bytes += payload.BlockSize(op.block + i);
+  return bytes;
+}
+
+/// What a node of the graph says, as put(name, type, value, whether it is there); later fields
+/// (plan_fields.h) only `with_later`. Sizes and counts can be above 2^31, so they are long.
 template <typename Put>
 void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
-              const Channel& channel, Put put) {
+              const Channel& channel, bool with_later, Put put) {
   put("node", "int", node.value, true);
   put("op", "long", id, true);
   const char* const credit = op.is_send() ? "send credit" : "recv credit";
   put("kind", "string", op.is_credit() ? credit : Name(op.kind), true);
   put("peer", "int", (op.is_send() ? channel.to : channel.from).value, true);
   ListFields(std::type_identity<Channel>(), [&](const PlanField& field, auto get) {
+    if (IsLater(field) && !with_later) return;
     if constexpr (!std::is_same_v<decltype(get(channel)), const NodeId&>)
       put(field.key, "long", NumberOf(get(channel)), !IsAbsent(field, get(channel)));
   });
@@ -57,11 +67,12 @@ void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
   const auto put_block = [&] {
     if (std::exchange(is_block_put, true)) return;
     put("block", "int", op.block, !op.is_credit());
-    put("bytes", "long", op.is_credit() ? 0 : payload.BlockSize(op.block), !op.is_credit());
+    put("bytes", "long", BytesOf(payload, op), !op.is_credit());
   };
   ListColumns(std::type_identity<Op>(), [&](const PlanField& field, auto get) {
     if constexpr (!std::is_same_v<decltype(get(op)), const ChannelId&>) {
-      if (field.null_value) return;  // the block
+      if (field.null_value && !field.if_absent) return;  // the block
+      if (IsLater(field) && !with_later) return;
       if (field.if_absent) put_block();
       put(field.key, "long", NumberOf(get(op)), !IsAbsent(field, get(op)));
     }
@@ -70,7 +81,8 @@ void ListNode(const Payload& payload, NodeId node, uint32_t id, const Op& op,
 
 class GraphmlWriter {
  public:
-  GraphmlWriter(const Plan& plan, std::ostream& out) : plan_(plan), messages_(plan), out_(out) {}
+  GraphmlWriter(const Plan& plan, std::ostream& out)
+      : plan_(plan), has_later_(!IsPlainMulticast(plan)), messages_(plan), out_(out) {}
 
   void Run() {
     out_.Put(
@@ -79,9 +91,10 @@ class GraphmlWriter {
     VisitExported(plan_.header(), [this](const PlanField& field, const auto& value) {
       PutKey("graph", NameOf(field), TypeOf(field, value));
     });
-    ListNode({}, {}, 0, {}, {}, [this](const char* name, const char* type, const auto&, bool) {
-      PutKey("node", name, type);
-    });
+    ListNode({}, {}, 0, {.block = kNoBlock}, {}, has_later_,
+             [this](const char* name, const char* type, const auto&, bool) {
+               PutKey("node", name, type);
+             });
     PutKey("edge", "order", "string");
     out_.Put("  <graph id=\"plan\" edgedefault=\"directed\">\n");
     WriteHeader();
@@ -114,7 +127,7 @@ class GraphmlWriter {
       const Channel& channel = plan_.channels()[op.channel.index()];
       names_.emplace_back(program.node.value, id);
       out_.Put("    <node id=\"{}.{}\">", program.node.value, id);
-      ListNode(plan_.header().payload, program.node, id++, op, channel,
+      ListNode(plan_.header().payload, program.node, id++, op, channel, has_later_,
                [this](const char* name, const char*, const auto& value, bool is_there) {
                  if (is_there) Data("node", name, value);
                });
@@ -143,6 +156,7 @@ class GraphmlWriter {
   }
 
   const Plan& plan_;
+  const bool has_later_;
   const MessageTable messages_;
   TextWriter out_;
   std::vector<std::pair<uint32_t, uint32_t>> names_;  // op -> its node and id

@@ -86,11 +86,12 @@ class FieldWriter {
   }
   template <typename Value>
   void Put(const PlanField& field, const Value& value) {
+    if (IsAbsent(field, value)) return;
     if constexpr (HasFields<const Value>) {
       PutText(field, "{ ");
       FieldWriter(out_).PutAll(value);
       out_.Put(" }}");
-    } else if (!IsAbsent(field, value)) {
+    } else {
       const FieldValue plain = ValueOf(field, value);
       if (const auto* number = std::get_if<uint64_t>(&plain)) {
         out_.Put("{}\"{}\": {}", Separator(field), field.key, *number);

@@ -2,7 +2,7 @@
 //
 // Ops as columns: what a program of three ops says, with one array per field:
 //
-//   "op": "rss",            a letter each, r and s, for recv and send
+//   "op": "rss",            a letter each, r, s and c, for recv, send and combine
 //   "channel": [0,1,2],
 //   "block": [0,0,null],    null: a credit
 //   "round": [0,1,1],
@@ -26,8 +26,8 @@ namespace {
 
 using Need = JsonForm::Need;
 
-constexpr char kSendLetter = 's';
-constexpr char kRecvLetter = 'r';
+/// By kind.
+constexpr std::string_view kLetters = "src";
 
 Status CheckLength(const char* column, size_t length, const char* other, size_t expected) {
   if (length == expected) return {};
@@ -139,14 +139,16 @@ OpColumns::OpColumns(PlanBuilder* builder, EntryCount* count) : builder_(builder
 
 Status OpColumns::ReadKinds(const JsonScalar& scalar) {
   const std::string expected =
-      fmt::format("expected a string of letters {} (send) and {} (recv)", kSendLetter, kRecvLetter);
+      fmt::format("expected a string of letters {} (send), {} (recv) and {} (combine)", kLetters[0],
+                  kLetters[1], kLetters[2]);
   if (scalar.kind != JsonScalar::Kind::kString)
     return Rejected(expected + ", found " + scalar.Describe());
   kinds_.reserve(scalar.text.size());
   for (const char letter : scalar.text) {
-    if (letter != kSendLetter && letter != kRecvLetter)
+    const size_t kind = kLetters.find(letter);
+    if (kind == std::string_view::npos)
       return Rejected(fmt::format("{}, found another at {}", expected, kinds_.size()));
-    kinds_.push_back(letter == kSendLetter ? OpKind::kSend : OpKind::kRecv);
+    kinds_.push_back(static_cast<OpKind>(kind));
   }
   return {};
 }
@@ -184,7 +186,7 @@ void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out) {
   const std::span<const Op> ops = plan.ops(program);
   std::string kinds;
   kinds.reserve(ops.size());
-  for (const Op& op : ops) kinds += op.is_send() ? kSendLetter : kRecvLetter;
+  for (const Op& op : ops) kinds += kLetters[static_cast<size_t>(op.kind)];
   out.Put("{{\n    \"op\": \"{}\"", kinds);
   WriteColumns<Op>(ops, ",", out);
   if (std::ranges::any_of(ops, [](const Op& op) { return op.after_count != 0; })) {

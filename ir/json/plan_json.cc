@@ -15,8 +15,9 @@ namespace {
 
 constexpr const char* kPlanFormat = "prepost.plan";
 constexpr uint32_t kPlanMajor = 1;
-constexpr uint32_t kPlanMinor = 1;
-constexpr uint32_t kMinorOfRows = 0;  ///< rows are all that version 1.0 has
+constexpr uint32_t kPlanMinor = 2;
+constexpr uint32_t kMinorOfMulticasts = 1;  ///< in columns
+constexpr uint32_t kMinorOfRows = 0;        ///< rows are all that version 1.0 has
 
 /// The forms of a plan file and the plan that they fill.
 class PlanReader {
@@ -131,8 +132,10 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
 void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
   const bool is_columns = encoding == PlanEncoding::kColumns;
   TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor,
-          is_columns ? kPlanMinor : kMinorOfRows);
+  const uint32_t minor = !IsPlainMulticast(plan) ? kPlanMinor
+                         : is_columns            ? kMinorOfMulticasts
+                                                 : kMinorOfRows;
+  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor, minor);
   FieldWriter(out).PutAll(plan.header());
   out.Put(",\n  \"channels\": ");
   is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);

@@ -15,7 +15,8 @@ namespace prepost {
 namespace {
 
 constexpr uint32_t kShardMajor = 1;
-constexpr uint32_t kShardMinor = 0;
+constexpr uint32_t kShardMinor = 1;
+constexpr uint32_t kShardMinorOfMulticasts = 0;
 constexpr size_t kHashDigits = 64;
 
 /// Reads 64 hexadecimal digits.
@@ -31,6 +32,11 @@ JsonForm::ReadScalar ReadHash(std::string* out) {
     *out = scalar.text;
     return {};
   };
+}
+
+/// Of a shard, too: what goes beyond multicasts shows in its plan's header.
+uint32_t MinorOf(const PlanHeader& header) {
+  return IsPlainMulticast(header) ? kShardMinorOfMulticasts : kShardMinor;
 }
 
 /// The form of an index, whose entries stand in the order of their nodes.
@@ -141,7 +147,7 @@ void WriteShard(const Plan& plan, const Program& program, std::span<const Placed
   }
   TextWriter out(stream);
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"node\": {},\n  \"channels\": ",
-          kShardFormat, kShardMajor, kShardMinor, program.node.value);
+          kShardFormat, kShardMajor, MinorOf(plan.header()), program.node.value);
   WriteChannelColumns(plain, ids, out);
   out.Put(",\n  \"columns\": ");
   WriteOpColumns(plan, program, out);
@@ -156,7 +162,7 @@ Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
 void WritePlanIndex(const PlanIndex& index, std::ostream& stream) {
   TextWriter out(stream);
   out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kShardMajor,
-          kShardMinor);
+          MinorOf(index.header));
   FieldWriter(out).PutAll(index.header);
   out.Put(",\n  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
           QuoteJson(index.plan_hash));

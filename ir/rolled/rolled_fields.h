@@ -34,6 +34,11 @@ void VisitFields(const RolledPart<Plan, Part>& it, Visit&& visit) {
   }
 }
 
+template <typename Plan, typename Part>
+bool IsAbsent(const PlanField& field, const RolledPart<Plan, Part>& it) {
+  return IsAbsent(field, it.part);
+}
+
 template <Maybe<RolledPlan> It, typename Visit>
 void VisitFields(It& plan, Visit&& visit) {
   VisitFields(plan.header, [&](const PlanField& field, auto& value) {

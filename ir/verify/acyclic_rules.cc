@@ -12,7 +12,9 @@
 // * a message's start is as high as the message, and its delivery directly above that;
 // * what a send waits for (`after`) is delivered below the send's start: checked, entry by entry;
 // * a node's sends start in id order, and none is below the one before: checked. So are those of a
-//   channel, and so its deliveries; among equal heights the ids rise.
+//   channel, and so its deliveries; among equal heights the ids rise;
+// * a combine is directly above its delivery, and above what it waits for, which may be of its
+//   height: checked. Combines of equal height wait for each other at one node only, and by rising ids.
 // These are all edges of plan_graph.h. What does not rise may still be right: that is searched.
 // Example: a relay's send in round 5 after its receive in round 3 rises; in round 3 it would not.
 #include <fmt/format.h>
@@ -52,12 +54,14 @@ bool Rises(const MatchedPlan& matched) {
     const std::span<const Op> ops = matched.plan.ops(program);
     uint64_t height = 0;  // of the last send
     for (const Op& op : ops) {
+      if (!op.may_wait()) continue;
+      for (const OpId before : matched.plan.after(op)) {
+        const uint64_t of_before = HeightOf(ops[before.index()]);
+        if (of_before > HeightOf(op) || (op.is_send() && of_before == HeightOf(op))) return false;
+      }
       if (!op.is_send()) continue;
       if (HeightOf(op) < height) return false;
       height = HeightOf(op);
-      for (const OpId before : matched.plan.after(op)) {
-        if (HeightOf(ops[before.index()]) >= height) return false;
-      }
     }
   }
   return true;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "ir/plan.h"
@@ -25,9 +26,10 @@ class FirstReceives {
     ++program_;
     for (uint32_t i = 0; i < ops.size(); ++i) {
       const Op& op = ops[i];
-      if (op.is_send() || op.is_credit() || seen_in_[op.block] == program_) continue;
-      seen_in_[op.block] = program_;
-      op_[op.block] = i;
+      if (op.is_send() || op.is_credit()) continue;
+      for (uint32_t block = op.block; block < op.block + op.count; ++block) {
+        if (std::exchange(seen_in_[block], program_) != program_) op_[block] = i;
+      }
     }
   }
   /// The op, by its id, or kNone.

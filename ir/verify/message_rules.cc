@@ -1,15 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// match: every send has its receive and carries the block that it names. once: every node gets
-// every block once.
+// match: every send has its receive and carries the blocks that it names. value, where nothing is
+// combined: every node gets every block that it lacks, and none twice or that it has. As a block
+// has one source and only what has come is sent on (causal), what comes is then right.
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "ir/count.h"
 #include "ir/verify/rules.h"
 
 namespace prepost {
+namespace {
+
+/// "block 3", "blocks 3 to 5".
+std::string BlocksOf(const Op& op) {
+  if (op.count == 1) return fmt::format("block {}", op.block);
+  return fmt::format("blocks {} to {}", op.block, op.block + op.count - 1);
+}
+
+class ReceiptRule {
+ public:
+  ReceiptRule(const Plan& plan, Findings* findings)
+      : plan_(plan),
+        roles_(plan.header().roles()),
+        findings_(findings),
+        seen_in_(plan.header().payload.blocks, MessageTable::kNone),
+        seen_at_(plan.header().payload.blocks) {}
+
+  void Run() {
+    for (uint32_t p = 0; p < plan_.programs().size(); ++p) {
+      const Program& program = plan_.programs()[p];
+      wanted_count_ = 0;
+      for (uint32_t i = 0; i < program.op_count; ++i) {
+        const Op& op = plan_.ops(program)[i];
+        if (op.is_send() || op.is_credit()) continue;
+        for (uint32_t block = op.block; block < op.block + op.count; ++block)
+          CheckReceipt(p, i, block);
+      }
+      CheckAllCame(p);
+    }
+  }
+
+ private:
+  void CheckReceipt(uint32_t p, uint32_t i, uint32_t block) {
+    const NodeId node = plan_.programs()[p].node;
+    if (roles_.Contributes(node, block)) {
+      findings_->Add(Place::OpAt(p, i), Rule::kValue, [&] {
+        return fmt::format("node {} receives block {}, which it has", node.value, block);
+      });
+    } else if (seen_in_[block] == p) {
+      findings_->Add(Place::OpAt(p, i, "block"), Rule::kValue, [&] {
+        return fmt::format("block {} is received a second time, first by op {}", block,
+                           seen_at_[block]);
+      });
+    } else {
+      if (roles_.Wants(node, block)) ++wanted_count_;
+      seen_in_[block] = p;
+      seen_at_[block] = i;
+    }
+  }
+
+  void CheckAllCame(uint32_t p) {
+    const NodeId node = plan_.programs()[p].node;
+    const PartRow wanted = roles_.Wanted(node), own = roles_.Contributed(node);
+    const uint32_t size = roles_.blocks_per_part();
+    uint64_t lacked = 0;
+    for (uint32_t i = 0; i < wanted.count; ++i) lacked += own.Has(wanted.At(i)) ? 0 : size;
+    if (wanted_count_ == lacked) return;
+    findings_->Add(Place::ProgramAt(p), Rule::kValue, [&] {
+      return fmt::format("node {} receives {} of {}, block {} is missing", node.value,
+                         wanted_count_, Count(lacked, "block"), FirstMissing(p, wanted, own));
+    });
+  }
+
+  uint32_t FirstMissing(uint32_t p, const PartRow& wanted, const PartRow& own) const {
+    const uint32_t size = roles_.blocks_per_part();
+    for (uint32_t i = 0; i < wanted.count; ++i) {
+      if (own.Has(wanted.At(i))) continue;
+      for (uint32_t block = wanted.At(i) * size; block < (wanted.At(i) + 1) * size; ++block) {
+        if (seen_in_[block] != p) return block;
+      }
+    }
+    PREPOST_CHECK(false);
+    return 0;
+  }
+
+  const Plan& plan_;
+  const Roles roles_;
+  Findings* findings_;
+  std::vector<uint32_t> seen_in_;  // block -> the program that received it last
+  std::vector<uint32_t> seen_at_;  // block -> its op there
+  uint64_t wanted_count_ = 0;      // blocks that the program in hand wants and receives
+};
+
+}  // namespace
 
 void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings) {
   for (uint32_t m = 0; m < messages.size(); ++m) {
@@ -24,53 +112,18 @@ void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findin
                            channel.to.value, NumberOf(channel.lane),
                            send == MessageTable::kNone ? "send" : "recv");
       });
-    } else if (plan.ops()[send].block != plan.ops()[recv].block) {
-      findings->Add(PlaceOf(plan, recv, "block"), Rule::kMatch, [&] {
-        return fmt::format("receives block {}, but its send {} sends block {}",
-                           plan.ops()[recv].block, PlaceOf(plan, send).Pointer(),
-                           plan.ops()[send].block);
-      });
+      continue;
     }
+    const Op& sent = plan.ops()[send];
+    const Op& received = plan.ops()[recv];
+    if (sent.block == received.block && sent.count == received.count) continue;
+    findings->Add(PlaceOf(plan, recv, "block"), Rule::kMatch, [&] {
+      return fmt::format("receives {}, but its send {} sends {}", BlocksOf(received),
+                         PlaceOf(plan, send).Pointer(), BlocksOf(sent));
+    });
   }
 }
 
-void CheckOnce(const Plan& plan, Findings* findings) {
-  const PlanHeader& header = plan.header();
-  const Roles roles = header.roles();
-  // Per block: the program that received it last, and its op there.
-  std::vector<uint32_t> seen_in(header.payload.blocks, MessageTable::kNone);
-  std::vector<uint32_t> seen_at(header.payload.blocks);
-  for (uint32_t p = 0; p < plan.programs().size(); ++p) {
-    const Program& program = plan.programs()[p];
-    uint32_t received = 0;
-    for (uint32_t i = 0; i < program.op_count; ++i) {
-      const Op& op = plan.ops(program)[i];
-      if (op.is_send() || op.is_credit()) continue;
-      if (!roles.Lacks(program.node, op.block)) {
-        findings->Add(Place::OpAt(p, i), Rule::kOnce, [&] {
-          return fmt::format("the root receives block {}, which it has", op.block);
-        });
-      } else if (seen_in[op.block] == p) {
-        findings->Add(Place::OpAt(p, i, "block"), Rule::kOnce, [&] {
-          return fmt::format("block {} is received a second time, first by op {}", op.block,
-                             seen_at[op.block]);
-        });
-      } else {
-        ++received;
-        seen_in[op.block] = p;
-        seen_at[op.block] = i;
-      }
-    }
-    if (roles.IsTarget(program.node) && received != header.payload.blocks) {
-      findings->Add(Place::ProgramAt(p), Rule::kOnce, [&] {
-        const auto missing =
-            std::ranges::find_if(seen_in, [&](uint32_t seen) { return seen != p; });
-        return fmt::format("node {} receives {} of {}, block {} is missing", program.node.value,
-                           received, Count(header.payload.blocks, "block"),
-                           missing - seen_in.begin());
-      });
-    }
-  }
-}
+void CheckReceipts(const Plan& plan, Findings* findings) { ReceiptRule(plan, findings).Run(); }
 
 }  // namespace prepost

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
+#include "ir/block_history.h"
 #include "ir/count.h"
 #include "ir/verify/first_receives.h"
 #include "ir/verify/rules.h"
@@ -23,7 +25,9 @@ class RoundsRule {
         messages_(matched.messages),
         credits_(matched.credits),
         findings_(findings),
-        received_(plan_.header().payload.blocks) {}
+        combines_(Combines(header_.collective.kind)),
+        received_(combines_ ? 0 : header_.payload.blocks),
+        history_(roles_, combines_ ? header_.payload.blocks : 0) {}
 
   void Run() {
     uint64_t rounds = 0;
@@ -36,8 +40,8 @@ class RoundsRule {
     for (uint32_t c = 0; c < plan_.channels().size(); ++c) CheckChannelRounds(ChannelId(c));
     for (uint32_t p = 0; p < plan_.programs().size(); ++p) {
       CheckForwardRounds(p);
-      CheckPorts(p, OpKind::kSend);
-      CheckPorts(p, OpKind::kRecv);
+      CheckPorts(p, /*sends=*/true);
+      CheckPorts(p, /*sends=*/false);
     }
   }
 
@@ -86,37 +90,47 @@ class RoundsRule {
     }
   }
 
-  /// A block leaves a node in a later round than it came.
+  /// A block leaves a node in a later round than it came; where blocks are combined, than what it
+  /// carries came.
   void CheckForwardRounds(uint32_t p) {
     const Program& program = plan_.programs()[p];
     const std::span<const Op> ops = plan_.ops(program);
-    received_.Begin(ops);
+    combines_ ? history_.Begin(program.node) : received_.Begin(ops);
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = ops[i];
-      if (!op.is_send() || op.is_credit() || roles_.Contributes(program.node, op.block)) continue;
-      const uint32_t recv = received_.Of(op.block);
-      if (recv != FirstReceives::kNone && op.round <= ops[recv].round) {
+      if (op.is_credit() || (!combines_ && !op.is_send())) continue;
+      for (uint32_t block = op.block; block < op.block + op.count; ++block) {
+        const uint32_t recv = combines_ ? history_.Of(block).received : ReceiptOf(program, block);
+        if (combines_) history_.Add(block, i, op.kind);
+        if (!op.is_send() || recv == FirstReceives::kNone || op.round > ops[recv].round) continue;
         RoundsFinding(Place::OpAt(p, i, "round"),
-                      "sends block {} in round {}, but receives it in round {}", op.block, op.round,
+                      "sends block {} in round {}, but receives it in round {}", block, op.round,
                       ops[recv].round);
       }
     }
   }
 
-  /// No more than `ports` block sends (or receives) of a node in one round.
-  void CheckPorts(uint32_t p, OpKind kind) {
+  /// The first receive of a block that its node does not contribute to, or kNone.
+  uint32_t ReceiptOf(const Program& program, uint32_t block) const {
+    return roles_.Contributes(program.node, block) ? FirstReceives::kNone : received_.Of(block);
+  }
+
+  /// No more than `ports` block sends (or receives) of a node in one round of one fabric.
+  void CheckPorts(uint32_t p, bool sends) {
     const Program& program = plan_.programs()[p];
-    std::vector<std::pair<uint32_t, uint32_t>> by_round;  // (round, op)
+    std::vector<std::tuple<uint32_t, uint32_t, uint32_t>> by_round;  // (fabric, round, op)
     for (uint32_t i = 0; i < program.op_count; ++i) {
       const Op& op = plan_.ops(program)[i];
-      if (op.kind == kind && !op.is_credit()) by_round.emplace_back(op.round, i);
+      if (op.is_send() == sends && !op.is_credit())
+        by_round.emplace_back(plan_.channels()[op.channel.index()].fabric, op.round, i);
     }
     if (!std::ranges::is_sorted(by_round)) std::ranges::sort(by_round);
     for (size_t j = header_.ports; j < by_round.size(); ++j) {
-      const auto [round, op] = by_round[j];
-      if (by_round[j - header_.ports].first != round) continue;
+      const auto [fabric, round, op] = by_round[j];
+      const auto& [fabric_before, round_before, _] = by_round[j - header_.ports];
+      if (fabric_before != fabric || round_before != round) continue;
       RoundsFinding(Place::OpAt(p, op, "round"), "more than {} block {}s of node {} in round {}",
-                    header_.ports, Name(kind), program.node.value, round);
+                    header_.ports, sends ? "send" : "recv", program.node.value, round);
     }
   }
 
@@ -126,7 +140,9 @@ class RoundsRule {
   const MessageTable& messages_;
   const CreditTable& credits_;
   Findings* findings_;
-  FirstReceives received_;  // of the program in hand
+  const bool combines_;
+  FirstReceives received_;  // of the program in hand, where nothing is combined
+  BlockHistory history_;    // of the program in hand, where blocks are combined
 };
 
 }  // namespace

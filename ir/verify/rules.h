@@ -17,8 +17,8 @@ namespace prepost {
 void CheckShape(const Plan& plan, Findings* findings);
 /// match. What compares channels needs a plan without its findings too.
 void CheckMatch(const Plan& plan, const MessageTable& messages, Findings* findings);
-/// once.
-void CheckOnce(const Plan& plan, Findings* findings);
+/// value, of collectives that do not combine.
+void CheckReceipts(const Plan& plan, Findings* findings);
 
 /// A plan whose sends and receives match, with what the rules below look up in it.
 struct MatchedPlan {
@@ -28,14 +28,17 @@ struct MatchedPlan {
   const VerifyOptions& options;
 };
 
+/// value, agree, and of replace what comes, of collectives that combine. `causal` and `combine` say
+/// that the order at each node is that of its ids.
+void CheckValues(const MatchedPlan& matched, Findings* findings);
 /// ready, but for the order at each node.
 void CheckReady(const MatchedPlan& matched, Findings* findings);
 /// rounds.
 void CheckRounds(const MatchedPlan& matched, Findings* findings);
 /// acyclic and order. `has_rounds`: the plan has no findings of `rounds`.
 void CheckAcyclic(const MatchedPlan& matched, bool has_rounds, Findings* findings);
-/// causal, window, and the part of ready that is an order at a node. `matched` is null for a plan
-/// with `match` findings.
+/// causal, combine, scratch, window, and the parts of replace and ready that are an order at a node.
+/// `matched` is null for a plan with `match` findings.
 void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);
 
 }  // namespace prepost

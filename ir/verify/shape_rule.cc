@@ -20,7 +20,10 @@ class ShapeRule {
     CheckHeader();
     CheckPrograms();
     CheckChannels();
-    if (findings_->count() == 0) CheckOps();
+    if (findings_->count() != 0) return;
+    const Roles roles = header_.roles();
+    roles_ = &roles;
+    CheckOps();
   }
 
  private:
@@ -39,7 +42,26 @@ class ShapeRule {
       Shape(Place::Header("root"), "root {} is out of range, the nodes are 0 to {}",
             header_.collective.root.value, int64_t{header_.nodes} - 1);
     }
-    const Result<Payload> payload = MakePayload(header_.payload.bytes, header_.payload.block_bytes);
+    if (header_.nodes != 0 && header_.collective.helpers >= header_.nodes) {
+      Shape(Place::Header("helpers"), "{} of {}, expected at least 1 node that is none",
+            Count(header_.collective.helpers, "helper"), Count(header_.nodes, "node"));
+      return;
+    }
+    if (header_.collective.root.value >= header_.nodes - header_.collective.helpers &&
+        header_.collective.root.value < header_.nodes) {
+      Shape(Place::Header("root"), "root {} is a helper", header_.collective.root.value);
+    }
+    CheckCombines();
+    const uint64_t parts =
+        PartsOf(header_.collective.kind, header_.nodes - header_.collective.helpers);
+    if (header_.payload.parts != parts) {
+      Shape(Place::Header("message/parts"), "expected {} for {} between {}, found {}",
+            Count(parts, "part"), Name(header_.collective.kind),
+            Count(header_.nodes - header_.collective.helpers, "member"), header_.payload.parts);
+      return;
+    }
+    const Result<Payload> payload =
+        MakePayload(header_.payload.bytes, header_.payload.block_bytes, parts);
     if (!payload.ok()) {
       const bool is_bytes = payload.status().where() == "/bytes";
       Shape(Place::Header(is_bytes ? "message/bytes" : "message/block_bytes"), "{}",
@@ -57,6 +79,36 @@ class ShapeRule {
     if (header_.send_window == 0u)
       Shape(Place::Header("send_window"), "send window 0, expected null or at least 1");
     if (header_.ports == 0) Shape(Place::Header("ports"), "0 ports, expected at least 1");
+  }
+
+  /// What there is to combine, and with what.
+  void CheckCombines() {
+    const Combine& combine = header_.combine;
+    const CollectiveKind kind = header_.collective.kind;
+    if (Combines(kind) == combine.is_none()) {
+      Shape(Place::Header("combine"), "{} {}", Name(kind),
+            combine.is_none() ? "without an operation and a type"
+                              : "combines nothing, expected no operation");
+    } else if (const Status status = CheckCombine(combine); !status.ok()) {
+      Shape(Place::Header(status.where() == "/op" ? "combine/op" : "combine/type"), "{}",
+            status.message());
+    }
+    const uint64_t size = SizeOf(combine.type);
+    if (size == 0) return;
+    if (header_.payload.bytes % size != 0) {
+      Shape(Place::Header("message/bytes"), "{} bytes are not a whole number of {} ({} bytes each)",
+            header_.payload.bytes, Name(combine.type), size);
+    }
+    if (header_.payload.bytes > header_.payload.block_bytes &&
+        header_.payload.block_bytes % size != 0) {
+      Shape(Place::Header("message/block_bytes"),
+            "{} bytes are not a whole number of {} ({} bytes each)", header_.payload.block_bytes,
+            Name(combine.type), size);
+    }
+    if (header_.scratch > kNoScratch) {
+      Shape(Place::Header("scratch"), "{}, the limit is {}",
+            Count(header_.scratch, "scratch buffer"), kNoScratch);
+    }
   }
 
   void CheckPrograms() {
@@ -129,6 +181,12 @@ class ShapeRule {
     if (!op.is_credit() && op.block >= header_.payload.blocks) {
       Shape(Place::OpAt(p, i, "block"), "block {} is out of range, the blocks are 0 to {}",
             op.block, header_.payload.blocks - 1);
+    } else {
+      CheckRange(p, i, op);
+    }
+    if (op.is_combine() && header_.combine.is_none()) {
+      Shape(Place::OpAt(p, i, "op"), "combine in a plan of {}, which combines nothing",
+            Name(header_.collective.kind));
     }
     if (op.is_credit() != channel.carries_credits()) {
       Shape(Place::OpAt(p, i, "block"), "{} on lane {}, lane {} is for credits and only for them",
@@ -141,9 +199,48 @@ class ShapeRule {
     }
   }
 
+  /// The blocks that an op carries, and the buffers that it fills.
+  void CheckRange(uint32_t p, uint32_t i, const Op& op) {
+    const uint32_t most = op.is_credit() ? 1 : header_.payload.blocks - op.block;
+    if (op.count == 0 || op.count > most) {
+      Shape(Place::OpAt(p, i, "count"), "{}, expected 1{}", Count(op.count, "block"),
+            most == 1 ? "" : fmt::format(" to {}", most));
+      return;
+    }
+    carried_ += op.count;
+    if (carried_ > kCarriedMax) {
+      if (carried_ - op.count <= kCarriedMax)
+        Shape(Place::OpAt(p, i, "count"), "ops carry more than {} blocks in all", kCarriedMax);
+      return;
+    }
+    const bool may_fill = !op.is_send() && !op.is_credit() && NeedsScratch(p, op);
+    if (op.scratch == kNoScratch) {
+      if (may_fill && header_.payload.bytes != 0) {
+        Shape(Place::OpAt(p, i, "scratch"), "{} of what node {} {} needs a scratch buffer",
+              Name(op.kind), plan_.programs()[p].node.value,
+              op.is_combine() ? "has" : "does not want");
+      }
+    } else if (!may_fill) {
+      Shape(Place::OpAt(p, i, "scratch"), "scratch buffer {}, expected none on {}", op.scratch,
+            op.is_send() ? "a send" : "a receive that has its place");
+    } else if (op.scratch >= header_.scratch || op.count > header_.scratch - op.scratch) {
+      Shape(Place::OpAt(p, i, "scratch"), "{} from {} on are out of range, there are {}",
+            Count(op.count, "buffer"), op.scratch, header_.scratch);
+    }
+  }
+
+  /// Whether what a receive brings has no place but a buffer: it is to be combined, or not wanted.
+  bool NeedsScratch(uint32_t p, const Op& op) const {
+    if (op.is_combine()) return true;
+    for (uint32_t block = op.block; block < op.block + op.count; ++block) {
+      if (!roles_->Wants(plan_.programs()[p].node, block)) return true;
+    }
+    return false;
+  }
+
   void CheckAfter(uint32_t p, uint32_t i, const Op& op) {
     const std::span<const OpId> after = plan_.after(op);
-    if (!op.is_send() && !after.empty()) {
+    if (!op.may_wait() && !after.empty()) {
       Shape(Place::OpAt(p, i, "after"), "a recv waits for nothing, found {} entries", after.size());
     }
     for (uint32_t j = 0; j < after.size(); ++j) {
@@ -157,8 +254,13 @@ class ShapeRule {
   }
 
   const Plan& plan_;
+  /// Blocks in all ops together: rules go through them one by one.
+  static constexpr uint64_t kCarriedMax = uint64_t{1} << 28;
+
   const PlanHeader& header_;
   Findings* findings_;
+  const Roles* roles_ = nullptr;  // while ops are checked
+  uint64_t carried_ = 0;
 };
 
 }  // namespace

@@ -42,7 +42,8 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options) {
   const MessageTable messages(plan);
   CheckMatch(plan, messages, &findings);
   const bool is_matched = findings.count() == 0;
-  CheckOnce(plan, &findings);
+  const bool combines = Combines(plan.header().collective.kind);
+  if (!combines) CheckReceipts(plan, &findings);
   if (!is_matched) {
     CheckLocalOrders(plan, nullptr, &findings);
     return std::move(findings).Take();
@@ -50,6 +51,7 @@ Verdict Verify(const Plan& plan, const VerifyOptions& options) {
   const CreditTable credits(plan, messages);
   const MatchedPlan matched{
       .plan = plan, .messages = messages, .credits = credits, .options = options};
+  if (combines) CheckValues(matched, &findings);
   CheckReady(matched, &findings);
   const uint64_t others = findings.count();
   CheckRounds(matched, &findings);

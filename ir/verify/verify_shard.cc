@@ -73,6 +73,7 @@ class ExpectedPlan {
     const bool is_send = !op.is_send();
     builder_.AddOp({.channel = Local(op),
                     .block = op.block,
+                    .count = op.count,
                     .round = op.round,
                     .grants = is_send && op.is_credit() ? GrantsOf(ChannelOf(op)) : 0,
                     .kind = is_send ? OpKind::kSend : OpKind::kRecv});
@@ -109,7 +110,7 @@ Verdict VerifyShard(const PlanIndex& index, const PlanShard& shard) {
   const CreditTable credits(plan, messages);
   const MatchedPlan matched{
       .plan = plan, .messages = messages, .credits = credits, .options = options};
-  CheckOnce(plan, &findings);
+  if (!Combines(plan.header().collective.kind)) CheckReceipts(plan, &findings);
   CheckReady(matched, &findings);
   CheckRounds(matched, &findings);
   CheckLocalOrders(plan, &matched, &findings);

@@ -9,8 +9,9 @@
 
 namespace prepost {
 
-/// Checks of the rules what one node can break by itself: shape, once, causal, window, rounds and
-/// ready, not match, acyclic and order. Every valid plan's shards pass. For a shard that passed
+/// Checks of the rules what one node can break by itself: shape, causal, combine, scratch, window,
+/// rounds and ready, and value where nothing is combined; not match, value and replace of what is,
+/// agree, acyclic and order. Every valid plan's shards pass. For a shard that passed
 /// CheckShard(). Places are those of the whole plan's programs, and channels counted in the shard.
 Verdict VerifyShard(const PlanIndex& index, const PlanShard& shard);
 

@@ -46,6 +46,7 @@ class Hasher {
   void AddFields(const It& it) {
     VisitFields(it, [this](const PlanField& field, const auto& value) {
       if constexpr (HasFields<decltype(value)>) {
+        if (!this->AddPresence(field, value)) return;
         this->AddFields(value);
       } else if (field.is_content) {
         this->AddField(field, value);
@@ -66,16 +67,22 @@ class Hasher {
   }
 
  private:
+  /// Whether the field is to be hashed: it is there, or its absence says something.
+  template <typename Value>
+  bool AddPresence(const PlanField& field, const Value& value) {
+    if (!IsLater(field)) return true;
+    if (IsAbsent(field, value)) return false;
+    Add(UINT64_MAX);  // where files without it have a count or the next field
+    AddText(field.key);
+    return true;
+  }
   template <typename Value>
   void AddField(const PlanField& field, const Value& value) {
-    if (field.if_absent && !field.is_always_hashed) {
-      if (IsAbsent(field, value)) return;
-      Add(UINT64_MAX);  // where files without it have a count or the next field
-      AddText(field.key);
-    }
+    if (!AddPresence(field, value)) return;
     if constexpr (std::is_same_v<Value, std::string>) {
       AddText(value);
-    } else if constexpr (std::is_same_v<Value, CollectiveKind>) {
+    } else if constexpr (std::is_same_v<Value, CollectiveKind> ||
+                         std::is_same_v<Value, CombineOp> || std::is_same_v<Value, ElementType>) {
       AddText(Name(value));
     } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
       Add(value.has_value(), value.value_or(0));

@@ -31,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const prepost::Verdict verdict = prepost::Verify(plan);
   for (const prepost::Diagnostic& finding : verdict.diagnostics) {
     using prepost::Rule;
-    PREPOST_CHECK(finding.rule == Rule::kOnce || finding.rule == Rule::kCausal ||
+    PREPOST_CHECK(finding.rule == Rule::kValue || finding.rule == Rule::kCausal ||
                   finding.rule == Rule::kRounds);
     PREPOST_CHECK(!read->AtLine(finding).where.empty());
   }

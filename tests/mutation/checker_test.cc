@@ -48,6 +48,24 @@ TEST(CheckerTest, EverySmallPlanIsGood) {
   }
 }
 
+TEST(CheckerTest, EveryCollectiveIsGoodExactly) {
+  Random random(TestSeed());
+  const std::vector<Spec> specs = SpecsOfCollectives({.nodes_max = 9, .blocks_max = 3});
+  std::vector<std::string> labels;
+  for (const Spec& spec : specs)
+    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
+  Sample sample(labels);
+  for (const Spec& spec : specs) {
+    if (!sample.Takes()) continue;
+    SCOPED_TRACE(Label(spec));
+    const VerifiedPlan plan = CompileOrDie(spec);
+    EXPECT_TRUE(IndependentCheck(plan).empty());
+    for (const Judgement& judgement : {Judge(plan), Play(plan, random)})
+      EXPECT_FALSE(judgement.harmful()) << Name(judgement.harm) << " " << judgement.detail;
+    if (HasFailure()) return;
+  }
+}
+
 TEST(CheckerTest, SmallerPlansAreGoodExactly) {
   for (const Spec& spec : AllSmallSpecs({.nodes_max = 6, .blocks_max = 3})) {
     SCOPED_TRACE(Label(spec));

@@ -20,6 +20,8 @@ struct Mutator {
 };
 
 std::span<const Mutator> Damages();
+/// To what plans of multicasts do not have.
+std::span<const Mutator> CollectiveDamages();
 std::span<const Mutator> HarmlessChanges();
 
 }  // namespace prepost::test

@@ -2,12 +2,14 @@
 //
 // Each rule is a function that says whether it holds; they come in the order of docs/plan.md. Two
 // graphs are built as the text defines them: the local order of each node, with vertices 2 * op
-// (start) and 2 * op + 1 (done), and the plan graph, with vertices 3 * message + {0: post,
-// 1: start, 2: deliver} and one more for the barrier.
+// (start) and 2 * op + 1 (done), and the plan graph, with vertices 4 * message + {0: post,
+// 1: start, 2: deliver, 3: combine} and one more for the barrier. Values are written out: which ranks,
+// how often, and the expression as text.
 #include "tests/support/checker.h"
 
 #include <algorithm>
 #include <map>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -75,12 +77,19 @@ class Checker {
     if (!HeaderHolds() || !ChannelsHold() || !ProgramsHold()) return {Rule::kShape};
     Collect();
     if (!MatchHolds()) return {Rule::kMatch};
+    combines_ = header_.combine.op != CombineOp::kNone;
     std::set<Rule> broken;
     const auto expect = [&](bool holds, Rule rule) {
       if (!holds) broken.insert(rule);
     };
-    expect(OnceHolds(), Rule::kOnce);
+    expect(combines_ ? true : ReceiptsHold(), Rule::kValue);
     expect(CausalHolds(), Rule::kCausal);
+    if (combines_) {
+      expect(CombineHolds(), Rule::kCombine);
+      expect(ReplaceHolds(), Rule::kReplace);
+      CheckValues(&broken);
+    }
+    expect(ScratchHolds(), Rule::kScratch);
     expect(!PlanGraph(false).HasCycle(), Rule::kAcyclic);
     // "It still has none": a question only for a plan graph without cycles.
     expect(broken.contains(Rule::kAcyclic) || !PlanGraph(true).HasCycle(), Rule::kOrder);
@@ -94,14 +103,24 @@ class Checker {
  private:
   // shape
   bool HeaderHolds() const;
+  bool OperationHolds() const;
   bool ChannelsHold() const;
   bool ProgramsHold() const;
   bool OpHolds(const Program& program, size_t id) const;
-  // match, once, causal
+  // match, value, causal
   bool MatchHolds();
-  bool OnceHolds() const;
+  bool ReceiptsHold() const;
   static const Site* FindRecv(const std::vector<Site>& sites, uint32_t block);
   bool CausalHolds() const;
+  // where blocks are combined
+  bool CombineHolds() const;
+  bool ReplaceHolds() const;
+  void CheckValues(std::set<Rule>* broken) const;
+  void CheckValuesOf(uint32_t block, std::set<Rule>* broken) const;
+  // scratch
+  bool ScratchHolds() const;
+  bool BuffersHold(const Program& program, const std::vector<Site>& sites) const;
+  const Site* CreditFor(const Site& recv) const;
   // ready
   bool ReadyHolds() const;
   bool GrantsHold(size_t channel) const;
@@ -116,6 +135,10 @@ class Checker {
   void Collect();
   Graph LocalOrder(const Program& program) const;
   Graph PlanGraph(bool chain_sends) const;
+  /// When an op has completed.
+  static size_t DoneOf(const Site& site) {
+    return 4 * site.message + (site.op->kind == OpKind::kCombine ? 3 : 2);
+  }
   void AddChannelOrder(size_t channel, Graph* graph) const;
   void AddProgramOrder(const Program& program, bool chain_sends, Graph* graph) const;
 
@@ -126,8 +149,58 @@ class Checker {
   /// The index of channel (from, to, lane), or the number of channels.
   size_t Find(NodeId from, NodeId to, Lane lane) const {
     const auto all = plan_.channels();
-    return static_cast<size_t>(
-        std::ranges::find(all, Channel{.from = from, .to = to, .lane = lane}) - all.begin());
+    const auto found = std::ranges::find_if(
+        all, [&](const Channel& it) { return it.from == from && it.to == to && it.lane == lane; });
+    return static_cast<size_t>(found - all.begin());
+  }
+  bool Contributes(NodeId node, uint32_t block) const {
+    const uint32_t n = header_.nodes - header_.collective.helpers;
+    const uint32_t part = block / (header_.payload.blocks / header_.payload.parts);
+    if (node.value >= n) return false;
+    switch (header_.collective.kind) {
+      case CollectiveKind::kMulticast:
+      case CollectiveKind::kScatter:
+        return node == header_.collective.root;
+      case CollectiveKind::kAllgather:
+      case CollectiveKind::kGather:
+        return node.value == part;
+      case CollectiveKind::kAlltoall:
+        return node.value == part / n;
+      default:
+        return true;
+    }
+  }
+  bool Wants(NodeId node, uint32_t block) const {
+    const uint32_t n = header_.nodes - header_.collective.helpers;
+    const uint32_t part = block / (header_.payload.blocks / header_.payload.parts);
+    if (node.value >= n) return false;
+    switch (header_.collective.kind) {
+      case CollectiveKind::kReduce:
+      case CollectiveKind::kGather:
+        return node == header_.collective.root;
+      case CollectiveKind::kReduceScatter:
+      case CollectiveKind::kScatter:
+        return node.value == part;
+      case CollectiveKind::kAlltoall:
+        return node.value == part % n;
+      default:
+        return true;
+    }
+  }
+  bool IsEmpty(uint32_t block) const {
+    const uint32_t in_part = block % (header_.payload.blocks / header_.payload.parts);
+    return in_part * header_.payload.block_bytes >= header_.payload.bytes;
+  }
+  static bool Touches(const Op& op, uint32_t block) {
+    return !op.is_credit() && op.block <= block && block < op.block + op.count;
+  }
+  /// The last receive of `block` in the program before `site`, or null.
+  static const Site* LastReceive(const std::vector<Site>& sites, const Site& site, uint32_t block) {
+    const Site* last = nullptr;
+    for (const Site& it : sites) {
+      if (it.id < site.id && it.op->kind != OpKind::kSend && Touches(*it.op, block)) last = &it;
+    }
+    return last;
   }
   /// The ops of a channel that may not exist.
   const std::vector<Site>& SitesOn(const std::vector<std::vector<Site>>& sites,
@@ -150,22 +223,64 @@ class Checker {
   std::map<const Program*, std::vector<Site>> sites_;  // [program], in id order
   std::map<const Program*, Graph> locals_;
   size_t messages_ = 0;
+  bool combines_ = false;
 };
 
 bool Checker::HeaderHolds() const {
   const Payload& message = header_.payload;
-  if (header_.nodes < 1 || header_.collective.root.value >= header_.nodes) return false;
-  if (header_.collective.kind != CollectiveKind::kMulticast || header_.nodes > 1u << 20)
-    return false;
+  if (header_.nodes < 1 || header_.nodes > 1u << 20) return false;
+  if (header_.collective.helpers >= header_.nodes) return false;
+  const uint64_t members = header_.nodes - header_.collective.helpers;
+  if (header_.collective.root.value >= members) return false;
   constexpr uint64_t kBytesMax = uint64_t{1} << 62;
   if (message.bytes > kBytesMax || message.block_bytes > kBytesMax) return false;
   if (message.block_bytes < 1 || message.blocks > 1u << 24) return false;
+  uint64_t parts = 1;
+  switch (header_.collective.kind) {
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      parts = members;
+      break;
+    case CollectiveKind::kAlltoall:
+      parts = members * members;
+      break;
+    default:
+      break;
+  }
+  if (message.parts != parts) return false;
   const uint64_t whole = message.bytes / message.block_bytes;
   const uint64_t blocks = whole + (message.bytes % message.block_bytes == 0 ? 0 : 1);
-  if (message.blocks != std::max<uint64_t>(1, blocks)) return false;
+  if (message.blocks % parts != 0 || message.blocks / parts != std::max<uint64_t>(1, blocks))
+    return false;
+  if (!OperationHolds() || header_.scratch > 65535) return false;
   if (header_.ports < 1) return false;
   if ((header_.ready.mode == ReadyMode::kWindow) != (header_.ready.window >= 1)) return false;
   return header_.send_window != 0u;
+}
+
+/// One where the collective combines, and none elsewhere; that the type has; on whole elements.
+bool Checker::OperationHolds() const {
+  const auto [op, type] = header_.combine;
+  const std::set<CollectiveKind> kinds = {CollectiveKind::kReduce, CollectiveKind::kAllreduce,
+                                          CollectiveKind::kReduceScatter, CollectiveKind::kBarrier};
+  if (!kinds.contains(header_.collective.kind))
+    return op == CombineOp::kNone && type == ElementType::kNone;
+  if (op == CombineOp::kNone || type == ElementType::kNone) return false;
+  const std::set<ElementType> floats = {ElementType::kFloat16, ElementType::kBfloat16,
+                                        ElementType::kFloat32, ElementType::kFloat64};
+  const std::set<CombineOp> of_bits = {CombineOp::kAnd, CombineOp::kOr, CombineOp::kXor};
+  if (floats.contains(type) && of_bits.contains(op)) return false;
+  const std::map<ElementType, uint64_t> sizes = {
+      {ElementType::kInt8, 1},     {ElementType::kUint8, 1},   {ElementType::kInt16, 2},
+      {ElementType::kUint16, 2},   {ElementType::kInt32, 4},   {ElementType::kUint32, 4},
+      {ElementType::kInt64, 8},    {ElementType::kUint64, 8},  {ElementType::kFloat16, 2},
+      {ElementType::kBfloat16, 2}, {ElementType::kFloat32, 4}, {ElementType::kFloat64, 8}};
+  const uint64_t size = sizes.at(type);
+  const Payload& message = header_.payload;
+  if (message.bytes % size != 0) return false;
+  return message.bytes <= message.block_bytes || message.block_bytes % size == 0;
 }
 
 bool Checker::ChannelsHold() const {
@@ -195,10 +310,23 @@ bool Checker::OpHolds(const Program& program, size_t id) const {
   const Channel& channel = ChannelOf(op);
   if ((op.is_send() ? channel.from : channel.to) != program.node) return false;
   if (op.is_credit() != channel.carries_credits()) return false;
-  if (!op.is_credit() && op.block >= header_.payload.blocks) return false;
+  if (op.is_credit() ? op.count != 1
+                     : op.block >= header_.payload.blocks || op.count < 1 ||
+                           op.count > header_.payload.blocks - op.block)
+    return false;
+  if (op.kind == OpKind::kCombine && header_.combine.op == CombineOp::kNone) return false;
+  bool fills = op.kind == OpKind::kCombine;
+  for (uint32_t i = 0; op.kind == OpKind::kRecv && !op.is_credit() && i < op.count; ++i)
+    fills = fills || !Wants(program.node, op.block + i);
+  if (op.is_credit() && op.kind != OpKind::kSend) fills = false;
+  if (op.scratch == 0xffff) {
+    if (fills && header_.payload.bytes > 0) return false;
+  } else if (!fills || op.scratch + op.count > header_.scratch) {
+    return false;
+  }
   if ((op.grants >= 1) != (op.is_credit() && op.is_send())) return false;
   const auto after = plan_.after(op);
-  if (!op.is_send() && !after.empty()) return false;
+  if (op.kind == OpKind::kRecv && !after.empty()) return false;
   for (size_t entry = 0; entry < after.size(); ++entry) {
     if (after[entry].index() >= id) return false;
     if (entry > 0 && after[entry] <= after[entry - 1]) return false;
@@ -227,10 +355,11 @@ Graph Checker::LocalOrder(const Program& program) const {
   for (size_t id = 0; id < program.op_count; ++id) {
     const Op& op = plan_.ops(program)[id];
     for (OpId before : plan_.after(op)) graph.AddEdge(2 * before.index() + 1, 2 * id);
-    if (op.is_send()) graph.AddEdge(2 * id, 2 * id + 1);
+    if (op.kind != OpKind::kRecv) graph.AddEdge(2 * id, 2 * id + 1);
     const auto previous = last.find({op.channel, op.kind});
     if (previous != last.end()) {
       if (op.is_send()) graph.AddEdge(2 * previous->second, 2 * id);
+      if (op.kind == OpKind::kCombine) graph.AddEdge(2 * previous->second + 1, 2 * id);
       graph.AddEdge(2 * previous->second + 1, 2 * id + 1);
     }
     last[{op.channel, op.kind}] = id;
@@ -245,7 +374,7 @@ bool Checker::MatchHolds() {
     for (size_t i = 0; i < sends_[channel].size(); ++i) {
       Site& send = sends_[channel][i];
       Site& recv = recvs_[channel][i];
-      if (send.op->block != recv.op->block) return false;
+      if (send.op->block != recv.op->block || send.op->count != recv.op->count) return false;
       send.message = recv.message = messages_++;
       message_of[send.op] = message_of[recv.op] = send.message;
     }
@@ -256,55 +385,267 @@ bool Checker::MatchHolds() {
   return true;
 }
 
-bool Checker::OnceHolds() const {
-  for (const auto& [program, sites] : sites_) {
-    std::map<uint32_t, size_t> count;
-    for (const Site& site : sites) {
-      if (!site.op->is_send() && !site.op->is_credit()) ++count[site.op->block];
+bool Checker::ReceiptsHold() const {
+  for (const Program& program : plan_.programs()) {
+    std::map<uint32_t, size_t> times;
+    for (const Op& op : plan_.ops(program)) {
+      for (uint32_t i = 0; op.kind == OpKind::kRecv && !op.is_credit() && i < op.count; ++i)
+        ++times[op.block + i];
     }
-    if (program->node == header_.collective.root) {
-      if (!count.empty()) return false;
-      continue;
-    }
-    if (count.size() != header_.payload.blocks) return false;
-    for (const auto& [block, times] : count) {
-      if (times != 1) return false;
-    }
-  }
-  // A program without ops is not among the sites.
-  return std::ranges::all_of(plan_.programs(), [&](const Program& program) {
-    return program.op_count > 0 || program.node == header_.collective.root;
-  });
-}
-
-/// Where a node receives a block; the first time, when it is more than once.
-const Site* Checker::FindRecv(const std::vector<Site>& sites, uint32_t block) {
-  const auto found = std::ranges::find_if(
-      sites, [&](const Site& it) { return !it.op->is_send() && it.op->block == block; });
-  return found == sites.end() ? nullptr : &*found;
-}
-
-bool Checker::CausalHolds() const {
-  for (const auto& [program, sites] : sites_) {
-    if (program->node == header_.collective.root) continue;
-    for (const Site& send : sites) {
-      if (!send.op->is_send() || send.op->is_credit()) continue;
-      const Site* recv = FindRecv(sites, send.op->block);
-      if (recv == nullptr || !IsAfter(send, *recv)) return false;
+    for (uint32_t block = 0; block < header_.payload.blocks; ++block) {
+      const size_t received = times.contains(block) ? times.at(block) : 0;
+      const bool has_it = Contributes(program.node, block);
+      if (received > (has_it ? 0u : 1u)) return false;
+      if (!has_it && received == 0 && Wants(program.node, block)) return false;
     }
   }
   return true;
 }
 
+/// Where a node receives a block; the first time, when it is more than once.
+const Site* Checker::FindRecv(const std::vector<Site>& sites, uint32_t block) {
+  const auto found = std::ranges::find_if(
+      sites, [&](const Site& it) { return !it.op->is_send() && Touches(*it.op, block); });
+  return found == sites.end() ? nullptr : &*found;
+}
+
+bool Checker::CausalHolds() const {
+  for (const auto& [program, sites] : sites_) {
+    for (const Site& send : sites) {
+      if (!send.op->is_send() || send.op->is_credit()) continue;
+      for (uint32_t block = send.op->block; block < send.op->block + send.op->count; ++block) {
+        const bool has_it = Contributes(program->node, block);
+        const Site* recv = combines_ ? LastReceive(sites, send, block) : FindRecv(sites, block);
+        if (has_it && (!combines_ || recv == nullptr)) continue;
+        if (recv == nullptr || !IsAfter(send, *recv)) return false;
+      }
+    }
+  }
+  return true;
+}
+
+bool Checker::CombineHolds() const {
+  for (const auto& [program, sites] : sites_) {
+    for (const Site& site : sites) {
+      if (site.op->kind != OpKind::kCombine) continue;
+      for (uint32_t block = site.op->block; block < site.op->block + site.op->count; ++block) {
+        const Site* recv = LastReceive(sites, site, block);
+        if (recv == nullptr && !Contributes(program->node, block)) return false;
+        if (IsEmpty(block) || recv == nullptr) continue;  // or it is in the input
+        if (!IsAfter(site, *recv)) return false;
+        for (const Site& send : sites) {
+          const bool is_since = send.op->is_send() && Touches(*send.op, block) &&
+                                send.id < site.id && send.id > recv->id;
+          if (is_since && !IsAfter(site, send)) return false;
+        }
+      }
+    }
+  }
+  return true;
+}
+
+/// The part that the program shows: one send before, since the last receive.
+bool Checker::ReplaceHolds() const {
+  for (const auto& [program, sites] : sites_) {
+    for (const Site& site : sites) {
+      if (site.op->kind != OpKind::kRecv || site.op->is_credit()) continue;
+      for (uint32_t block = site.op->block; block < site.op->block + site.op->count; ++block) {
+        const Site* recv = LastReceive(sites, site, block);
+        if (recv == nullptr) continue;  // it is in the input, or nowhere
+        size_t sends = 0;
+        for (const Site& send : sites) {
+          if (!send.op->is_send() || !Touches(*send.op, block) || send.id > site.id) continue;
+          ++sends;
+          if (send.id < recv->id) return false;
+        }
+        if (sends != 1) return false;
+      }
+    }
+  }
+  return true;
+}
+
+/// What a block is at a node, written out.
+struct WrittenValue {
+  std::map<uint32_t, size_t> ranks;  ///< how often; helpers' marks are ranks of their own
+  std::string text;  ///< operands sorted, or as they are where they must be in order
+  bool is_there = false;
+  bool is_spoilt = false;     ///< by what broke a rule
+  bool has_received = false;  ///< so that it is not in the input any more
+};
+
+void Checker::CheckValues(std::set<Rule>* broken) const {
+  for (uint32_t block = 0; block < header_.payload.blocks; ++block) CheckValuesOf(block, broken);
+}
+
+void Checker::CheckValuesOf(uint32_t block, std::set<Rule>* broken) const {
+  const bool is_ordered = header_.combine.op == CombineOp::kUserOrdered;
+  const std::set<CombineOp> repeatable = {CombineOp::kMin, CombineOp::kMax, CombineOp::kAnd,
+                                          CombineOp::kOr};
+  const bool may_repeat = repeatable.contains(header_.combine.op);
+  std::map<NodeId, WrittenValue> values;
+  std::map<NodeId, std::vector<Site>> rest;  // of the block's ops, the last first
+  std::map<NodeId, size_t> sends;
+  for (const auto& [program, sites] : sites_) {
+    for (const Site& site : sites) {
+      if (Touches(*site.op, block)) rest[program->node].insert(rest[program->node].begin(), site);
+    }
+  }
+  for (uint32_t node = 0; node < header_.nodes; ++node) {
+    if (Contributes(NodeId(node), block))
+      values[NodeId(node)] = {
+          .ranks = {{node, 1}}, .text = "x" + std::to_string(node), .is_there = true};
+  }
+  std::map<size_t, WrittenValue> carried;  // message
+  for (bool goes_on = true; goes_on;) {
+    goes_on = false;
+    for (auto& [node, ops] : rest) {
+      while (!ops.empty()) {
+        const Site site = ops.back();
+        WrittenValue& own = values[node];
+        if (site.op->is_send()) {
+          carried[site.message] = own;
+          carried[site.message].is_spoilt |= !own.is_there;  // causal
+          ++sends[node];
+        } else {
+          if (!carried.contains(site.message)) break;
+          const WrittenValue& came = carried.at(site.message);
+          const bool is_combine = site.op->kind == OpKind::kCombine;
+          if (came.is_spoilt || own.is_spoilt || (is_combine && !own.is_there)) {
+            own.is_there = own.is_spoilt = true;
+          } else if (is_combine) {
+            if (is_ordered) {
+              const auto is_run = [](const WrittenValue& it) {
+                return it.ranks.rbegin()->first - it.ranks.begin()->first + 1 == it.ranks.size();
+              };
+              if (!is_run(own) || !is_run(came) ||
+                  own.ranks.rbegin()->first + 1 != came.ranks.begin()->first) {
+                const bool is_twice = std::ranges::any_of(
+                    came.ranks, [&](const auto& it) { return own.ranks.contains(it.first); });
+                broken->insert(is_twice ? Rule::kValue : Rule::kAgree);
+                own.is_spoilt = true;
+              }
+            }
+            for (const auto& [rank, times] : came.ranks) {
+              own.ranks[rank] += times;
+              if (own.ranks[rank] > 1 && !may_repeat) {
+                broken->insert(Rule::kValue);
+                own.is_spoilt = true;
+              }
+            }
+            const bool swaps = !is_ordered && came.text < own.text;
+            own.text =
+                "(" + (swaps ? came.text + "," + own.text : own.text + "," + came.text) + ")";
+            own.has_received = true;
+          } else {
+            if (own.has_received && sends[node] == 1 && !came.ranks.contains(node.value)) {
+              broken->insert(Rule::kReplace);
+              own.is_spoilt = true;
+              ops.pop_back();
+              goes_on = true;
+              continue;
+            }
+            const bool is_helpers_first =
+                !own.is_there && node.value >= header_.nodes - header_.collective.helpers;
+            own = came;
+            own.has_received = true;
+            if (is_helpers_first) ++own.ranks[node.value];
+          }
+        }
+        ops.pop_back();
+        goes_on = true;
+      }
+    }
+  }
+  for (const auto& [node, ops] : rest) {
+    if (ops.empty()) continue;
+    broken->insert(Rule::kValue);
+    return;
+  }
+  const std::set<CombineOp> exact_on_floats = {CombineOp::kMin, CombineOp::kMax};
+  const std::set<CombineOp> own_ops = {CombineOp::kUser, CombineOp::kUserOrdered};
+  const std::set<ElementType> floats = {ElementType::kFloat16, ElementType::kBfloat16,
+                                        ElementType::kFloat32, ElementType::kFloat64};
+  const bool must_agree =
+      own_ops.contains(header_.combine.op) ||
+      (floats.contains(header_.combine.type) && !exact_on_floats.contains(header_.combine.op));
+  std::set<std::string> texts;
+  for (uint32_t node = 0; node < header_.nodes; ++node) {
+    if (!Wants(NodeId(node), block)) continue;
+    const WrittenValue& value = values[NodeId(node)];
+    if (value.is_spoilt) continue;
+    for (uint32_t rank = 0; rank < header_.nodes - header_.collective.helpers; ++rank) {
+      if (value.ranks.contains(rank)) continue;
+      broken->insert(Rule::kValue);
+      return;
+    }
+    texts.insert(value.text);
+    if (must_agree && texts.size() > 1) {
+      broken->insert(Rule::kAgree);
+      return;
+    }
+  }
+}
+
+bool Checker::ScratchHolds() const {
+  return std::ranges::all_of(sites_,
+                             [&](const auto& it) { return BuffersHold(*it.first, it.second); });
+}
+
+bool Checker::BuffersHold(const Program& program, const std::vector<Site>& sites) const {
+  struct Holder {
+    const Site* site;
+    uint32_t block;
+    bool is_place;
+  };
+  std::map<uint32_t, Holder> holders;  // buffer
+  std::set<uint32_t> placed;           // blocks
+  for (const Site& site : sites) {
+    const Op& op = *site.op;
+    if (op.is_send() || op.is_credit()) continue;
+    for (uint32_t i = 0; i < op.count; ++i) {
+      const uint32_t block = op.block + i;
+      const bool is_wanted = Wants(program.node, block);
+      const bool is_place = placed.insert(block).second && !is_wanted;
+      if (op.scratch == 0xffff || (is_wanted && op.kind == OpKind::kRecv)) continue;
+      const uint32_t buffer = op.scratch + i;
+      const auto used = holders.find(buffer);
+      if (used != holders.end()) {
+        if (header_.ready.mode != ReadyMode::kWindow) return false;
+        const Site* credit = CreditFor(site);
+        for (const Site& use : sites) {
+          const bool needs_it = use.id == used->second.site->id ||
+                                (used->second.is_place && use.id > used->second.site->id &&
+                                 Touches(*use.op, used->second.block));
+          if (needs_it && credit != nullptr && !IsAfter(*credit, use)) return false;
+        }
+      }
+      holders[buffer] = {&site, block, is_place};
+    }
+  }
+  return true;
+}
+
+/// The send of the credit that grants a receive, or null.
+const Site* Checker::CreditFor(const Site& recv) const {
+  const Channel& channel = ChannelOf(*recv.op);
+  for (const Site& credit : SitesOn(sends_, Find(channel.to, channel.from, Lane::kCredits))) {
+    for (const Site& granted : GrantedBy(credit)) {
+      if (granted.program == recv.program && granted.id == recv.id) return &credit;
+    }
+  }
+  return nullptr;
+}
+
 Graph Checker::PlanGraph(bool chain_sends) const {
-  const size_t barrier = 3 * messages_;
-  Graph graph(3 * messages_ + 1);
+  const size_t barrier = 4 * messages_;
+  Graph graph(4 * messages_ + 1);
   for (size_t message = 0; message < messages_; ++message) {
-    graph.AddEdge(3 * message, 3 * message + 2);
-    graph.AddEdge(3 * message + 1, 3 * message + 2);
+    graph.AddEdge(4 * message, 4 * message + 2);
+    graph.AddEdge(4 * message + 1, 4 * message + 2);
     if (header_.ready.mode == ReadyMode::kBarrier) {
-      graph.AddEdge(3 * message, barrier);
-      graph.AddEdge(barrier, 3 * message + 1);
+      graph.AddEdge(4 * message, barrier);
+      graph.AddEdge(barrier, 4 * message + 1);
     }
   }
   for (size_t channel = 0; channel < sends_.size(); ++channel) AddChannelOrder(channel, &graph);
@@ -314,18 +655,25 @@ Graph Checker::PlanGraph(bool chain_sends) const {
 
 void Checker::AddChannelOrder(size_t channel, Graph* graph) const {
   const std::vector<Site>& sends = sends_[channel];
+  const std::vector<Site>& recvs = recvs_[channel];
+  const Site* last_combine = nullptr;
   for (size_t i = 0; i < sends.size(); ++i) {
-    const size_t message = 3 * sends[i].message;
+    const size_t message = 4 * sends[i].message;
     for (size_t event = 0; event < 3 && i + 1 < sends.size(); ++event) {
-      graph->AddEdge(message + event, 3 * sends[i + 1].message + event);
+      graph->AddEdge(message + event, 4 * sends[i + 1].message + event);
+    }
+    if (recvs[i].op->kind == OpKind::kCombine) {
+      graph->AddEdge(message + 2, message + 3);
+      if (last_combine != nullptr) graph->AddEdge(4 * last_combine->message + 3, message + 3);
+      last_combine = &recvs[i];
     }
     if (depths_.send && i + *depths_.send < sends.size()) {
-      graph->AddEdge(message + 2, 3 * sends[i + *depths_.send].message + 1);
+      graph->AddEdge(message + 2, 4 * sends[i + *depths_.send].message + 1);
     }
     if (depths_.recv && i + *depths_.recv < sends.size()) {
-      graph->AddEdge(message + 2, 3 * sends[i + *depths_.recv].message);
+      graph->AddEdge(DoneOf(recvs[i]), 4 * sends[i + *depths_.recv].message);
     }
-    for (const Site& recv : GrantedBy(sends[i])) graph->AddEdge(3 * recv.message, message + 1);
+    for (const Site& recv : GrantedBy(sends[i])) graph->AddEdge(4 * recv.message, message + 1);
   }
 }
 
@@ -334,12 +682,12 @@ void Checker::AddProgramOrder(const Program& program, bool chain_sends, Graph* g
   if (found == sites_.end()) return;
   const Site* previous = nullptr;
   for (const Site& site : found->second) {
-    for (OpId before : plan_.after(*site.op)) {
-      graph->AddEdge(3 * found->second[before.index()].message + 2, 3 * site.message + 1);
-    }
+    const size_t begins = 4 * site.message + (site.op->is_send() ? 1 : 3);
+    for (OpId before : plan_.after(*site.op))
+      graph->AddEdge(DoneOf(found->second[before.index()]), begins);
     if (!site.op->is_send()) continue;
     if (chain_sends && previous != nullptr) {
-      graph->AddEdge(3 * previous->message + 1, 3 * site.message + 1);
+      graph->AddEdge(4 * previous->message + 1, 4 * site.message + 1);
     }
     previous = &site;
   }
@@ -449,11 +797,13 @@ bool Checker::RoundsRise() const {
     }
   }
   for (const auto& [program, sites] : sites_) {
-    if (program->node == header_.collective.root) continue;
     for (const Site& send : sites) {
       if (!send.op->is_send() || send.op->is_credit()) continue;
-      const Site* recv = FindRecv(sites, send.op->block);
-      if (recv != nullptr && send.op->round <= recv->op->round) return false;
+      for (uint32_t block = send.op->block; block < send.op->block + send.op->count; ++block) {
+        if (!combines_ && Contributes(program->node, block)) continue;
+        const Site* recv = combines_ ? LastReceive(sites, send, block) : FindRecv(sites, block);
+        if (recv != nullptr && send.op->round <= recv->op->round) return false;
+      }
     }
   }
   return true;
@@ -461,10 +811,11 @@ bool Checker::RoundsRise() const {
 
 bool Checker::RoundsFitPorts() const {
   for (const auto& [program, sites] : sites_) {
-    std::map<std::pair<OpKind, uint32_t>, size_t> count;
+    std::map<std::tuple<bool, uint32_t, uint32_t>, size_t> count;
     for (const Site& site : sites) {
       if (site.op->is_credit()) continue;
-      if (++count[{site.op->kind, site.op->round}] > header_.ports) return false;
+      const uint32_t fabric = ChannelOf(*site.op).fabric;
+      if (++count[{site.op->is_send(), fabric, site.op->round}] > header_.ports) return false;
     }
   }
   return true;

@@ -93,7 +93,9 @@ std::vector<DraftSite> Draft::Where(const std::function<bool(const DraftOp&)>& w
 }
 
 std::vector<DraftSite> Draft::On(ChannelId channel, OpKind kind) const {
-  return Where([&](const DraftOp& op) { return op.op.channel == channel && op.op.kind == kind; });
+  const bool is_send = kind == OpKind::kSend;
+  return Where(
+      [&](const DraftOp& op) { return op.op.channel == channel && op.op.is_send() == is_send; });
 }
 
 std::optional<DraftSite> Draft::Partner(DraftSite site) const {

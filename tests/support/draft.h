@@ -56,7 +56,7 @@ class Draft {
 
   /// All ops for which `wanted` holds, program after program.
   std::vector<DraftSite> Where(const std::function<bool(const DraftOp&)>& wanted) const;
-  /// The sends, or receives, of a channel in id order.
+  /// The sends, or receives (combines among them), of a channel in id order.
   std::vector<DraftSite> On(ChannelId channel, OpKind kind) const;
   /// The op at the other end of the message of `site`, if there is one.
   std::optional<DraftSite> Partner(DraftSite site) const;

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/support/machine.h"
+#include "tests/support/value_judge.h"
 
 namespace prepost::test {
 namespace {
@@ -26,12 +27,13 @@ namespace {
 Judgement Contents(const Machine& machine) {
   const PlanHeader& header = machine.header();
   // Blocks are at most 2^24, but a wrong block size can overflow the product.
-  if (header.payload.bytes / header.payload.blocks > header.payload.block_bytes ||
-      header.payload.block_bytes * header.payload.blocks < header.payload.bytes) {
-    return {Harm::kBytes,
-            fmt::format("{} blocks of {} bytes are less than {}", header.payload.blocks,
-                        header.payload.block_bytes, header.payload.bytes)};
+  const uint64_t blocks = header.payload.blocks / header.payload.parts;  // of a part
+  if (header.payload.bytes / blocks > header.payload.block_bytes ||
+      header.payload.block_bytes * blocks < header.payload.bytes) {
+    return {Harm::kBytes, fmt::format("{} blocks of {} bytes are less than {}", blocks,
+                                      header.payload.block_bytes, header.payload.bytes)};
   }
+  const Roles roles = header.roles();
   std::set<std::pair<NodeId, uint32_t>> received;
   for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
     const auto& sends = machine.sends(channel);
@@ -41,18 +43,24 @@ Judgement Contents(const Machine& machine) {
                                            sends.size(), recvs.size())};
     }
     for (size_t index = 0; index < sends.size(); ++index) {
-      const uint32_t block = recvs[index].block;
+      const uint32_t first = recvs[index].block;
       const NodeId node = recvs[index].node;
-      const std::string place = fmt::format("node {} block {}", node.value, block);
-      if (sends[index].block != block) return {Harm::kWrongBlock, place};
-      if (block == kNoBlock) continue;
-      if (node == header.collective.root || !received.insert({node, block}).second)
-        return {Harm::kTwice, place};
+      const std::string place = fmt::format("node {} block {}", node.value, first);
+      if (sends[index].block != first || sends[index].count != recvs[index].count)
+        return {Harm::kWrongBlock, place};
+      if (first == kNoBlock || !header.combine.is_none()) continue;
+      for (uint32_t block = first; block < first + recvs[index].count; ++block) {
+        if (roles.Contributes(node, block) || !received.insert({node, block}).second)
+          return {Harm::kTwice, place};
+      }
     }
   }
-  const uint64_t wanted = uint64_t{header.nodes - 1} * header.payload.blocks;
-  if (received.size() < wanted) {
-    return {Harm::kMissing, fmt::format("{} of {} blocks arrive", received.size(), wanted)};
+  if (!header.combine.is_none()) return {};
+  for (uint32_t node = 0; node < header.nodes; ++node) {
+    for (uint32_t block = 0; block < header.payload.blocks; ++block) {
+      if (roles.Lacks(NodeId(node), block) && !received.contains({NodeId(node), block}))
+        return {Harm::kMissing, fmt::format("node {} block {}", node, block)};
+    }
   }
   return {};
 }
@@ -63,7 +71,9 @@ Judgement HarmOfStart(const Machine& machine, const Machine::State& state, Event
   if (event.step != Step::kStart || send.block == kNoBlock) return {};
   const std::string place = fmt::format("node {} sends block {} as message {} of channel {}",
                                         send.node.value, send.block, event.index, event.channel);
-  if (!machine.HoldsBlock(state, event)) return {Harm::kNotHeld, place};
+  // Where empty blocks are combined, who has heard of whom is all: JudgeValues().
+  const bool has_values = machine.header().combine.is_none() || machine.header().payload.bytes != 0;
+  if (has_values && !machine.HoldsBlock(state, event)) return {Harm::kNotHeld, place};
   if (machine.header().ready.mode != ReadyMode::kRetry &&
       state.count(event.channel, Step::kPost) <= event.index) {
     return {Harm::kNotPosted, place};
@@ -71,22 +81,8 @@ Judgement HarmOfStart(const Machine& machine, const Machine::State& state, Event
   return {};
 }
 
-/// The largest state that is reachable without `withheld`.
 Machine::State Run(const Machine& machine, std::optional<Event> withheld) {
-  Machine::State state = machine.Initial();
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
-      for (const Step step : kSteps) {
-        while (const auto event = machine.Next(state, step, channel)) {
-          if (event == withheld) break;
-          machine.Take(&state, *event);
-          changed = true;
-        }
-      }
-    }
-  }
-  return state;
+  return LargestRun(machine, [&](const Event& event) { return event == withheld; });
 }
 
 /// Whether a send that needs the index-th message of `channel` can start without it: its delivery,
@@ -94,11 +90,14 @@ Machine::State Run(const Machine& machine, std::optional<Event> withheld) {
 Judgement HarmWithout(const Machine& machine, uint32_t channel, uint32_t index) {
   const Machine::End& recv = machine.recvs(channel)[index];
   const std::string place = fmt::format("node {} block {}", recv.node.value, recv.block);
+  const bool combines = !machine.header().combine.is_none();
   const Machine::State undelivered = Run(machine, Event{Step::kDeliver, channel, index});
-  for (uint32_t other = 0; other < machine.channel_count(); ++other) {
+  for (uint32_t other = 0; other < machine.channel_count() && !combines; ++other) {
     for (uint32_t send = 0; send < undelivered.count(other, Step::kStart); ++send) {
       const Machine::End& it = machine.sends(other)[send];
-      if (it.node == recv.node && it.block == recv.block) return {Harm::kNotHeld, place};
+      const bool needs_it = it.node == recv.node && it.block != kNoBlock &&
+                            it.block < recv.block + recv.count && recv.block < it.block + it.count;
+      if (needs_it) return {Harm::kNotHeld, place};
     }
   }
   if (machine.header().ready.mode == ReadyMode::kRetry) return {};
@@ -151,6 +150,12 @@ const char* Name(Harm harm) {
       return "not held";
     case Harm::kNotPosted:
       return "not posted";
+    case Harm::kRace:
+      return "race";
+    case Harm::kWrongValue:
+      return "wrong value";
+    case Harm::kDisagree:
+      return "disagree";
   }
   PREPOST_CHECK(false);
   return "";
@@ -168,7 +173,8 @@ Judgement Judge(const Plan& plan, Depths depths) {
       if (judgement.harmful()) return judgement;
     }
   }
-  return {};
+  // Values and buffers: where nothing is combined, buffers may still be used again.
+  return JudgeValues(*machine);
 }
 
 std::optional<Judgement> Explore(const Plan& plan, size_t states_max, Depths depths) {
@@ -202,23 +208,25 @@ Judgement Play(const Plan& plan, Random& random, Depths depths) {
   if (!machine.ok()) return {Harm::kUnplayable, machine.status().message()};
   if (const Judgement contents = Contents(*machine); contents.harmful()) return contents;
   // A starved kind of event on a channel waits until nothing else is allowed.
-  std::vector<bool> starved(3 * machine->channel_count());
+  std::vector<bool> starved(4 * machine->channel_count());
   for (size_t event = 0; event < starved.size(); ++event) starved[event] = random.Below(4) == 0;
+  std::vector<Event> taken;
   Machine::State state = machine->Initial();
   for (;;) {
     std::vector<Event> events = machine->Allowed(state);
     if (events.empty()) break;
     std::vector<Event> fed;
     for (const Event event : events) {
-      if (!starved[3 * event.channel + static_cast<uint32_t>(event.step)]) fed.push_back(event);
+      if (!starved[4 * event.channel + static_cast<uint32_t>(event.step)]) fed.push_back(event);
     }
     const Event event = random.Pick(fed.empty() ? events : fed);
     const Judgement judgement = HarmOfStart(*machine, state, event);
     if (judgement.harmful()) return judgement;
     machine->Take(&state, event);
+    taken.push_back(event);
   }
   if (!machine->IsComplete(state)) return {Harm::kDeadlock, ""};
-  return {};
+  return PlayValues(*machine, taken, random);
 }
 
 }  // namespace prepost::test

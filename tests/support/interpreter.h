@@ -29,8 +29,11 @@ enum class Harm : uint8_t {
   kMissing,     ///< a node never receives some block
   kTwice,       ///< a node receives a block that it already has
   kDeadlock,    ///< some op never completes
-  kNotHeld,     ///< a node can send a block that it does not have
-  kNotPosted    ///< a block can be sent before its receive is posted, and the mode does not retry
+  kNotHeld,     ///< a node can send, or combine with, a block that it does not have
+  kNotPosted,   ///< a block can be sent before its receive is posted, and the mode does not retry
+  kRace,        ///< bytes can be read or written while something else writes them
+  kWrongValue,  ///< a node ends with a contribution missing, or counted twice where that matters
+  kDisagree     ///< copies are combined in different orders, or not in that of ranks, as they must
 };
 const char* Name(Harm harm);
 

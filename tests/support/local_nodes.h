@@ -94,7 +94,7 @@ class LocalNodes {
       outputs_.emplace(OutputSet::Create({.folder = folder_ / "copies",
                                           .name = "image",
                                           .nodes = nodes,
-                                          .collective = {.root = root_}})
+                                          .roles = plan.header().roles()})
                            .value());
     }
     buffers_.resize(nodes);

@@ -17,18 +17,44 @@ Status CheckOp(const Plan& plan, NodeId node, const Op& op) {
   if ((op.is_send() ? channel.from : channel.to) != node) {
     return Rejected("an op is not at its end of its channel");
   }
-  if (!op.is_credit() && op.block >= plan.header().payload.blocks) {
+  const PlanHeader& header = plan.header();
+  const bool is_in = op.block < header.payload.blocks && op.count >= 1 &&
+                     op.count <= header.payload.blocks - op.block;
+  if (op.is_credit() ? op.count != 1 : !is_in)
     return Rejected("an op is of a block that the message lacks");
-  }
+  if (op.is_combine() && (op.is_credit() || header.combine.is_none()))
+    return Rejected("an op combines without an operation");
+  if (op.is_send() || op.is_credit()) return {};
+  const Roles roles = header.roles();
+  bool needs_scratch = op.is_combine();
+  for (uint32_t block = op.block; block < op.block + op.count; ++block)
+    needs_scratch |= !roles.Wants(node, block);
+  const bool has_scratch = op.scratch != kNoScratch && op.scratch + op.count <= header.scratch;
+  if (needs_scratch && !has_scratch && header.payload.bytes != 0)
+    return Rejected("an op needs a scratch buffer");
   return {};
 }
 
 Status CheckNodes(const Plan& plan) {
   const PlanHeader& header = plan.header();
-  if (header.collective.root.value >= header.nodes) return Rejected("the root is no node");
+  if (header.collective.helpers >= header.nodes ||
+      header.collective.root.value >= header.nodes - header.collective.helpers)
+    return Rejected("the root is no member");
   if (header.payload.blocks == 0 || header.payload.block_bytes == 0) {
     return Rejected("the message has no blocks, or they have no bytes");
   }
+  const uint32_t members = header.nodes - header.collective.helpers;
+  if (header.payload.parts != PartsOf(header.collective.kind, members) ||
+      header.payload.blocks % header.payload.parts != 0)
+    return Rejected("parts are not those of the collective");
+  if (Combines(header.collective.kind) == header.combine.is_none() ||
+      !CheckCombine(header.combine).ok())
+    return Rejected("there is no operation, or one too many");
+  const uint64_t element = SizeOf(header.combine.type);
+  if (element != 0 &&
+      (header.payload.bytes % element != 0 || (header.payload.bytes > header.payload.block_bytes &&
+                                               header.payload.block_bytes % element != 0)))
+    return Rejected("elements are cut");
   std::vector<uint32_t> programs(header.nodes);
   for (const Program& program : plan.programs()) {
     if (program.node.value >= header.nodes) return Rejected("a program is of no node");
@@ -61,10 +87,17 @@ Status Machine::AddOps(const Plan& plan) {
     for (const Op& op : plan.ops(program)) {
       PREPOST_RETURN_IF_ERROR(CheckOp(plan, program.node, op));
       std::vector<End>& ends = (op.is_send() ? sends_ : recvs_)[op.channel.index()];
-      places.push_back({op.channel.value, static_cast<uint32_t>(ends.size())});
+      const auto id = static_cast<uint32_t>(places.size());
+      places.push_back({.channel = op.channel.value,
+                        .index = static_cast<uint32_t>(ends.size()),
+                        .is_combine = op.is_combine()});
       End& end = ends.emplace_back();
       end.node = program.node;
       end.block = op.block;
+      end.count = op.count;
+      end.is_combine = op.is_combine();
+      end.scratch = op.scratch;
+      end.id = id;
       if (!op.is_send()) ++recv_count_;
     }
     for (size_t id = 0; id < places.size(); ++id) {
@@ -108,27 +141,32 @@ void Machine::AddSources() {
   for (uint32_t channel = 0; channel < channel_count(); ++channel) {
     for (uint32_t index = 0; index < recvs_[channel].size(); ++index) {
       const End& end = recvs_[channel][index];
-      if (end.block != kNoBlock) received[{end.node, end.block}].push_back({channel, index});
+      if (end.block == kNoBlock) continue;
+      for (uint32_t block = end.block; block < end.block + end.count; ++block) {
+        received[{end.node, block}].push_back(
+            {.channel = channel, .index = index, .is_combine = end.is_combine});
+      }
     }
   }
   for (std::vector<End>& ends : sends_) {
     for (End& end : ends) {
-      const auto found = received.find({end.node, end.block});
-      if (found != received.end()) end.sources = found->second;
+      if (end.block == kNoBlock) continue;
+      for (uint32_t block = end.block; block < end.block + end.count; ++block) {
+        if (header_.roles().Contributes(end.node, block)) continue;
+        end.sources.push_back(received[{end.node, block}]);
+      }
     }
   }
 }
 
 Machine::State Machine::Initial() const {
   State state;
-  state.counts.resize(3 * sends_.size());
+  state.counts.resize(4 * sends_.size());
   return state;
 }
 
 bool Machine::AllCompleted(const State& state, const std::vector<Place>& places) const {
-  return std::ranges::all_of(places, [&](Place place) {
-    return state.count(place.channel, Step::kDeliver) > place.index;
-  });
+  return std::ranges::all_of(places, [&](Place place) { return IsCompleted(state, place); });
 }
 
 std::optional<Event> Machine::Next(const State& state, Step step, uint32_t channel) const {
@@ -138,8 +176,14 @@ std::optional<Event> Machine::Next(const State& state, Step step, uint32_t chann
   switch (step) {
     case Step::kPost: {
       if (index == recvs_[channel].size()) return std::nullopt;
-      if (depths_.recv && index - delivered >= *depths_.recv) return std::nullopt;
-      if (!AllCompleted(state, recvs_[channel][index].after)) return std::nullopt;
+      const End& recv = recvs_[channel][index];
+      if (depths_.recv && index >= *depths_.recv) {
+        const uint32_t earlier = index - *depths_.recv;
+        const bool is_combine = recvs_[channel][earlier].is_combine;
+        if (!IsCompleted(state, {.channel = channel, .index = earlier, .is_combine = is_combine}))
+          return std::nullopt;
+      }
+      if (!recv.is_combine && !AllCompleted(state, recv.after)) return std::nullopt;
       return event;
     }
     case Step::kStart: {
@@ -149,7 +193,7 @@ std::optional<Event> Machine::Next(const State& state, Step step, uint32_t chann
       if (header_.ready.mode == ReadyMode::kBarrier && state.posts < recv_count_) {
         return std::nullopt;
       }
-      if (state.counts[3 * send.grant_channel] < send.grant_count) return std::nullopt;
+      if (state.counts[4 * send.grant_channel] < send.grant_count) return std::nullopt;
       if (!AllCompleted(state, send.after)) return std::nullopt;
       return event;
     }
@@ -157,6 +201,12 @@ std::optional<Event> Machine::Next(const State& state, Step step, uint32_t chann
       const bool ready =
           index < state.count(channel, Step::kPost) && index < state.count(channel, Step::kStart);
       return ready ? std::optional(event) : std::nullopt;
+    }
+    case Step::kCombine: {
+      if (index >= delivered || index == recvs_[channel].size()) return std::nullopt;
+      const End& recv = recvs_[channel][index];
+      if (recv.is_combine && !AllCompleted(state, recv.after)) return std::nullopt;
+      return event;
     }
   }
   PREPOST_CHECK(false);
@@ -174,7 +224,7 @@ std::vector<Event> Machine::Allowed(const State& state) const {
 }
 
 void Machine::Take(State* state, Event event) const {
-  ++state->counts[3 * event.channel + static_cast<uint32_t>(event.step)];
+  ++state->counts[4 * event.channel + static_cast<uint32_t>(event.step)];
   if (event.step == Step::kPost) ++state->posts;
 }
 
@@ -182,16 +232,34 @@ bool Machine::IsComplete(const State& state) const {
   for (uint32_t channel = 0; channel < channel_count(); ++channel) {
     const size_t delivered = state.count(channel, Step::kDeliver);
     if (delivered < sends_[channel].size() || delivered < recvs_[channel].size()) return false;
+    if (state.count(channel, Step::kCombine) < recvs_[channel].size()) return false;
   }
   return true;
 }
 
 bool Machine::HoldsBlock(const State& state, Event event) const {
   const End& send = sends_[event.channel][event.index];
-  return send.node == header_.collective.root ||
-         std::ranges::any_of(send.sources, [&](Place place) {
-           return state.count(place.channel, Step::kDeliver) > place.index;
-         });
+  return std::ranges::all_of(send.sources, [&](const std::vector<Place>& places) {
+    return std::ranges::any_of(places, [&](Place place) { return IsCompleted(state, place); });
+  });
+}
+
+Machine::State LargestRun(const Machine& machine,
+                          const std::function<bool(const Event& event)>& is_withheld) {
+  Machine::State state = machine.Initial();
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (uint32_t channel = 0; channel < machine.channel_count(); ++channel) {
+      for (const Step step : kSteps) {
+        while (const auto event = machine.Next(state, step, channel)) {
+          if (is_withheld(*event)) break;
+          machine.Take(&state, *event);
+          changed = true;
+        }
+      }
+    }
+  }
+  return state;
 }
 
 }  // namespace prepost::test

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Machine: what a plan means, as a state machine. A channel has three counters: receives posted,
-// sends started, messages delivered; the plan says when each may rise by one. Whoever plays the
+// Machine: what a plan means, as a state machine. A channel has four counters: receives posted,
+// sends started, messages delivered, and of these combined (a plain receive is at once, when it is
+// its turn); the plan says when each may rise by one. Whoever plays the
 // plan picks among the events that are allowed, as late or early as it likes. The interpreter and
 // the oracle play it; nothing here knows the verifier's rules.
 //
@@ -12,6 +13,7 @@
 #define PREPOST_TESTS_SUPPORT_MACHINE_H_
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -20,10 +22,10 @@
 
 namespace prepost::test {
 
-enum class Step : uint8_t { kPost, kStart, kDeliver };
-inline constexpr Step kSteps[] = {Step::kPost, Step::kStart, Step::kDeliver};
+enum class Step : uint8_t { kPost, kStart, kDeliver, kCombine };
+inline constexpr Step kSteps[] = {Step::kPost, Step::kStart, Step::kDeliver, Step::kCombine};
 
-/// The `index`-th post, start or delivery on `channel`.
+/// The `index`-th post, start, delivery or combination on `channel`.
 struct Event {
   Step step = Step::kPost;
   uint32_t channel = 0;
@@ -33,21 +35,22 @@ struct Event {
 };
 
 /// An op as its channel sees it: the index-th send or receive there. Completed when
-/// delivered[channel] > index.
+/// delivered[channel] > index; of a combine, combined[channel].
 struct Place {
   uint32_t channel = 0;
   uint32_t index = 0;
+  bool is_combine = false;
 };
 
 class Machine {
  public:
-  /// counts[3 * channel + step]; posts of all channels are also counted together, for the barrier.
+  /// counts[4 * channel + step]; posts of all channels are also counted together, for the barrier.
   struct State {
     std::vector<uint32_t> counts;
     uint32_t posts = 0;
 
     uint32_t count(uint32_t channel, Step step) const {
-      return counts[3 * channel + static_cast<uint32_t>(step)];
+      return counts[4 * channel + static_cast<uint32_t>(step)];
     }
     friend bool operator==(const State&, const State&) = default;
   };
@@ -56,8 +59,13 @@ class Machine {
   struct End {
     NodeId node;
     uint32_t block = kNoBlock;
+    uint32_t count = 1;
+    bool is_combine = false;
+    uint32_t scratch = 0;
+    uint32_t id = 0;  ///< of the op
     std::vector<Place> after;
-    std::vector<Place> sources;  ///< receives of the same block at the node of a block send
+    /// Of each block of a block send that its node does not contribute: the receives there.
+    std::vector<std::vector<Place>> sources;
     /// A credit starts only when `grant_count` receives are posted on `grant_channel`.
     uint32_t grant_channel = 0;
     uint32_t grant_count = 0;
@@ -65,13 +73,19 @@ class Machine {
 
   /// Fails for a plan that nobody could play: an op without a channel, at a node that is no end of
   /// its channel, of a block that the message lacks, an `after` entry that names no op, a node with
-  /// no program or two, a root that is no node.
+  /// no program or two, a root that is no member, parts that are not those of the collective, a
+  /// combine without an operation on whole elements, a buffer that is missing.
   static Result<Machine> Make(const Plan& plan, Depths depths = {});
 
   uint32_t channel_count() const { return static_cast<uint32_t>(sends_.size()); }
   const std::vector<End>& sends(uint32_t channel) const { return sends_[channel]; }
   const std::vector<End>& recvs(uint32_t channel) const { return recvs_[channel]; }
   const PlanHeader& header() const { return header_; }
+  /// Whether the op at `place` has completed.
+  bool IsCompleted(const State& state, Place place) const {
+    return state.count(place.channel, place.is_combine ? Step::kCombine : Step::kDeliver) >
+           place.index;
+  }
 
   State Initial() const;
   /// The next event of this kind on the channel, if there is one and the plan allows it now.
@@ -82,8 +96,8 @@ class Machine {
   void Take(State* state, Event event) const;
   /// Every send and every receive has completed.
   bool IsComplete(const State& state) const;
-  /// The sender of `event` (a start of a block send) has the block: it is the root, or has received
-  /// it.
+  /// The sender of `event` (a start of a block send) has the blocks: it contributes them, or has
+  /// received them.
   bool HoldsBlock(const State& state, Event event) const;
 
  private:
@@ -99,6 +113,10 @@ class Machine {
   std::vector<std::vector<End>> recvs_;
   uint32_t recv_count_ = 0;
 };
+
+/// The largest state that is reachable without the events that are withheld.
+Machine::State LargestRun(const Machine& machine,
+                          const std::function<bool(const Event& event)>& is_withheld);
 
 }  // namespace prepost::test
 

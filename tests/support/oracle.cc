@@ -44,7 +44,7 @@ Result<std::vector<std::vector<std::byte>>> Deliver(const Plan& plan,
        events = machine->Allowed(state)) {
     const Event event = random.Pick(events);
     machine->Take(&state, event);
-    if (event.step == Step::kPost) continue;
+    if (event.step == Step::kPost || event.step == Step::kCombine) continue;
     const Machine::End& send = machine->sends(event.channel)[event.index];
     if (event.step == Step::kStart) {
       std::vector<std::byte>& bytes = wires[event.channel].emplace_back();

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <set>
 
+#include "compiler/collectives/collective_schedule.h"
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/analysis/event_times.h"
@@ -62,6 +63,40 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits, const std::vector<std::st
                                      .algorithm = algorithm,
                                      .ready = *ParseReady(ready)},
                                     1 + (nodes + blocks) % 4));
+        }
+      }
+    }
+  }
+  return specs;
+}
+
+std::vector<Spec> SpecsOfCollectives(SpecLimits limits) {
+  using enum CollectiveKind;
+  std::vector<Spec> specs;
+  for (const CollectiveKind kind :
+       {kReduce, kAllreduce, kReduceScatter, kAllgather, kGather, kScatter, kAlltoall, kBarrier}) {
+    for (const std::string& algorithm : ScheduleNames(kind)) {
+      for (const char* ready : {"auto", "barrier", "channel", "window=2", "window=3", "retry"}) {
+        for (uint32_t nodes = 1; nodes <= limits.nodes_max; ++nodes) {
+          if (!FindCollectiveAlgorithm(kind, algorithm, nodes).ok()) continue;
+          for (uint32_t blocks = 1; blocks <= (kind == kBarrier ? 1 : limits.blocks_max);
+               ++blocks) {
+            Spec spec{.collective = kind,
+                      .nodes = nodes,
+                      .root = NodeId((blocks + nodes / 2) % nodes),
+                      .message_bytes = blocks * kBlockBytes - (blocks % 2 == 1 ? 4 : 0),
+                      .block_bytes = kBlockBytes,
+                      .algorithm = algorithm,
+                      .ready = *ParseReady(ready)};
+            if (Combines(kind))
+              spec.combine = {.op = CombineOp::kSum, .type = ElementType::kFloat32};
+            if (kind == kBarrier) {
+              spec.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
+              spec.message_bytes = 0;
+            }
+            const bool is_racked = FindAlgorithm(algorithm).ok();
+            specs.push_back(is_racked ? WithRacks(spec, 1 + (nodes + blocks) % 4) : spec);
+          }
         }
       }
     }
@@ -144,10 +179,12 @@ VerifiedPlan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, ui
 }
 
 std::string Label(const Spec& spec) {
-  return fmt::format("{} n={} root={} racks={} bytes={} ready={} send_window={}", spec.algorithm,
-                     spec.nodes, spec.root.value, spec.topology ? spec.topology->racks.size() : 0,
-                     spec.message_bytes.value_or(0), ToString(spec.ready),
-                     ToString(spec.send_window));
+  const std::string kind =
+      spec.collective == CollectiveKind::kMulticast ? "" : std::string(Name(spec.collective)) + " ";
+  return fmt::format(
+      "{}{} n={} root={} racks={} bytes={} ready={} send_window={}", kind, spec.algorithm,
+      spec.nodes, spec.root.value, spec.topology ? spec.topology->racks.size() : 0,
+      spec.message_bytes.value_or(0), ToString(spec.ready), ToString(spec.send_window));
 }
 
 }  // namespace prepost::test

@@ -36,6 +36,10 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits = {},
 std::vector<Spec> SpecsForExecutors(SpecLimits limits,
                                     const std::vector<std::string>& schedules = SchedulesToRun());
 
+/// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a root
+/// each where there is one.
+std::vector<Spec> SpecsOfCollectives(SpecLimits limits);
+
 /// "schedule=chain" for each of `specs`, for Sample.
 std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs);
 

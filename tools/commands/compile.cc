@@ -172,10 +172,13 @@ void AddCompile(CLI::App& app, Action* action) {
       "plan.json\n"
       "  prepost compile --nodes 64 --message-bytes 100MiB --algorithm chain --encoding shards -o "
       "shards/\n"
+      "  prepost compile --collective allreduce --combine sum:float32 --nodes 8 --message-bytes 64MiB "
+      "-o plan.json\n"
       "  prepost compile --rounds examples/rounds/ring-4.txt --message image.raw -o plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   flags->input.AddTo(*command, /*takes_any=*/true);
+  flags->input.flags.AddCollectivesTo(*command);
   command
       ->add_option("--rounds", flags->rounds,
                    "File with a schedule of your own, - for stdin: a line per round, a transfer is "

@@ -51,9 +51,9 @@ void Print(const PlanDiff& diff) {
 Status Run(const DiffFlags& flags) {
   if (flags.a == "-" && flags.b == "-")
     return {StatusCode::kUsage, "stdin can be one of the plans, not both"};
-  const Result<VerifiedPlan> a = LoadPlan(flags.a);
+  const Result<VerifiedPlan> a = LoadAnyPlan(flags.a);
   if (!a.ok()) return a.status();
-  const Result<VerifiedPlan> b = LoadPlan(flags.b);
+  const Result<VerifiedPlan> b = LoadAnyPlan(flags.b);
   if (!b.ok()) return b.status();
   const PlanDiff diff = [&] {
     const Ticker ticker("comparing");

@@ -109,7 +109,7 @@ Result<RolledPlan> ReadRolledPlanFile(const std::string& path) {
   return ReadPlanWith(ReadRolledPlan, path);
 }
 
-Result<VerifiedPlan> LoadPlan(const std::string& path) {
+Result<VerifiedPlan> LoadAnyPlan(const std::string& path) {
   Result<Plan> plan = ReadPlanFile(path);
   if (!plan.ok()) return plan.status();
   Verdict verdict;
@@ -125,6 +125,14 @@ Result<VerifiedPlan> LoadPlan(const std::string& path) {
   return Rejected(fmt::format("the plan fails verification: {}: {}: {}{}", first.where,
                               Name(first.rule), first.message, more),
                   path);
+}
+
+Result<VerifiedPlan> LoadPlan(const std::string& path) {
+  Result<VerifiedPlan> plan = LoadAnyPlan(path);
+  if (!plan.ok()) return plan;
+  if (const Status status = ExpectPlainMulticast(*plan); !status.ok())
+    return Rejected(status.message(), NameOfInput(path));
+  return plan;
 }
 
 namespace {

@@ -36,7 +36,10 @@ Result<FileKind> KindOf(const std::string& path);
 Result<Plan> ReadPlanFile(const std::string& path);
 /// Reads a rolled plan; the same.
 Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
-/// Reads a plan and verifies it; the Status holds the first finding and how many more there are.
+/// Reads a plan of any collective and verifies it; the Status holds the first finding and how many
+/// more there are.
+Result<VerifiedPlan> LoadAnyPlan(const std::string& path);
+/// The same of a plain multicast. Errors: also ExpectPlainMulticast().
 Result<VerifiedPlan> LoadPlan(const std::string& path);
 
 /// Where a subcommand writes the plan that it made, and in which form.

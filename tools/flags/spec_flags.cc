@@ -247,6 +247,24 @@ void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
       ->group(by);
 }
 
+void SpecFlags::AddCollectivesTo(CLI::App& command) {
+  takes_collectives_ = true;
+  const std::string group = "The multicast";
+  command
+      .add_option(
+          "--collective", collective_,
+          "multicast, reduce, allreduce, reduce_scatter, allgather, gather, scatter, alltoall "
+          "or barrier; --message-bytes is of a part [multicast]")
+      ->type_name("C")
+      ->group(group);
+  command
+      .add_option("--combine", combine_,
+                  "What reduce, allreduce and reduce_scatter do to elements of which type, such as "
+                  "sum:float32")
+      ->type_name("OP:TYPE")
+      ->group(group);
+}
+
 Status SpecFlags::Locate(const Status& status, const Spec& spec,
                          const std::string& spec_path) const {
   if (!status.where().starts_with("/")) return status;
@@ -260,7 +278,9 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
 }
 
 std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
-  return {{"--nodes", nodes_.has_value()},
+  return {{"--collective", collective_.has_value()},
+          {"--combine", combine_.has_value()},
+          {"--nodes", nodes_.has_value()},
           {"--root", root_.has_value()},
           {"--block-bytes", block_bytes_.has_value()},
           {"--algorithm", algorithm_.has_value()},
@@ -316,11 +336,26 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
           return {};
         }));
   }
+  if (collective_) {
+    const Result<CollectiveKind> kind = ParseCollective(*collective_);
+    if (!kind.ok()) return Usage("--collective", kind.status());
+    spec.collective = *kind;
+  }
+  if (combine_) {
+    const Result<Combine> combine = ParseCombine(*combine_);
+    if (!combine.ok()) return Usage("--combine", combine.status());
+    spec.combine = *combine;
+  }
+  if (!takes_collectives_ && spec.collective != CollectiveKind::kMulticast) {
+    return Rejected(
+        fmt::format("a spec of {}, and this takes specs of multicasts", Name(spec.collective)),
+        spec_path);
+  }
   if (nodes_) spec.nodes = *nodes_;
   if (root_) spec.root = NodeId(*root_);
   if (message_bytes) spec.message_bytes = *message_bytes;
   if (algorithm_) {
-    if (*algorithm_ != kAutoAlgorithm) {
+    if (*algorithm_ != kAutoAlgorithm && spec.collective == CollectiveKind::kMulticast) {
       const Result<Algorithm> algorithm = FindAlgorithm(*algorithm_);
       if (!algorithm.ok()) return Usage("--algorithm", algorithm.status());
     }
@@ -458,6 +493,7 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path, std::optional<uint6
 
 Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const AutoTarget& target,
                                bool is_quiet) const {
+  if (spec.collective != CollectiveKind::kMulticast) spec = WithDefaults(std::move(spec));
   if (IsAutomatic(spec)) {
     const Result<Choice> choice = [&] {
       std::optional<Ticker> ticker;
@@ -489,6 +525,9 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const Au
 Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
   const Result<Spec> spec = Read(spec_path, 0, Spec());
   if (!spec.ok()) return spec;
+  if (spec->collective != CollectiveKind::kMulticast)
+    return Locate(Rejected("only a multicast has a plan for any size", "/collective"), *spec,
+                  spec_path);
   if (!IsAutomatic(*spec)) return Settle(*spec, spec_path, {});
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
   return Locate(

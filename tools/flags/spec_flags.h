@@ -81,6 +81,9 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
+  /// --collective and --combine; without them specs are of multicasts.
+  void AddCollectivesTo(CLI::App& command);
+
   /// True when some flag was given.
   bool any() const { return !FirstGiven().empty(); }
   /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which also
@@ -131,6 +134,9 @@ class SpecFlags {
   Result<sim::Profile> ClusterOf(const Spec& spec) const;
   Result<ChoiceOptions> ToChoiceOptions(const Spec& spec, const AutoTarget& given) const;
 
+  bool takes_collectives_ = false;
+  std::optional<std::string> collective_;
+  std::optional<std::string> combine_;
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;
   std::optional<std::string> block_bytes_;

@@ -203,7 +203,7 @@ TEST(GoalReaderTest, FindingsStandAtLines) {
   EXPECT_THAT(ErrorOf("num_ranks 3\nrank 0 {\nsend 7b to 1 tag 1\nsend 7b to 2 tag 1\nsend 7b to 1 "
                       "tag 2\n}\nrank 1 {\nrecv 7b from 0 tag 1\nrecv 7b from 0 tag 2\n}\n"
                       "rank 2 {\nrecv 7b from 0 tag 1\n}"),
-              HasSubstr("x.goal:11: once: "));
+              HasSubstr("x.goal:11: value: "));
 }
 
 // Rank 1 forwards over a calc, a chain of calcs and an irequires.

@@ -160,11 +160,11 @@ TEST(PlanJsonTest, SkipsUserKeys) {
 TEST(PlanJsonTest, Versions) {
   std::vector<std::string> warnings;
   EXPECT_TRUE(Read(SmallWith("\"1.0\"", "\"1.7\""), &warnings).ok());
-  EXPECT_THAT(warnings, ::testing::ElementsAre(HasSubstr("version 1.7 is newer than 1.1")));
+  EXPECT_THAT(warnings, ::testing::ElementsAre(HasSubstr("version 1.7 is newer than 1.2")));
   EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "\"2.0\"")),
               HasSubstr("/version: version 2.0 is not supported"));
   EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "\"one\"")),
-              HasSubstr("expected a version such as \"1.1\""));
+              HasSubstr("expected a version such as \"1.2\""));
   EXPECT_THAT(ErrorOf(SmallWith("\"1.0\"", "1.0")), HasSubstr("expected a version"));
 }
 
@@ -188,7 +188,7 @@ TEST(PlanJsonTest, SaysWhereAFileIsWrong) {
   EXPECT_THAT(
       ErrorOf(SmallWith("\"op\": \"recv\"", "\"op\": \"receive\"")),
       AllOf(StartsWith("p.json:12:"), HasSubstr("/programs/1/ops/0/op: expected one of \"send\", "
-                                                "\"recv\", found string \"receive\"")));
+                                                "\"recv\", \"combine\", found string")));
   EXPECT_THAT(
       ErrorOf(SmallWith("\"after\": []", "\"after\": [0, null]")),
       HasSubstr("/programs/0/ops/0/after/1: expected an integer from 0 to 4294967295, found null"));
@@ -200,8 +200,8 @@ TEST(PlanJsonTest, SaysWhereAFileIsWrong) {
               HasSubstr("/after/0: expected a scalar"));
   EXPECT_THAT(ErrorOf(SmallWith("\"channel\": 0", "\"channel\": {}")),
               HasSubstr("expected a scalar, found an object"));
-  EXPECT_THAT(ErrorOf(SmallWith("multicast", "gather")),
-              HasSubstr("/collective: expected \"multicast\", found string \"gather\""));
+  EXPECT_THAT(ErrorOf(SmallWith("multicast", "gathers")),
+              HasSubstr("found string \"gathers\", did you mean 'gather'?"));
   EXPECT_THAT(ErrorOf(SmallWith("\"ready\": {", "\"ready\": 1, \"x\": {")),
               HasSubstr("/ready: expected an object, found 1"));
 }
@@ -294,9 +294,9 @@ TEST(PlanJsonTest, SaysWhereColumnsAreWrong) {
               HasSubstr("/programs/0/columns: 'round' has "));
   EXPECT_THAT(ErrorOf(ColumnsWith("\"after\": [", "\"after\": [0,")),
               HasSubstr("the sum of 'after_count'"));
-  EXPECT_THAT(
-      ErrorOf(ColumnsWith("\"op\": \"", "\"op\": \"x")),
-      HasSubstr("/op: expected a string of letters s (send) and r (recv), found another at 0"));
+  EXPECT_THAT(ErrorOf(ColumnsWith("\"op\": \"", "\"op\": \"x")),
+              HasSubstr("/op: expected a string of letters s (send), r (recv) and c (combine), "
+                        "found another at 0"));
   EXPECT_THAT(ErrorOf(ColumnsWith("\"to\": [", "\"to\": [0,")), HasSubstr("/channels: 'to' has "));
   EXPECT_THAT(ErrorOf(ColumnsWith("\"columns\"", "\"ops\": [], \"columns\"")),
               HasSubstr("/programs/0: keys 'ops' and 'columns' exclude each other"));

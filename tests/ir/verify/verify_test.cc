@@ -38,6 +38,30 @@ Plan BarrierChain() { return Chain("barrier", "none"); }
 Plan ChannelChain() { return Chain("channel", "none"); }
 Plan WindowChain() { return Chain("window=1", "1"); }
 
+/// Reduce over the chain 2 > 1 > 0, and allreduce down again; two blocks of one float64.
+VerifiedPlan CombiningChain(CollectiveKind kind, const std::string& ready) {
+  return test::CompileOrDie({.collective = kind,
+                             .combine = {.op = CombineOp::kSum, .type = ElementType::kFloat64},
+                             .nodes = 3,
+                             .message_bytes = 16,
+                             .block_bytes = 8,
+                             .algorithm = "chain",
+                             .ready = *ParseReady(ready),
+                             .send_window = *ParseSendWindow("none")});
+}
+Plan BarrierReduce() { return CombiningChain(CollectiveKind::kReduce, "barrier"); }
+Plan BarrierAllreduce() { return CombiningChain(CollectiveKind::kAllreduce, "barrier"); }
+/// Node 0 has the root's part of 3, and gathers those of 1 and, through 1, of 2.
+Plan Gather() {
+  return test::CompileOrDie({.collective = CollectiveKind::kGather,
+                             .nodes = 4,
+                             .message_bytes = 8,
+                             .block_bytes = 8,
+                             .algorithm = "binomial",
+                             .ready = *ParseReady("barrier"),
+                             .send_window = *ParseSendWindow("none")});
+}
+
 /// Adds a message to a draft in barrier or retry mode: a channel if need be, a send, a receive.
 void AddMessage(Draft& draft, uint32_t from, uint32_t to, uint32_t block, uint32_t round,
                 std::vector<uint32_t> after = {}) {
@@ -200,21 +224,97 @@ const Example kMessageExamples[] = {
      "receives block 0, but its send /programs/1/ops/3 sends block 1"},
     {"OnceTwice", BarrierChain,
      [](Draft& d) { d.programs[1].ops[3].op.block = d.programs[2].ops[1].op.block = 0; },
-     Rule::kOnce, "/programs/2/ops/1/block", "block 0 is received a second time, first by op 0"},
+     Rule::kValue, "/programs/2/ops/1/block", "block 0 is received a second time, first by op 0"},
     {"OnceNever", BarrierChain,
      [](Draft& d) {
        d.programs[1].ops.pop_back();
        d.programs[2].ops.pop_back();
      },
-     Rule::kOnce, "/programs/2", "node 2 receives 1 of 2 blocks, block 1 is missing"},
+     Rule::kValue, "/programs/2", "node 2 receives 1 of 2 blocks, block 1 is missing"},
     {"OnceByRoot", BarrierChain,
      [](Draft& d) {
        AddMessage(d, 2, 0, 0, 3, {0});
        d.header.rounds = 4;
      },
-     Rule::kOnce, "/programs/0/ops/2", "the root receives block 0, which it has"},
+     Rule::kValue, "/programs/0/ops/2", "node 0 receives block 0, which it has"},
 };
 INSTANTIATE_TEST_SUITE_P(Message, VerifyExampleTest, testing::ValuesIn(kMessageExamples), NameOf);
+
+// Ops of the chain's reduce: node 0 [combine 0, combine 1], node 1 [combine 0, send 0, combine 1,
+// send 1], node 2 [send 0, send 1]; allreduce goes on with node 0 [send 0, send 1], node 1 [recv 0,
+// send 0, recv 1, send 1], node 2 [recv 0, recv 1].
+const Example kCombineExamples[] = {
+    {"NoOperation", BarrierReduce, [](Draft& d) { d.header.combine = {}; }, Rule::kShape,
+     "/combine", "reduce without an operation and a type"},
+    {"OperationOfMulticast", BarrierChain,
+     [](Draft& d) {
+       d.header.combine = {CombineOp::kSum, ElementType::kInt8};
+     },
+     Rule::kShape, "/combine", "multicast combines nothing, expected no operation"},
+    {"BitsOfFloats", BarrierReduce, [](Draft& d) { d.header.combine.op = CombineOp::kXor; },
+     Rule::kShape, "/combine/op", "xor of float64: bits are combined of integers"},
+    {"CutElements", BarrierReduce, [](Draft& d) { d.header.payload.bytes = 12; }, Rule::kShape,
+     "/message/bytes", "12 bytes are not a whole number of float64 (8 bytes each)"},
+    {"Parts", Gather, [](Draft& d) { d.header.payload.parts = 2; }, Rule::kShape, "/message/parts",
+     "expected 4 parts for gather between 4 members, found 2"},
+    {"OnlyHelpers", BarrierReduce, [](Draft& d) { d.header.collective.helpers = 3; }, Rule::kShape,
+     "/helpers", "3 helpers of 3 nodes, expected at least 1 node that is none"},
+    {"CombineInMulticast", BarrierChain,
+     [](Draft& d) { d.programs[1].ops[0].op.kind = OpKind::kCombine; }, Rule::kShape,
+     "/programs/1/ops/0/op", "combine in a plan of multicast, which combines nothing"},
+    {"NoBuffer", BarrierReduce, [](Draft& d) { d.programs[1].ops[0].op.scratch = kNoScratch; },
+     Rule::kShape, "/programs/1/ops/0/scratch",
+     "combine of what node 1 has needs a scratch buffer"},
+    {"BufferOutOfRange", BarrierReduce, [](Draft& d) { d.programs[1].ops[0].op.scratch = 2; },
+     Rule::kShape, "/programs/1/ops/0/scratch", "1 buffer from 2 on are out of range, there are 2"},
+    {"BufferOfSend", BarrierReduce, [](Draft& d) { d.programs[1].ops[1].op.scratch = 0; },
+     Rule::kShape, "/programs/1/ops/1/scratch", "scratch buffer 0, expected none on a send"},
+    {"NoBlocks", BarrierReduce, [](Draft& d) { d.programs[1].ops[1].op.count = 0; }, Rule::kShape,
+     "/programs/1/ops/1/count", "0 blocks, expected 1 to 2"},
+    {"TooManyBlocksInOp", BarrierReduce, [](Draft& d) { d.programs[1].ops[3].op.count = 2; },
+     Rule::kShape, "/programs/1/ops/3/count", "2 blocks, expected 1"},
+    {"MatchOfRanges", Gather, [](Draft& d) { d.programs[2].ops[1].op.count = 1; }, Rule::kMatch,
+     "/programs/0/ops/1/block",
+     "receives blocks 2 to 3, but its send /programs/2/ops/1 sends block 2"},
+    {"GathersNotAll", Gather,
+     [](Draft& d) {
+       d.programs[2].ops[1].op.count = 1;
+       d.programs[0].ops[1].op.count = 1;
+     },
+     Rule::kValue, "/programs/0", "node 0 receives 2 of 3 blocks, block 3 is missing"},
+    {"ContributionMissing", BarrierReduce,
+     [](Draft& d) {
+       d.programs[1].ops.erase(d.programs[1].ops.begin());
+       for (test::DraftOp& op : d.programs[1].ops) op.after = {};
+       d.programs[1].ops[2].after = {1};
+       d.programs[2].ops.erase(d.programs[2].ops.begin());
+     },
+     Rule::kValue, "/programs/0",
+     "block 0 at node 0 is made of {0-1}, node 2's contribution is missing"},
+    {"ContributionTwice", BarrierReduce,
+     [](Draft& d) {
+       for (const size_t node : {0, 1}) {
+         for (test::DraftOp& op : d.programs[node].ops) op.op.block = 0;
+       }
+       for (test::DraftOp& op : d.programs[2].ops) op.op.block = 0;
+     },
+     Rule::kValue, "/programs/1/ops/2/block",
+     "block 0 is combined with what has node 2's contribution already"},
+    {"SendsBeforeItCombines", BarrierReduce, [](Draft& d) { d.programs[1].ops[1].after = {}; },
+     Rule::kCausal, "/programs/1/ops/1/after", "does not wait for node 1 op 0 (combine 2>1:0)"},
+    {"ReplacesWhatWasNotSent", BarrierAllreduce,
+     [](Draft& d) {
+       // Node 1 sends block 0 twice, and node 0 takes it instead of the second block.
+       d.programs[1].ops[3].op.block = 0;
+       d.programs[0].ops[1].op.block = 0;
+     },
+     Rule::kReplace, "/programs/1/ops/4/block",
+     "block 0 replaces what node 1 has, which it has sent 2 times before"},
+    {"BufferTwice", BarrierReduce, [](Draft& d) { d.programs[1].ops[2].op.scratch = 0; },
+     Rule::kScratch, "/programs/1/ops/2/scratch",
+     "buffer 0 serves op 0 already, and ready mode barrier has no credits"},
+};
+INSTANTIATE_TEST_SUITE_P(Combine, VerifyExampleTest, testing::ValuesIn(kCombineExamples), NameOf);
 
 const Example kCausalExamples[] = {
     {"ByCompletionOrder", BarrierChain, [](Draft& d) { d.programs[1].ops[2].after = {1}; }},

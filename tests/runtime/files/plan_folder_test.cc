@@ -331,7 +331,7 @@ TEST(PlanFolderTest, ANodeVerifiesItsOwnPart) {
   EXPECT_THAT(broken([](Op* op, std::vector<OpId>*) {
                 if (op->block == 2) op->block = 1;
               }),
-              ::testing::Contains(Rule::kOnce));
+              ::testing::Contains(Rule::kValue));
   EXPECT_THAT(broken([](Op* op, std::vector<OpId>*) { op->round = 1; }),
               ::testing::Contains(Rule::kRounds));
   EXPECT_THAT(broken([](Op* op, std::vector<OpId>*) { op->round += 1000; }),

@@ -94,7 +94,7 @@ TEST_F(ExchangeTest, ImportRefusesAtALine) {
       "b.goal",
       "num_ranks 3\nrank 0 {\nsend 1b to 1 tag 1\nsend 1b to 2 tag 1\nsend 1b to 1 tag 2\n}\n"
       "rank 1 {\nrecv 1b from 0 tag 1\nrecv 1b from 0 tag 2\n}\nrank 2 {\nrecv 1b from 0 tag 1\n}");
-  ExpectRefused({"import", twice, "-o", folder_ / "b.json"}, 1, "b.goal:11: once: ");
+  ExpectRefused({"import", twice, "-o", folder_ / "b.json"}, 1, "b.goal:11: value: ");
   ExpectRefused({"import", folder_ / "none.goal"}, 1, "cannot read");
   ExpectRefused({"import", twice, "--block-bytes", "0"}, 2, "--block-bytes");
   ExpectRefused({"import", twice, "--ready", "windows=1"}, 2, "--ready");

@@ -31,7 +31,7 @@ TEST(WarningsTest, ThreeOfAKindAndHowManyMore) {
   Command verify({"verify", plan});
   EXPECT_EQ(verify.Wait(), 0);
   const std::string begin = "prepost: warning: " + plan + ": ";
-  const std::string warning = "version 1.9 is newer than 1.0, which this program knows\n";
+  const std::string warning = "version 1.9 is newer than 1.1, which this program knows\n";
   EXPECT_EQ(verify.err(), begin + "index.json: " + warning + begin + "node-00000.json: " + warning +
                               begin + "node-00001.json: " + warning + begin +
                               "4 more times: " + warning);

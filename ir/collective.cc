@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/collective.h"
+
+#include <algorithm>
+
+#include "ir/status.h"
+
+namespace prepost {
+namespace {
+
+using enum CollectiveKind;
+
+}  // namespace
+
+const char* Name(CollectiveKind kind) {
+  switch (kind) {
+    case kMulticast:
+      return "multicast";
+    case kReduce:
+      return "reduce";
+    case kAllreduce:
+      return "allreduce";
+    case kReduceScatter:
+      return "reduce_scatter";
+    case kAllgather:
+      return "allgather";
+    case kGather:
+      return "gather";
+    case kScatter:
+      return "scatter";
+    case kAlltoall:
+      return "alltoall";
+    case kBarrier:
+      return "barrier";
+  }
+  PREPOST_CHECK(false);
+  return "";
+}
+
+uint64_t PartsOf(CollectiveKind kind, uint32_t members) {
+  switch (kind) {
+    case kMulticast:
+    case kReduce:
+    case kAllreduce:
+    case kBarrier:
+      return 1;
+    case kReduceScatter:
+    case kAllgather:
+    case kGather:
+    case kScatter:
+      return members;
+    case kAlltoall:
+      return uint64_t{members} * members;
+  }
+  PREPOST_CHECK(false);
+  return 1;
+}
+
+Roles::Roles(const Collective& collective, uint32_t nodes, uint32_t blocks)
+    : kind_(collective.kind),
+      root_(collective.root),
+      members_(nodes - std::min(nodes, collective.helpers)),
+      // More parts than blocks are no plan; ranges are the caller's.
+      parts_(static_cast<uint32_t>(std::min<uint64_t>(PartsOf(kind_, members_), blocks))),
+      blocks_per_part_(std::max(1u, blocks / std::max(1u, parts_))) {}
+
+PartRow Roles::Contributed(NodeId node) const {
+  if (!IsSource(node)) return {};
+  switch (kind_) {
+    case kAllgather:
+    case kGather:
+      return {.first = node.value, .count = 1};
+    case kAlltoall:
+      return {.first = node.value * members_, .count = members_};
+    default:
+      return {.count = parts_};
+  }
+}
+
+PartRow Roles::Wanted(NodeId node) const {
+  if (!IsMember(node)) return {};
+  switch (kind_) {
+    case kReduce:
+    case kGather:
+      return {.count = node == root_ ? parts_ : 0};
+    case kReduceScatter:
+    case kScatter:
+      return {.first = node.value, .count = 1};
+    case kAlltoall:
+      return {.first = node.value, .step = members_, .count = members_};
+    default:
+      return {.count = parts_};
+  }
+}
+
+bool Roles::IsSource(NodeId node) const {
+  return kind_ == kMulticast || kind_ == kScatter ? node == root_ : IsMember(node);
+}
+
+bool Roles::IsTarget(NodeId node) const {
+  if (kind_ == kReduce || kind_ == kGather) return node == root_;
+  return IsMember(node) && (kind_ != kMulticast || node != root_);
+}
+
+}  // namespace prepost
