@@ -112,6 +112,11 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
   SpecReady ready = spec.ready;
   SpecSendWindow send_window = spec.send_window;
   ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
+  if (spec.collective != CollectiveKind::kMulticast && *spec.message_bytes == 0) {
+    // There is nothing that credits could hold back.
+    if (ready.automatic) ready = {.automatic = false, .ready = {}};
+    if (send_window.automatic) send_window = {.automatic = false, .window = {}};
+  }
   passes.AddAll(ready, send_window);
   const auto internal = [](const Status& status) {
     if (status.code() != StatusCode::kRejected) return status;

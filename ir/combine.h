@@ -59,7 +59,7 @@ struct Combine {
   /// Whether operands must be in the order of ranks.
   bool is_ordered() const { return op == CombineOp::kUserOrdered; }
   /// Whether the same operands give the same bytes in every order and grouping: those of integers,
-  /// and min and max of floats too (NaN is above all, -0 is below 0).
+  /// and min and max of floats too (NaN wins, -0 is below 0).
   bool is_exact() const;
   /// Whether operands that are counted twice change nothing: min, max, and, or.
   bool is_idempotent() const;

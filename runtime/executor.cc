@@ -27,8 +27,10 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 namespace prepost {
@@ -47,6 +49,7 @@ CpuExecutor::CpuExecutor(Playable plan, NodeId node, Endpoint& endpoint, OpObser
       has_credits_(plan.header().ready.has_credits()),
       is_observed_(static_cast<bool>(observer)),
       payload_(plan.header().payload),
+      element_bytes_(SizeOf(plan.header().combine.type)),
       links_(&memory),
       node_(node),
       observer_(std::move(observer)),
@@ -66,6 +69,10 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   links_.reserve(stream_->afters_max());
   channels_.resize(plan_.channels().size());
   if (has_credits_) LinkGrants();
+  if (plan_.header().collective.kind != CollectiveKind::kMulticast) {
+    places_ = plan_.PlacesOf(node_);
+    CopyOwn();
+  }
   Take();
 }
 
@@ -152,7 +159,8 @@ void CpuExecutor::JoinChannel(uint64_t op) {
   }
   state.is_used = true;
   state.last = op;
-  if (slot.is_send() && !std::exchange(state.has_unstarted, true)) state.unstarted = op;
+  const bool has_turn = slot.is_send() || slot.is_combine();
+  if (has_turn && !std::exchange(state.has_unstarted, true)) state.unstarted = op;
   if (!IsGranted(slot)) return;
   ChannelState& credits = CreditsOf(slot);
   if (!std::exchange(credits.has_unposted, true)) credits.unposted = op;
@@ -184,16 +192,21 @@ Status CpuExecutor::Poll(std::chrono::milliseconds timeout) {
   for (size_t i = 0; i < outcome->completed; ++i) Complete(completed[i]);
   Take();
   StartReady();
+  if (places_ != nullptr) Take();  // combines complete as they start
   return all_completed() ? endpoint_.Flush() : Status();
 }
 
 void CpuExecutor::Complete(OpId id) {
   const uint64_t op = NumberOf(id);
-  PREPOST_CHECK(op < end_ && slots_[op].state == State::kStarted);
+  PREPOST_CHECK(op < end_ && slots_[op].state != State::kWaiting);
   Slot& slot = slots_[op];
+  if (places_ != nullptr && slot.state == State::kStarted) {
+    Arrive(op);
+    if (slot.is_combine()) return;
+  }
   slot.state = State::kCompleted;
   ++completions_;
-  if (!slot.is_send() && !slot.is_credit()) {
+  if (!slot.is_send() && !slot.is_credit() && places_ == nullptr) {
     bytes_received_ += payload_.BlockSize(slot.block);
   }
   Observe(op, OpEvent::Kind::kComplete);
@@ -211,7 +224,14 @@ void CpuExecutor::Complete(OpId id) {
 
 void CpuExecutor::Release(uint64_t op) {
   PREPOST_CHECK(slots_[op].pending > 0);
-  if (--slots_[op].pending == 0 && TakesTurn(op)) ready_[ready_end_++] = IdOf(op);
+  if (--slots_[op].pending != 0) return;
+  if (slots_[op].is_combine()) {
+    const ChannelState& state = channels_[slots_[op].channel.index()];
+    if (slots_[op].state == State::kArrived && state.unstarted == op)
+      ready_[ready_end_++] = IdOf(op);
+  } else if (TakesTurn(op)) {
+    ready_[ready_end_++] = IdOf(op);
+  }
 }
 
 /// Whether the turn of a send has come whose `after` has completed. If not, its channel counts it
@@ -235,7 +255,10 @@ void CpuExecutor::StartNext(const Slot& started) {
 }
 
 void CpuExecutor::StartReady() {
-  while (ready_begin_ != ready_end_) StartSend(NumberOf(ready_[ready_begin_++]));
+  while (ready_begin_ != ready_end_) {
+    const uint64_t op = NumberOf(ready_[ready_begin_++]);
+    slots_[op].is_combine() ? CombineOp(op) : StartSend(op);
+  }
 }
 
 void CpuExecutor::StartSend(uint64_t op) {
@@ -248,8 +271,9 @@ void CpuExecutor::StartSend(uint64_t op) {
   SendRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    request.memory =
-        memory_.source.subspan(payload_.BlockOffset(slot.block), payload_.BlockSize(slot.block));
+    request.memory = places_ != nullptr ? Gathered(op)
+                                        : memory_.source.subspan(payload_.BlockOffset(slot.block),
+                                                                 payload_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   ++posts_;
@@ -264,13 +288,138 @@ void CpuExecutor::PostRecv(uint64_t op) {
   RecvRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    request.memory =
-        memory_.target.subspan(payload_.BlockOffset(slot.block), payload_.BlockSize(slot.block));
+    request.memory = places_ != nullptr ? Landing(op)
+                                        : memory_.target.subspan(payload_.BlockOffset(slot.block),
+                                                                 payload_.BlockSize(slot.block));
   }
   slot.state = State::kStarted;
   ++posts_;
   Observe(op, OpEvent::Kind::kPost);
   endpoint_.PostRecv(request);
+}
+
+/// What the node wants of its own and nobody sends.
+void CpuExecutor::CopyOwn() {
+  for (const BlockPlaces::Copy& copy : places_->copies()) {
+    const std::byte* const from = memory_.source.data() + copy.input_offset;
+    std::byte* const to = memory_.target.data() + copy.output_offset;
+    if (copy.bytes != 0 && from != to) std::memmove(to, from, copy.bytes);
+  }
+}
+
+/// Nobody writes to the input by it.
+std::byte* CpuExecutor::At(const BlockPlace& place) const {
+  switch (place.room) {
+    case MemoryRoom::kInput:
+      return const_cast<std::byte*>(memory_.source.data()) + place.offset;
+    case MemoryRoom::kOutput:
+      return memory_.target.data() + place.offset;
+    case MemoryRoom::kScratch:
+      return memory_.scratch.data() + place.offset;
+  }
+  PREPOST_CHECK(false);
+  return nullptr;
+}
+
+namespace {
+
+/// Bytes of all blocks, if they lie next to each other at the places that `place_of` says.
+template <typename PlaceOf>
+std::optional<uint64_t> StraightBytes(std::span<const BlockWork> works, PlaceOf place_of) {
+  uint64_t bytes = 0;
+  for (const BlockWork& work : works) {
+    const BlockPlace& first = place_of(works.front());
+    const BlockPlace& place = place_of(work);
+    if (work.bytes == 0) continue;
+    if (place.room != first.room || place.offset != first.offset + bytes) return std::nullopt;
+    bytes += work.bytes;
+  }
+  return bytes;
+}
+
+uint64_t BytesOf(std::span<const BlockWork> works) {
+  uint64_t bytes = 0;
+  for (const BlockWork& work : works) bytes += work.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+/// The bytes of a send: where they lie, or a copy of them next to each other.
+std::span<const std::byte> CpuExecutor::Gathered(uint64_t op) {
+  const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
+  const auto reads = [](const BlockWork& work) -> const BlockPlace& { return work.reads; };
+  if (const auto bytes = StraightBytes(works, reads))
+    return {At(works.front().reads), static_cast<size_t>(*bytes)};
+  const uint64_t bytes = BytesOf(works);
+  std::unique_ptr<std::byte[]>& staged = staged_[op];
+  staged = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  std::byte* to = staged.get();
+  for (const BlockWork& work : works) {
+    std::memcpy(to, At(work.reads), work.bytes);
+    to += work.bytes;
+  }
+  return {staged.get(), static_cast<size_t>(bytes)};
+}
+
+/// Where the bytes of a receive come, next to each other: their places, or memory of their own.
+std::span<std::byte> CpuExecutor::Landing(uint64_t op) {
+  const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
+  const auto lands = [](const BlockWork& work) -> const BlockPlace& { return work.lands; };
+  if (const auto bytes = StraightBytes(works, lands))
+    return {At(works.front().lands), static_cast<size_t>(*bytes)};
+  const uint64_t bytes = BytesOf(works);
+  std::unique_ptr<std::byte[]>& staged = staged_[op];
+  staged = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  return {staged.get(), static_cast<size_t>(bytes)};
+}
+
+/// An op's bytes have been moved.
+void CpuExecutor::Arrive(uint64_t op) {
+  Slot& slot = slots_[op];
+  if (slot.is_credit()) return;
+  const auto staged = staged_.find(op);
+  if (!slot.is_send()) {
+    const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
+    bytes_received_ += BytesOf(works);
+    const std::byte* from = staged == staged_.end() ? nullptr : staged->second.get();
+    for (const BlockWork& work : works) {
+      if (from == nullptr) break;
+      std::memcpy(At(work.lands), from, work.bytes);
+      from += work.bytes;
+    }
+  }
+  if (staged != staged_.end()) staged_.erase(staged);
+  if (!slot.is_combine()) return;
+  slot.state = State::kArrived;
+  if (slot.pending == 0 && channels_[slot.channel.index()].unstarted == op)
+    ready_[ready_end_++] = IdOf(op);
+}
+
+/// It has come, nothing that it waits for is open, and it is its turn.
+void CpuExecutor::CombineOp(uint64_t op) {
+  for (const BlockWork& work : places_->Of(static_cast<uint32_t>(op))) {
+    if (work.bytes == 0) continue;
+    memory_.combine(At(work.writes), At(work.reads), At(work.lands), work.bytes / element_bytes_);
+  }
+  NextCombine(slots_[op]);
+  Complete(IdOf(op));
+}
+
+/// It is the turn of the next combine of the channel, if it is there.
+void CpuExecutor::NextCombine(const Slot& combined) {
+  ChannelState& state = channels_[combined.channel.index()];
+  state.has_unstarted = false;
+  const Slot* before = &combined;
+  while (before->has_next) {
+    const uint64_t next = NumberOf(before->next);
+    before = &slots_[next];
+    if (!before->is_combine()) continue;
+    state.has_unstarted = true;
+    state.unstarted = next;
+    if (before->state == State::kArrived && before->pending == 0) ready_[ready_end_++] = IdOf(next);
+    return;
+  }
 }
 
 /// As many receives as are granted and taken.
@@ -310,7 +459,7 @@ bool CpuExecutor::IsSuccessor(const Slot& before, OpId op) const {
 std::string CpuExecutor::WaitsFor(uint64_t op) const {
   const Slot& slot = slots_[op];
   const Channel& channel = plan_.channels()[slot.channel.index()];
-  if (!slot.is_send()) {
+  if (!slot.is_send() && slot.state != State::kArrived) {
     return slot.state == State::kStarted ? fmt::format("node {} to send", channel.from.value)
                                          : std::string("its credit to start");
   }
@@ -319,7 +468,7 @@ std::string CpuExecutor::WaitsFor(uint64_t op) const {
     if (slots_[before].state == State::kCompleted) continue;
     if (IsSuccessor(slots_[before], IdOf(op))) return fmt::format("op {}", before);
   }
-  return "the sends before it on its channel";
+  return slot.is_send() ? "the sends before it on its channel" : "the combines before it";
 }
 
 std::string CpuExecutor::Waiting(size_t ops_max) const {

@@ -2,14 +2,16 @@
 //
 // CpuExecutor: plays one node's program of a plan over an Endpoint. A send starts when the ops of
 // its `after` have completed and the sends before it on its channel have started; a receive is
-// posted when the program is armed or, where credits grant it, right before its credit. The
-// executor reacts to completions and holds no order of its own.
+// posted when the program is armed or, where credits grant it, right before its credit. What has come
+// for a combine is combined when the ops of its `after` have completed and the combines before it on
+// its channel have. The executor reacts to completions and holds no order of its own.
 #ifndef PREPOST_RUNTIME_EXECUTOR_H_
 #define PREPOST_RUNTIME_EXECUTOR_H_
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <memory_resource>
 #include <span>
@@ -18,6 +20,8 @@
 
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "runtime/block_places.h"
+#include "runtime/combine_blocks.h"
 #include "runtime/endpoint.h"
 #include "runtime/op_event.h"
 #include "runtime/playable.h"
@@ -26,11 +30,16 @@
 
 namespace prepost {
 
-/// Where a node's blocks lie, each at its offset in the message: what sends read and what receives
-/// write. At the root `target` is empty; elsewhere both are the same memory.
+/// Where a node's blocks lie. Of a multicast, each at its offset in the message: what sends read and
+/// what receives write; at the root `target` is empty, elsewhere both are the same memory. Of another
+/// collective: the node's input and its output, of NodeBytesOf(); they may be the same memory where
+/// both have the same parts.
 struct NodeMemory {
   std::span<const std::byte> source;
   std::span<std::byte> target;
+  /// Of another collective: buffers, and what combines (the built-in operation, or the caller's).
+  std::span<std::byte> scratch = {};
+  CombineFunction combine = {};
 };
 
 /// Used by one thread: Prepare(), Arm(), then, when every node has armed, Start() and Poll() until
@@ -83,14 +92,14 @@ class alignas(64) CpuExecutor {
 
  private:
   static constexpr uint32_t kNone = 0xffffffff;
-  enum class State : uint8_t { kWaiting, kStarted, kCompleted };
+  enum class State : uint8_t { kWaiting, kStarted, kArrived, kCompleted };  ///< kArrived: a combine
 
   /// An op that has been taken and may be open.
   struct Slot {
     ChannelId channel;
     uint32_t block = kNoBlock;
     uint32_t grants = 0;
-    uint32_t pending = 0;  ///< of a send: open ops of `after`
+    uint32_t pending = 0;  ///< of a send or combine: open ops of `after`
     OpId successor;        ///< the first send that names it in its `after`, if has_successor
     /// In links_: the last of the others, whose next is the first of them. kNone: there are none.
     uint32_t last_link = kNone;
@@ -101,6 +110,7 @@ class alignas(64) CpuExecutor {
     State state = State::kWaiting;
 
     bool is_send() const { return kind == OpKind::kSend; }
+    bool is_combine() const { return kind == OpKind::kCombine; }
     bool is_credit() const { return block == kNoBlock; }
   };
   static_assert(sizeof(Slot) == 32);  // two in a cache line: there are millions of them
@@ -115,7 +125,7 @@ class alignas(64) CpuExecutor {
     uint32_t granted_by =
         kNone;  ///< of a channel whose receives credits grant: that of the credits
     bool is_used = false;
-    // On a channel of sends, which start one after the other.
+    // On a channel of sends, which start one after the other; of combines, which combine so.
     bool has_unstarted = false;
     uint64_t unstarted = 0;  ///< the first that is taken and not started, if has_unstarted
     uint32_t early = 0;      ///< others after whose `after` all has completed
@@ -145,6 +155,14 @@ class alignas(64) CpuExecutor {
   void StartReady();
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
+  // Of collectives other than multicasts.
+  void CopyOwn();
+  std::byte* At(const BlockPlace& place) const;
+  std::span<const std::byte> Gathered(uint64_t op);
+  std::span<std::byte> Landing(uint64_t op);
+  void Arrive(uint64_t op);
+  void CombineOp(uint64_t op);
+  void NextCombine(const Slot& combined);
   /// The channel that counts the grants of a receive.
   ChannelState& CreditsOf(const Slot& slot) {
     const uint32_t credits = channels_[slot.channel.index()].granted_by;
@@ -181,6 +199,7 @@ class alignas(64) CpuExecutor {
 
   // Blocks and posts need these.
   const Payload payload_;
+  const uint64_t element_bytes_;  ///< of what is combined
   NodeMemory memory_;
   uint64_t bytes_received_ = 0;
 
@@ -190,6 +209,10 @@ class alignas(64) CpuExecutor {
   uint32_t unused_links_ = kNone;
   bool is_armed_ = false;
   const NodeId node_;
+  /// Where blocks lie, of another collective than a multicast; null: each at its offset.
+  std::unique_ptr<const BlockPlaces> places_;
+  /// Of ops whose blocks do not lie next to each other, while they are under way.
+  std::map<uint64_t, std::unique_ptr<std::byte[]>> staged_;
   const OpObserver observer_;
   const Playable plan_;
   const std::unique_ptr<OpStream> stream_;

@@ -15,6 +15,12 @@ std::unique_ptr<OpStream> Playable::OpsOf(NodeId node) const {
   return std::make_unique<FlatOpStream>(*outline_, ProgramOf(*outline_, node));
 }
 
+std::unique_ptr<const BlockPlaces> Playable::PlacesOf(NodeId node) const {
+  PREPOST_CHECK(rolled_ == nullptr);
+  return std::make_unique<const BlockPlaces>(header(), node,
+                                             outline_->ops(ProgramOf(*outline_, node)));
+}
+
 size_t Playable::look_ahead(NodeId node) const {
   return rolled_ != nullptr ? kRolledLookAhead : ProgramOf(*outline_, node).op_count;
 }

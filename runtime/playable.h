@@ -15,6 +15,7 @@
 #include "ir/plan.h"
 #include "ir/rolled/rolled_play.h"
 #include "ir/verify/verify.h"
+#include "runtime/block_places.h"
 #include "runtime/files/plan_hash.h"
 
 namespace prepost {
@@ -40,6 +41,8 @@ class Playable {
   std::unique_ptr<OpStream> OpsOf(NodeId node) const;
   /// Ops of `node` that are posted and not complete at once, at most: OpsOf(node)->look_ahead().
   size_t look_ahead(NodeId node) const;
+  /// Where the blocks of `node` lie, of another collective than a multicast, which is never rolled.
+  std::unique_ptr<const BlockPlaces> PlacesOf(NodeId node) const;
   /// What all members of a group must have in common, besides the size of the message.
   PlanHash Hash() const;
 

@@ -70,6 +70,14 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits, const std::vector<std::st
   return specs;
 }
 
+std::vector<std::string> SchedulesOf(CollectiveKind kind, uint32_t members) {
+  std::vector<std::string> names = ScheduleNames(kind);
+  std::erase_if(names, [&](const std::string& name) {
+    return !FindCollectiveAlgorithm(kind, name, members).ok();
+  });
+  return names;
+}
+
 std::vector<Spec> SpecsOfCollectives(SpecLimits limits) {
   using enum CollectiveKind;
   std::vector<Spec> specs;

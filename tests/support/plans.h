@@ -36,6 +36,8 @@ std::vector<Spec> AllSmallSpecs(SpecLimits limits = {},
 std::vector<Spec> SpecsForExecutors(SpecLimits limits,
                                     const std::vector<std::string>& schedules = SchedulesToRun());
 
+/// The schedules of a collective that are for so many members.
+std::vector<std::string> SchedulesOf(CollectiveKind kind, uint32_t members);
 /// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a root
 /// each where there is one.
 std::vector<Spec> SpecsOfCollectives(SpecLimits limits);

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/block_places.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace prepost {
+namespace {
+
+/// Where block `block` lies among the parts of `row`, which has its part.
+uint64_t OffsetIn(const PartRow& row, const Roles& roles, const Payload& payload, uint32_t block) {
+  return row.PlaceOf(roles.PartOf(block)) * payload.bytes + payload.BlockOffset(block);
+}
+
+}  // namespace
+
+BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops) {
+  const Payload& payload = header.payload;
+  const Roles roles = header.roles();
+  const PartRow input = roles.Contributed(node), output = roles.Wanted(node);
+  std::vector<std::optional<BlockPlace>> now(payload.blocks);  // block -> where it lies
+  std::vector<bool> is_received(payload.blocks);
+  const auto place_in_output = [&](uint32_t block) {
+    return BlockPlace{MemoryRoom::kOutput, OffsetIn(output, roles, payload, block)};
+  };
+  begin_.push_back(0);
+  for (const Op& op : ops) {
+    for (uint32_t i = 0; !op.is_credit() && i < op.count; ++i) {
+      const uint32_t block = op.block + i;
+      BlockWork& work = work_.emplace_back();
+      work.bytes = payload.BlockSize(block);
+      std::optional<BlockPlace>& place = now[block];
+      if (!place && input.Has(roles.PartOf(block)))
+        place = {MemoryRoom::kInput, OffsetIn(input, roles, payload, block)};
+      if (op.is_send() || op.is_combine()) work.reads = place.value_or(BlockPlace{});
+      if (op.is_send()) continue;
+      const BlockPlace buffer{MemoryRoom::kScratch,
+                              (op.scratch + uint64_t{i}) * payload.block_bytes};
+      const bool is_wanted = output.Has(roles.PartOf(block));
+      const bool is_first = !is_received[block];
+      is_received[block] = true;
+      work.writes = is_wanted ? place_in_output(block) : is_first ? buffer : *place;
+      work.lands = op.is_combine() ? buffer : work.writes;
+      place = work.writes;
+    }
+    begin_.push_back(work_.size());
+  }
+  if (header.collective.kind == CollectiveKind::kMulticast) return;
+  for (uint32_t i = 0; i < output.count; ++i) {
+    if (!input.Has(output.At(i))) continue;
+    for (uint32_t j = 0; j < roles.blocks_per_part(); ++j) {
+      const uint32_t block = output.At(i) * roles.blocks_per_part() + j;
+      if (is_received[block]) continue;
+      copies_.push_back({.bytes = payload.BlockSize(block),
+                         .input_offset = OffsetIn(input, roles, payload, block),
+                         .output_offset = OffsetIn(output, roles, payload, block)});
+    }
+  }
+}
+
+NodeBytes NodeBytesOf(const PlanHeader& header, NodeId node) {
+  const Roles roles = header.roles();
+  const bool has_output = roles.IsTarget(node);
+  return {.input = roles.Contributed(node).count * header.payload.bytes,
+          .output = has_output ? roles.Wanted(node).count * header.payload.bytes : 0,
+          .scratch = header.scratch * header.payload.block_bytes};
+}
+
+}  // namespace prepost

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// BlockPlaces: where the blocks of a node's ops lie in its memory: in its input, its output or its
+// scratch buffers (docs/plan.md, "Where a block lies"). Of a multicast every block has one place, at
+// its offset in the message; this is for the other collectives.
+#ifndef PREPOST_RUNTIME_BLOCK_PLACES_H_
+#define PREPOST_RUNTIME_BLOCK_PLACES_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "ir/plan.h"
+
+namespace prepost {
+
+enum class MemoryRoom : uint8_t { kInput, kOutput, kScratch };
+
+struct BlockPlace {
+  MemoryRoom room = MemoryRoom::kInput;
+  uint64_t offset = 0;
+
+  friend bool operator==(const BlockPlace&, const BlockPlace&) = default;
+};
+
+/// What an op does with one of its blocks.
+struct BlockWork {
+  uint64_t bytes = 0;
+  BlockPlace reads;   ///< a send; a combine: its own operand
+  BlockPlace lands;   ///< a receive: where the bytes come
+  BlockPlace writes;  ///< a combine: the result; a plain receive: `lands`
+};
+
+/// Of one node's program, whole. Needs a verified plan, or a part of one that was verified alone.
+/// Linear in ops and their blocks.
+class BlockPlaces {
+ public:
+  BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops);
+
+  /// One for each block of the op.
+  std::span<const BlockWork> Of(uint32_t op) const {
+    return std::span(work_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
+  }
+  /// Blocks that the node contributes and wants and that no op of its receives: from where to where
+  /// they are copied.
+  struct Copy {
+    uint64_t bytes = 0;
+    uint64_t input_offset = 0;
+    uint64_t output_offset = 0;
+  };
+  std::span<const Copy> copies() const { return copies_; }
+
+ private:
+  std::vector<size_t> begin_;  // op -> its first
+  std::vector<BlockWork> work_;
+  std::vector<Copy> copies_;
+};
+
+/// Bytes of a node's memory: its input and output have its parts one after the other.
+struct NodeBytes {
+  uint64_t input = 0;
+  uint64_t output = 0;
+  uint64_t scratch = 0;
+};
+NodeBytes NodeBytesOf(const PlanHeader& header, NodeId node);
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_BLOCK_PLACES_H_

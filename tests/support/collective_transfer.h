@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CollectiveTransfer: the memory of one collective under test: inputs of every node, outputs that
+// start out wrong, and what these must be in the end. The expectation knows no plan: of each part
+// that a node wants, the contributions of all ranks, combined in exact integers.
+#ifndef PREPOST_TESTS_SUPPORT_COLLECTIVE_TRANSFER_H_
+#define PREPOST_TESTS_SUPPORT_COLLECTIVE_TRANSFER_H_
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+#include "runtime/executor.h"
+#include "tests/support/random.h"
+
+namespace prepost::test {
+
+/// Of elements that are 32-bit integers, where anything is combined.
+class CollectiveTransfer {
+ public:
+  CollectiveTransfer(const PlanHeader& header, Random& random) : header_(header) {
+    for (uint32_t node = 0; node < header.nodes; ++node) {
+      const NodeBytes bytes = NodeBytesOf(header, NodeId(node));
+      std::vector<std::byte>& input = inputs_.emplace_back(bytes.input);
+      for (std::byte& byte : input) byte = static_cast<std::byte>(random.Below(256));
+      outputs_.emplace_back(bytes.output, std::byte{0xee});
+      scratch_.emplace_back(bytes.scratch, std::byte{0xdd});
+    }
+    given_ = inputs_;
+  }
+
+  NodeMemory memory(NodeId node) {
+    NodeMemory memory{.source = inputs_[node.index()],
+                      .target = outputs_[node.index()],
+                      .scratch = scratch_[node.index()]};
+    if (!header_.combine.is_none()) memory.combine = CombineFunctionOf(header_.combine);
+    return memory;
+  }
+  const std::vector<std::byte>& output(NodeId node) const { return outputs_[node.index()]; }
+
+  void ExpectDelivered() const {
+    EXPECT_TRUE(inputs_ == given_) << "an input was written";
+    for (uint32_t node = 0; node < header_.nodes; ++node)
+      EXPECT_TRUE(outputs_[node] == Expected(NodeId(node))) << "at node " << node;
+  }
+
+ private:
+  std::vector<std::byte> Expected(NodeId node) const {
+    std::vector<std::byte> expected;
+    if (outputs_[node.index()].empty()) return expected;
+    const Roles roles = header_.roles();
+    const PartRow wanted = roles.Wanted(node);
+    for (uint32_t i = 0; i < wanted.count; ++i) {
+      std::vector<std::byte> part;
+      for (uint32_t rank = 0; rank < roles.members(); ++rank) {
+        const PartRow row = roles.Contributed(NodeId(rank));
+        if (!row.Has(wanted.At(i))) continue;
+        const uint64_t begin = row.PlaceOf(wanted.At(i)) * header_.payload.bytes;
+        const auto first = given_[rank].begin() + static_cast<ptrdiff_t>(begin);
+        const std::vector<std::byte> own(first,
+                                         first + static_cast<ptrdiff_t>(header_.payload.bytes));
+        part = part.empty() ? own : Combined(part, own);
+      }
+      expected.insert(expected.end(), part.begin(), part.end());
+    }
+    return expected;
+  }
+
+  std::vector<std::byte> Combined(const std::vector<std::byte>& a,
+                                  const std::vector<std::byte>& b) const {
+    std::vector<std::byte> result(a.size());
+    for (size_t at = 0; at + 4 <= a.size(); at += 4) {
+      uint32_t x, y;
+      std::memcpy(&x, &a[at], 4);
+      std::memcpy(&y, &b[at], 4);
+      const uint32_t sum = header_.combine.op == CombineOp::kXor ? x ^ y : x + y;
+      std::memcpy(&result[at], &sum, 4);
+    }
+    return result;
+  }
+
+  const PlanHeader header_;
+  std::vector<std::vector<std::byte>> inputs_, given_, outputs_, scratch_;  // by node
+};
+
+}  // namespace prepost::test
+
+#endif  // PREPOST_TESTS_SUPPORT_COLLECTIVE_TRANSFER_H_
