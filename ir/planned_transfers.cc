@@ -177,10 +177,9 @@ Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers) 
       after.clear();
       for (uint32_t block = it.block; block < it.block + it.count; ++block) {
         const BlockPast& past = history.Of(block);
-        const bool may_wait = kind == OpKind::kSend || (kind == OpKind::kCombine && !is_empty);
-        if (!may_wait || past.received == BlockPast::kNone) continue;
+        if (kind == OpKind::kRecv || past.received == BlockPast::kNone) continue;
         after.push_back(OpId(past.received));
-        if (kind == OpKind::kCombine)
+        if (kind == OpKind::kCombine && !is_empty)
           history.ForEachSend(past, [&](uint32_t send) { after.push_back(OpId(send)); });
       }
       std::ranges::sort(after);

@@ -84,7 +84,7 @@ struct TransferPlan {
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of);
 /// The same; each op waits for what the order of ids asks for: a send for the last receives of its
-/// blocks before it, a combine for these and for the sends since (of an empty message for nothing).
+/// blocks before it, a combine for these and, unless the message is empty, for the sends since.
 /// Receives have no scratch buffers yet. Needs blocks in range.
 Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers);
 

@@ -114,8 +114,9 @@ class LocalOrderRules {
             return fmt::format("node {} has nothing of block {} to combine with",
                                program.node.value, block);
           });
-        } else if (past.received != kNone && header_.payload.BlockSize(block) != 0) {
+        } else if (past.received != kNone) {
           Want(past.received, i, Rule::kCombine);
+          if (header_.payload.BlockSize(block) == 0) return;  // nobody reads it
           history_.ForEachSend(past, [&](uint32_t send) { Want(send, i, Rule::kCombine); });
         }
         return;

@@ -431,8 +431,9 @@ bool Checker::CombineHolds() const {
       for (uint32_t block = site.op->block; block < site.op->block + site.op->count; ++block) {
         const Site* recv = LastReceive(sites, site, block);
         if (recv == nullptr && !Contributes(program->node, block)) return false;
-        if (IsEmpty(block) || recv == nullptr) continue;  // or it is in the input
+        if (recv == nullptr) continue;  // or it is in the input
         if (!IsAfter(site, *recv)) return false;
+        if (IsEmpty(block)) continue;
         for (const Site& send : sites) {
           const bool is_since = send.op->is_send() && Touches(*send.op, block) &&
                                 send.id < site.id && send.id > recv->id;

@@ -51,6 +51,14 @@ VerifiedPlan CombiningChain(CollectiveKind kind, const std::string& ready) {
 }
 Plan BarrierReduce() { return CombiningChain(CollectiveKind::kReduce, "barrier"); }
 Plan BarrierAllreduce() { return CombiningChain(CollectiveKind::kAllreduce, "barrier"); }
+/// Each tells the next one, then the one after that: [send, combine, send, combine] at each of 4.
+Plan Barrier() {
+  return test::CompileOrDie({.collective = CollectiveKind::kBarrier,
+                             .combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8},
+                             .nodes = 4,
+                             .message_bytes = 0,
+                             .algorithm = "dissemination"});
+}
 /// Node 0 has the root's part of 3, and gathers those of 1 and, through 1, of 2.
 Plan Gather() {
   return test::CompileOrDie({.collective = CollectiveKind::kGather,
@@ -310,6 +318,9 @@ const Example kCombineExamples[] = {
      },
      Rule::kReplace, "/programs/1/ops/4/block",
      "block 0 replaces what node 1 has, which it has sent 2 times before"},
+    // Or a later send could leave before the first message has come.
+    {"BarrierThatForgets", Barrier, [](Draft& d) { d.programs[0].ops[3].after = {}; },
+     Rule::kCombine, "/programs/0/ops/3/after", "does not wait for node 0 op 1 (combine 3>0:0)"},
     {"BufferTwice", BarrierReduce, [](Draft& d) { d.programs[1].ops[2].op.scratch = 0; },
      Rule::kScratch, "/programs/1/ops/2/scratch",
      "buffer 0 serves op 0 already, and ready mode barrier has no credits"},
