@@ -128,7 +128,7 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                                      : PlayCollective(spec, std::move(header));
   if (!played.ok()) return internal(played.status());
   // Where each receive has a buffer of its own there may be too many; with credits they are shared.
-  Result<Plan> placed = is_multicast ? std::move(played) : AssignScratch(*played);
+  Result<Plan> placed = is_multicast ? std::move(played) : AssignScratch(*std::move(played));
   Result<VerifiedPlan> plan = placed.ok() ? passes.Run(*std::move(placed))
                                           : passes.Run(*std::move(played), /*is_complete=*/false);
   if (!plan.ok()) return internal(plan.status());

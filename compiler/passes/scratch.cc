@@ -182,7 +182,10 @@ class ScratchAssigner {
 };
 
 bool NeedsScratch(const Plan& plan) {
-  if (plan.header().payload.bytes == 0) return false;
+  const PlanHeader& header = plan.header();
+  if (header.payload.bytes == 0) return false;
+  if (header.collective.kind == CollectiveKind::kMulticast && header.collective.helpers == 0)
+    return false;
   const Roles roles = plan.header().roles();
   for (const Program& program : plan.programs()) {
     for (const Op& op : plan.ops(program)) {
@@ -194,8 +197,8 @@ bool NeedsScratch(const Plan& plan) {
 
 }  // namespace
 
-Result<Plan> AssignScratch(const Plan& plan) {
-  if (!NeedsScratch(plan)) return plan;
+Result<Plan> AssignScratch(Plan&& plan) {
+  if (!NeedsScratch(plan)) return std::move(plan);
   return ScratchAssigner(plan).Run();
 }
 

@@ -13,8 +13,8 @@ namespace prepost {
 /// what the buffer held, for which its credit then waits. Every edge so leads to a later round, and
 /// none of them can close a circle; in any other order they can (with two buffers in turn, a reversed
 /// circulant of 5 nodes waits for itself). In the other modes every receive has its own. Errors
-/// (kRejected): more than a plan may have.
-Result<Plan> AssignScratch(const Plan& plan);
+/// (kRejected): more than a plan may have; `plan` is as it was.
+Result<Plan> AssignScratch(Plan&& plan);
 
 }  // namespace prepost
 

@@ -201,16 +201,18 @@ class ShapeRule {
 
   /// The blocks that an op carries, and the buffers that it fills.
   void CheckRange(uint32_t p, uint32_t i, const Op& op) {
+    if (is_plain_ && op.count == 1 && op.scratch == kNoScratch) return;
     const uint32_t most = op.is_credit() ? 1 : header_.payload.blocks - op.block;
     if (op.count == 0 || op.count > most) {
       Shape(Place::OpAt(p, i, "count"), "{}, expected 1{}", Count(op.count, "block"),
             most == 1 ? "" : fmt::format(" to {}", most));
       return;
     }
-    carried_ += op.count;
+    const uint64_t carried_before = carried_;
+    carried_ += op.count - 1;
     if (carried_ > kCarriedMax) {
-      if (carried_ - op.count <= kCarriedMax)
-        Shape(Place::OpAt(p, i, "count"), "ops carry more than {} blocks in all", kCarriedMax);
+      if (carried_before <= kCarriedMax)
+        Shape(Place::OpAt(p, i, "count"), "ranges carry more than {} blocks in all", kCarriedMax);
       return;
     }
     const bool may_fill = !op.is_send() && !op.is_credit() && NeedsScratch(p, op);
@@ -254,13 +256,14 @@ class ShapeRule {
   }
 
   const Plan& plan_;
-  /// Blocks in all ops together: rules go through them one by one.
+  /// Blocks of all ops together, beside the first of each: rules go through them one by one.
   static constexpr uint64_t kCarriedMax = uint64_t{1} << 28;
 
   const PlanHeader& header_;
   Findings* findings_;
   const Roles* roles_ = nullptr;  // while ops are checked
   uint64_t carried_ = 0;
+  const bool is_plain_ = IsPlainMulticast(header_);
 };
 
 }  // namespace
