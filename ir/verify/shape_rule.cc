@@ -257,7 +257,7 @@ class ShapeRule {
 
   const Plan& plan_;
   /// Blocks of all ops together, beside the first of each: rules go through them one by one.
-  static constexpr uint64_t kCarriedMax = uint64_t{1} << 28;
+  static constexpr uint64_t kCarriedMax = uint64_t{1} << 26;
 
   const PlanHeader& header_;
   Findings* findings_;

@@ -114,7 +114,8 @@ TEST(CollectiveScheduleTest, AlltoallPairsOrGoesInPowersOfTwo) {
     EXPECT_EQ(pairs.rounds, n - 1);
     EXPECT_EQ(pairs.sent, n - 1);
     uint64_t moves = 0;
-    for (uint32_t distance = 1; distance < n; ++distance) moves += std::popcount(distance);
+    for (uint32_t distance = 1; distance < n; ++distance)
+      moves += static_cast<uint64_t>(std::popcount(distance));
     const Load bruck = LoadOf(kAlltoall, "bruck", n, 1);
     EXPECT_EQ(bruck.sent, moves) << n;
     EXPECT_EQ(bruck.peers, Log2Up(n)) << n;

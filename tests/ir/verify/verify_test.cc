@@ -301,7 +301,7 @@ const Example kCombineExamples[] = {
      "block 0 at node 0 is made of {0-1}, node 2's contribution is missing"},
     {"ContributionTwice", BarrierReduce,
      [](Draft& d) {
-       for (const size_t node : {0, 1}) {
+       for (const size_t node : {size_t{0}, size_t{1}}) {
          for (test::DraftOp& op : d.programs[node].ops) op.op.block = 0;
        }
        for (test::DraftOp& op : d.programs[2].ops) op.op.block = 0;
