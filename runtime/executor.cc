@@ -348,6 +348,7 @@ uint64_t BytesOf(std::span<const BlockWork> works) {
 /// The bytes of a send: where they lie, or a copy of them next to each other.
 std::span<const std::byte> CpuExecutor::Gathered(uint64_t op) {
   const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
+  if (BytesOf(works) == 0) return {};
   const auto reads = [](const BlockWork& work) -> const BlockPlace& { return work.reads; };
   if (const auto bytes = StraightBytes(works, reads))
     return {At(works.front().reads), static_cast<size_t>(*bytes)};
@@ -365,6 +366,7 @@ std::span<const std::byte> CpuExecutor::Gathered(uint64_t op) {
 /// Where the bytes of a receive come, next to each other: their places, or memory of their own.
 std::span<std::byte> CpuExecutor::Landing(uint64_t op) {
   const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
+  if (BytesOf(works) == 0) return {};
   const auto lands = [](const BlockWork& work) -> const BlockPlace& { return work.lands; };
   if (const auto bytes = StraightBytes(works, lands))
     return {At(works.front().lands), static_cast<size_t>(*bytes)};
