@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
+#include <utility>
 
+#include "compiler/choice/collective_choice.h"
 #include "compiler/collectives/collective_schedule.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
@@ -127,37 +130,18 @@ Status CheckSpec(const Spec& spec) {
 }
 
 Spec WithDefaults(Spec spec) {
-  if (spec.choose_block_bytes) {
-    spec.choose_block_bytes = false;
-    spec.block_bytes = 1u << 20;
-  }
   if (spec.collective == CollectiveKind::kBarrier) {
     if (spec.combine.is_none()) spec.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
     if (!spec.message_bytes) spec.message_bytes = 0;
   }
-  if (spec.algorithm != kAutoAlgorithm) return spec;
-  switch (spec.collective) {
-    case CollectiveKind::kMulticast:
-      break;
-    case CollectiveKind::kReduce:
-      spec.algorithm = "binomial_pipeline";
-      break;
-    case CollectiveKind::kAllreduce:
-    case CollectiveKind::kReduceScatter:
-    case CollectiveKind::kAllgather:
-      spec.algorithm = "ring";
-      break;
-    case CollectiveKind::kGather:
-    case CollectiveKind::kScatter:
-      spec.algorithm = "direct";
-      break;
-    case CollectiveKind::kAlltoall:
-      spec.algorithm = "pairwise";
-      break;
-    case CollectiveKind::kBarrier:
-      spec.algorithm = "dissemination";
-      break;
-  }
+  const bool is_auto = spec.algorithm == kAutoAlgorithm;
+  const CollectiveChoice choice = ChooseCollective({.kind = spec.collective,
+                                                    .members = std::max(spec.nodes, 1u),
+                                                    .bytes = spec.message_bytes.value_or(0),
+                                                    .combine = spec.combine});
+  if (is_auto) spec.algorithm = choice.algorithm;
+  if (std::exchange(spec.choose_block_bytes, false))
+    spec.block_bytes = is_auto ? choice.block_bytes : 1u << 20;
   return spec;
 }
 

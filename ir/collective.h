@@ -32,20 +32,9 @@
 #include <cstdint>
 
 #include "ir/ids.h"
+#include "prepost/collective.h"
 
 namespace prepost {
-
-enum class CollectiveKind : uint8_t {
-  kMulticast,
-  kReduce,
-  kAllreduce,
-  kReduceScatter,
-  kAllgather,
-  kGather,
-  kScatter,
-  kAlltoall,
-  kBarrier
-};
 
 /// The word of the plan file.
 const char* Name(CollectiveKind kind);
@@ -53,6 +42,11 @@ const char* Name(CollectiveKind kind);
 constexpr bool Combines(CollectiveKind kind) {
   return kind == CollectiveKind::kReduce || kind == CollectiveKind::kAllreduce ||
          kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kBarrier;
+}
+/// Whether one member is asked for by name: who has, or gets, the message.
+constexpr bool HasRoot(CollectiveKind kind) {
+  return kind == CollectiveKind::kMulticast || kind == CollectiveKind::kReduce ||
+         kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
 }
 /// Parts of a collective of so many members.
 uint64_t PartsOf(CollectiveKind kind, uint32_t members);

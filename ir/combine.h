@@ -9,38 +9,9 @@
 #include <string>
 
 #include "ir/status.h"
+#include "prepost/collective.h"
 
 namespace prepost {
-
-/// kUser and kUserOrdered are the caller's. All but kUserOrdered commute: operands may be swapped.
-enum class CombineOp : uint8_t {
-  kNone,
-  kSum,
-  kProd,
-  kMin,
-  kMax,
-  kAnd,
-  kOr,
-  kXor,
-  kUser,
-  kUserOrdered
-};
-
-enum class ElementType : uint8_t {
-  kNone,
-  kInt8,
-  kUint8,
-  kInt16,
-  kUint16,
-  kInt32,
-  kUint32,
-  kInt64,
-  kUint64,
-  kFloat16,
-  kBfloat16,
-  kFloat32,
-  kFloat64
-};
 
 /// The words of files: "sum", "float32".
 const char* Name(CombineOp op);

@@ -50,6 +50,13 @@ uint64_t Payload::BlockSize(uint32_t b) const {
   return begin >= bytes ? 0 : std::min(block_bytes, bytes - begin);
 }
 
+uint64_t Payload::RangeSize(uint32_t first, uint32_t count) const {
+  if (first == kNoBlock) return 0;
+  uint64_t size = 0;
+  for (uint32_t i = 0; i < count; ++i) size += BlockSize(first + i);
+  return size;
+}
+
 Plan Plan::WithHeader(PlanHeader header) const {
   Plan plan = *this;
   plan.header_ = std::move(header);

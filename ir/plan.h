@@ -113,6 +113,8 @@ struct Payload {
 
   /// Bytes of block b, 0 for the one block of an empty part. Needs b < blocks.
   uint64_t BlockSize(uint32_t b) const;
+  /// Bytes of `count` blocks from `first` on; 0 of kNoBlock.
+  uint64_t RangeSize(uint32_t first, uint32_t count) const;
   /// Where block b begins in its part.
   uint64_t BlockOffset(uint32_t b) const {
     return (parts == 1 ? b : b % (blocks / parts)) * block_bytes;

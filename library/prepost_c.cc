@@ -192,12 +192,66 @@ Status CreateGroup(prepost_session* session, uint64_t number, const uint32_t* me
     if (from.device != nullptr) options.device = from.device;
     if (from.executor != nullptr) options.executor = from.executor;
     options.sync = from.sync != 0;
+    options.calls = from.calls != 0;
+    options.deterministic = from.deterministic != 0;
   }
   prepost_group_callbacks callbacks;
   PREPOST_RETURN_IF_ERROR(Read(given_callbacks, {}, offsetof(prepost_group_callbacks, pool),
                                "callbacks of a group", &callbacks));
   return session->session->CreateGroup(number, std::vector(members, members + member_count), root,
                                        options, CallbacksOf(callbacks));
+}
+
+static_assert(static_cast<int>(CollectiveKind::kBarrier) == PREPOST_BARRIER &&
+              static_cast<int>(CollectiveKind::kMulticast) == PREPOST_BROADCAST &&
+              static_cast<int>(CollectiveKind::kAlltoall) == PREPOST_ALLTOALL);
+static_assert(static_cast<int>(ElementType::kInt8) == PREPOST_INT8 &&
+              static_cast<int>(ElementType::kFloat64) == PREPOST_FLOAT64);
+static_assert(static_cast<int>(CombineOp::kSum) == PREPOST_SUM &&
+              static_cast<int>(CombineOp::kUserOrdered) == PREPOST_USER_ORDERED);
+
+prepost_call_options DefaultCall() {
+  prepost_call_options options = {};
+  options.kind = PREPOST_BARRIER;
+  options.type = PREPOST_UINT8;
+  options.op = PREPOST_SUM;
+  return options;
+}
+
+Result<Call> CallFrom(const prepost_call_options* given) {
+  prepost_call_options from;
+  PREPOST_RETURN_IF_ERROR(
+      Read(given, DefaultCall(), sizeof(prepost_call_options), "options of a call", &from));
+  const auto check = [](const char* what, int value, int low, int high) {
+    return value >= low && value <= high
+               ? Status()
+               : UsageError(std::string(what) + " is none: " + std::to_string(value));
+  };
+  PREPOST_RETURN_IF_ERROR(check("kind", from.kind, PREPOST_BROADCAST, PREPOST_BARRIER));
+  PREPOST_RETURN_IF_ERROR(check("type", from.type, PREPOST_INT8, PREPOST_FLOAT64));
+  PREPOST_RETURN_IF_ERROR(check("op", from.op, PREPOST_SUM, PREPOST_USER_ORDERED));
+  Call call = {.kind = static_cast<CollectiveKind>(from.kind),
+               .root = from.root,
+               .input = from.input,
+               .output = from.output,
+               .count = from.count,
+               .type = static_cast<ElementType>(from.type),
+               .op = static_cast<CombineOp>(from.op)};
+  if (from.operation != nullptr) {
+    call.operation = [operation = from.operation, context = from.operation_context](
+                         void* out, const void* own, const void* other, uint64_t count) {
+      operation(context, out, own, other, count);
+    };
+  }
+  const auto take = [&](const uint64_t* numbers) {
+    return numbers == nullptr ? std::vector<uint64_t>()
+                              : std::vector(numbers, numbers + from.member_count);
+  };
+  call.send_counts = take(from.send_counts);
+  call.send_places = take(from.send_places);
+  call.receive_counts = take(from.receive_counts);
+  call.receive_places = take(from.receive_places);
+  return call;
 }
 
 }  // namespace
@@ -215,6 +269,25 @@ void prepost_session_options_init(prepost_session_options* options, size_t struc
 
 void prepost_group_options_init(prepost_group_options* options, size_t struct_bytes) {
   prepost::Init(options, struct_bytes, {});
+}
+
+void prepost_call_options_init(prepost_call_options* options, size_t struct_bytes) {
+  prepost::Init(options, struct_bytes, prepost::DefaultCall());
+}
+
+prepost_code prepost_call(prepost_session* session, uint64_t group,
+                          const prepost_call_options* options,
+                          void (*done)(void* context, prepost_code code, const char* cause),
+                          void* context) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    const prepost::Result<prepost::Call> call = prepost::CallFrom(options);
+    if (!call.ok()) return call.status();
+    if (done == nullptr) return session->session->Await(group, *call).get();
+    return session->session->Call(group, *call, [done, context](const Status& status) {
+      done(context, prepost::CodeOf(status.code()), status.ok() ? "" : status.ToString().c_str());
+    });
+  });
 }
 
 void prepost_group_callbacks_init(prepost_group_callbacks* callbacks, size_t struct_bytes) {

@@ -16,10 +16,12 @@
 
 #include "ir/count.h"
 #include "ir/status.h"
+#include "library/call_plans.h"
 #include "library/device_group.h"
 #include "library/group_devices.h"
 #include "library/group_plans.h"
 #include "library/hooked_session.h"
+#include "library/session_impl.h"
 #include "prepost/prepost.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/session/engine.h"
@@ -106,36 +108,6 @@ Status CheckOptions(const SessionOptions& options) {
 
 }  // namespace
 
-class Session::Impl {
- public:
-  ~Impl() {
-    if (!thread.joinable()) return;
-    is_ending.store(true);
-    engine->Wake();
-    thread.join();
-  }
-  void Run() {
-    constexpr int kRetryMs = 10;
-    while (!is_ending.load()) {
-      // For want of memory, or as a file was closed: the groups report that themselves.
-      if (!engine->Turn(engine->Pause()).ok()) poll(nullptr, 0, kRetryMs);
-    }
-  }
-  /// In a process forked since it was opened there is nothing of it but memory, in any state.
-  bool is_inherited() const { return depth != ForkDepth(); }
-  Status CheckProcess() const {
-    if (!is_inherited()) return {};
-    return UsageError("the session was opened before this process was forked, and is its parent's");
-  }
-
-  const uint32_t depth = ForkDepth();
-  SessionOptions options;
-  std::mutex mutex;  ///< options.members
-  std::unique_ptr<Engine> engine;
-  std::atomic<bool> is_ending = false;
-  std::thread thread;
-};
-
 Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
   return HookedSession::Open(options, nullptr);
 }
@@ -220,6 +192,19 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   }
   if (options.executor == "offload" && options.device.empty())
     return fail("to offload it to a NIC takes a device");
+  if (options.calls) {
+    const char* const unfit = !options.device.empty()       ? "a device"
+                              : !options.plan.empty()       ? "a plan"
+                              : options.algorithm != "auto" ? "an algorithm"
+                              : options.block_bytes != 0    ? "a size of blocks"
+                              : options.notify_delivered    ? "notify_delivered"
+                              : options.sync                ? "sync"
+                              : callbacks.pool              ? "a pool"
+                                                            : nullptr;
+    if (unfit != nullptr) return fail(fmt::format("a group for calls has not {}", unfit));
+  } else if (options.deterministic) {
+    return fail("`deterministic` is for calls");
+  }
   const GroupSites sites = SitesOf(members, impl_->options.sites);
   EngineGroupOptions group = {
       .number = number,
@@ -228,12 +213,14 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       .collective = {.root = NodeId::FromIndex(static_cast<size_t>(root_place - members.begin()))},
       .notify_delivered = options.notify_delivered,
       .sync = options.sync,
+      .is_for_calls = options.calls,
       .paths = impl_->options.paths,
       .sites = sites.site_of,
       .terms =
           fmt::format("{} {} {} {} {}", options.algorithm, options.block_bytes,
                       options.notify_delivered, options.sync, options.plan.empty() ? "" : "file")};
   if (!group.sites.empty()) group.terms += fmt::format(" sites {}", fmt::join(group.sites, ","));
+  if (options.calls) group.terms += fmt::format(" calls {}", options.deterministic);
   if (!options.device.empty()) group.paths.streams = 1;
   {
     const std::lock_guard lock(impl_->mutex);
@@ -244,17 +231,21 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       group.addresses.push_back(PeerOf(address));
     }
   }
-  auto plans = MakeGroupPlans({.nodes = static_cast<uint32_t>(members.size()),
-                               .self = group.self,
-                               .root = group.collective.root,
-                               .algorithm = options.algorithm,
-                               .block_bytes = options.block_bytes,
-                               .sites = sites.site_of,
-                               .site_names = sites.names,
-                               .plan_path = options.plan,
-                               .is_flat = !options.device.empty()});
+  auto plans = options.calls ? MakeCallPlans({.nodes = static_cast<uint32_t>(members.size()),
+                                              .self = group.self,
+                                              .is_deterministic = options.deterministic})
+                             : MakeGroupPlans({.nodes = static_cast<uint32_t>(members.size()),
+                                               .self = group.self,
+                                               .root = group.collective.root,
+                                               .algorithm = options.algorithm,
+                                               .block_bytes = options.block_bytes,
+                                               .sites = sites.site_of,
+                                               .site_names = sites.names,
+                                               .plan_path = options.plan,
+                                               .is_flat = !options.device.empty()});
   if (!plans.ok()) return fail(plans.status().ToString());
-  if (root != impl_->options.self && !callbacks.pool && !callbacks.incoming)
+  const bool receives = root != impl_->options.self && !options.calls;
+  if (receives && !callbacks.pool && !callbacks.incoming)
     return fail("this member receives, and neither a pool nor `incoming` supplies the memory");
   std::unique_ptr<MessageMover> mover;
   if (!options.device.empty()) {
@@ -286,7 +277,12 @@ Result<uint64_t> Session::Send(uint64_t group, const void* data, uint64_t bytes)
 
 Status Session::Barrier(uint64_t group, std::function<void()> passed) {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
-  return impl_->engine->Barrier(group, std::move(passed));
+  const Result<bool> is_for_calls = impl_->engine->IsForCalls(group);
+  if (!is_for_calls.ok() || !*is_for_calls) return impl_->engine->Barrier(group, std::move(passed));
+  return Call(group, {.kind = CollectiveKind::kBarrier},
+              [passed = std::move(passed)](const Status& status) {
+                if (status.ok() && passed) passed();
+              });
 }
 
 Status Session::DestroyGroup(uint64_t group) {

@@ -59,6 +59,37 @@ void GroupState::Pass() {
   Note([this] { ++barriers; });
 }
 
+void GroupState::EndCall(uint64_t number, const Status& status) {
+  Note([&] {
+    const auto ended = calling.find(number);
+    if (ended != calling.end()) {
+      for (auto* view : {&ended->second.input, &ended->second.output})
+        if (*view != nullptr) freed_.push_back(std::move(*view));
+      if (ended->second.function != nullptr)
+        freed_objects_.push_back(std::move(ended->second.function));
+      calling.erase(ended);
+    }
+    if (status.ok()) called = number + 1;
+  });
+}
+
+void GroupState::Combine(const py::object& function, void* out, const void* own, const void* other,
+                         uint64_t bytes) {
+  const AcquiredInterpreter acquired;
+  IsAskingHere() = true;
+  std::optional<std::string> thrown;
+  try {
+    const auto size = static_cast<py::ssize_t>(bytes);
+    function(py::memoryview::from_memory(out, size), py::memoryview::from_memory(own, size),
+             py::memoryview::from_memory(other, size));
+  } catch (py::error_already_set& error) {
+    thrown = ExceptionText(error);
+    error.discard_as_unraisable(function);
+  }
+  IsAskingHere() = false;
+  if (thrown) throw std::runtime_error(*thrown);
+}
+
 void GroupState::WaitUntil(std::unique_lock<std::mutex>& lock,
                            std::chrono::steady_clock::time_point stop,
                            const std::function<bool()>& done) {
@@ -220,9 +251,11 @@ void GroupState::Close() {
 void GroupState::FreeViews() {
   // Both outlive the lock: releasing runs Python.
   std::vector<std::unique_ptr<BufferView>> freed;
+  std::vector<std::shared_ptr<py::object>> objects;
   py::object incoming;
   const std::lock_guard lock(mutex);
   freed.swap(freed_);
+  objects.swap(freed_objects_);
   if (is_closed || failure) incoming = std::move(supply_.incoming);
 }
 

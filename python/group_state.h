@@ -70,6 +70,11 @@ class GroupState {
   bool IsOver();
   /// All members have come to a barrier.
   void Pass();
+  /// This member's part of call `number` is over, as it may be by a failure.
+  void EndCall(uint64_t number, const Status& status);
+  /// Calls `function`(out, own, other) on memory of `bytes` bytes each. Throws as Ask() does.
+  static void Combine(const pybind11::object& function, void* out, const void* own,
+                      const void* other, uint64_t bytes);
   /// Until `done`, or `stop`. `lock` is of `mutex`, with which `done` is called, by whatever thread
   /// changes something: nobody is woken for changes that he does not wait for. Without the
   /// interpreter's lock.
@@ -89,8 +94,15 @@ class GroupState {
   /// A message waits until others were received: to be called for is Session::Resume().
   bool is_full = false;
   std::map<uint64_t, std::unique_ptr<BufferView>> sending;  ///< by message
-  std::deque<Arrival> arrivals;                             ///< in order
-  std::unique_ptr<BufferView> posted;                       ///< for the next message, if it fits
+  uint64_t called = 0;                                      ///< calls that are over here
+  /// Of a call that is not: what it uses.
+  struct Calling {
+    std::unique_ptr<BufferView> input, output;
+    std::shared_ptr<pybind11::object> function;
+  };
+  std::map<uint64_t, Calling> calling;  ///< by call
+  std::deque<Arrival> arrivals;         ///< in order
+  std::unique_ptr<BufferView> posted;   ///< for the next message, if it fits
 
  private:
   template <typename Change>
@@ -107,8 +119,9 @@ class GroupState {
   std::vector<const std::function<bool()>*> waiting_;  // guarded by mutex
   MemorySupply supply_;  ///< `incoming` is guarded by the interpreter's lock
   const bool has_incoming_;
-  std::vector<std::unique_ptr<BufferView>> freed_;  // guarded by mutex
-  bool is_forgotten_ = false;                       // guarded by mutex
+  std::vector<std::unique_ptr<BufferView>> freed_;                // guarded by mutex
+  std::vector<std::shared_ptr<pybind11::object>> freed_objects_;  // guarded by mutex
+  bool is_forgotten_ = false;                                     // guarded by mutex
 };
 
 }  // namespace prepost::python

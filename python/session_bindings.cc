@@ -18,6 +18,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/collective.h"
+#include "ir/combine.h"
+#include "ir/words.h"
 #include "prepost/prepost.h"
 #include "python/bindings.h"
 #include "python/group_state.h"
@@ -283,6 +286,61 @@ class NativeGroup {
     Wait(Deadline(timeout), "not all members are at the barrier",
          [this, count] { return state_->barriers >= count; });
   }
+  /// Makes a call; its memory is used until it is over. Its number.
+  uint64_t Call(const std::string& kind, uint32_t root, const py::object& input,
+                const py::object& output, uint64_t count, const std::string& type,
+                const std::string& op, const py::object& function,
+                std::vector<uint64_t> send_counts, std::vector<uint64_t> receive_counts) {
+    GroupState::Calling calling;
+    if (!input.is_none()) calling.input = std::make_unique<BufferView>(input, /*is_written=*/false);
+    if (!output.is_none())
+      calling.output = std::make_unique<BufferView>(output, /*is_written=*/true);
+    prepost::Call call = {.kind = EnumeratorOf<CollectiveKind>(kind).value(),
+                          .root = root,
+                          .input = calling.input == nullptr ? nullptr : calling.input->data(),
+                          .output = calling.output == nullptr ? nullptr : calling.output->data(),
+                          .count = count,
+                          .type = EnumeratorOf<ElementType>(type).value(),
+                          .op = op.empty() ? CombineOp::kSum : EnumeratorOf<CombineOp>(op).value(),
+                          .operation = {},
+                          .send_counts = std::move(send_counts),
+                          .send_places = {},
+                          .receive_counts = std::move(receive_counts),
+                          .receive_places = {}};
+    if (!function.is_none()) {
+      calling.function = std::make_shared<py::object>(function);
+      call.operation = [raw = calling.function.get(), bytes = SizeOf(call.type)](
+                           void* out, const void* own, const void* other, uint64_t elements) {
+        GroupState::Combine(*raw, out, own, other, elements * bytes);
+      };
+    }
+    Session& session = Begin();
+    uint64_t number = 0;
+    {
+      const std::lock_guard lock(state_->mutex);
+      if (state_->failure) Throw(*state_->failure);
+      number = called_;
+      state_->calling[number] = std::move(calling);
+    }
+    const Status made = session.Call(number_, call, [state = state_, number](const Status& status) {
+      state->EndCall(number, status);
+    });
+    if (!made.ok()) {
+      {
+        const std::lock_guard lock(state_->mutex);
+        const auto unmade = state_->calling.find(number);
+        if (unmade != state_->calling.end()) calling = std::move(unmade->second);
+        state_->calling.erase(number);
+      }
+      ThrowFor(made);
+    }
+    ++called_;
+    return number;
+  }
+  void WaitCall(uint64_t number, std::optional<double> timeout) {
+    Wait(Deadline(timeout), "not all members have made the call",
+         [this, number] { return state_->called > number; });
+  }
   std::vector<std::string> Notes() { return ValueOf(Begin().Notes(number_)); }
   PeerPaths Paths() {
     const Result<PeerPaths> paths = Begin().Paths(number_);
@@ -425,6 +483,7 @@ class NativeGroup {
   uint64_t number_;
   uint64_t queued_ = 0;  ///< messages; guarded by the mutex of state_
   uint64_t barriers_entered_ = 0;
+  uint64_t called_ = 0;  ///< calls made; guarded by the interpreter's lock
 };
 
 /// Of a session. Python sees none of it, whatever shows its variables or what a call was made with.
@@ -564,6 +623,9 @@ void AddSessions(py::module_& module) {
       .def("wait_closed", &NativeGroup::WaitClosed)
       .def("enter_barrier", &NativeGroup::EnterBarrier)
       .def("wait_barrier", &NativeGroup::WaitBarrier)
+      .def("call", &NativeGroup::Call)
+      .def("wait_call", &NativeGroup::WaitCall)
+      .def_property_readonly("calls", [](NativeGroup& it) { return it.Read(&GroupState::called); })
       .def("notes", &NativeGroup::Notes)
       .def("paths",
            [](NativeGroup& it) {
@@ -620,6 +682,13 @@ void AddSessions(py::module_& module) {
           py::arg("algorithm"), py::arg("block_bytes"), py::arg("plan"),
           py::arg("notify_delivered"), py::arg("sync"), py::arg("device"), py::arg("executor"),
           py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"))
+      .def("create_calls",
+           [](NativeSession& session, uint64_t number, const std::vector<uint32_t>& members,
+              bool deterministic) {
+             return session.CreateGroup(number, members, members.empty() ? 0 : members.front(),
+                                        {.calls = true, .deterministic = deterministic},
+                                        {.pool = {}, .incoming = py::none()});
+           })
       .def("poll", &NativeSession::Poll);
 }
 

@@ -19,7 +19,7 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
   const Roles roles = header.roles();
   const PartRow input = roles.Contributed(node), output = roles.Wanted(node);
   std::vector<std::optional<BlockPlace>> now(payload.blocks);  // block -> where it lies
-  std::vector<bool> is_received(payload.blocks);
+  std::vector<bool> is_received(payload.blocks), is_sent(payload.blocks);
   const auto place_in_output = [&](uint32_t block) {
     return BlockPlace{MemoryRoom::kOutput, OffsetIn(output, roles, payload, block)};
   };
@@ -33,6 +33,8 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
       if (!place && input.Has(roles.PartOf(block)))
         place = {MemoryRoom::kInput, OffsetIn(input, roles, payload, block)};
       if (op.is_send() || op.is_combine()) work.reads = place.value_or(BlockPlace{});
+      if (op.is_send()) is_sent[block] = true;
+      exchanges_ |= op.is_combine() && !is_received[block] && is_sent[block];
       if (op.is_send()) continue;
       const BlockPlace buffer{MemoryRoom::kScratch,
                               (op.scratch + uint64_t{i}) * payload.block_bytes};
@@ -56,6 +58,26 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
                          .output_offset = OffsetIn(output, roles, payload, block)});
     }
   }
+}
+
+BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops,
+                         const UnevenParts& parts) {
+  const uint32_t members = header.roles().members();
+  PREPOST_CHECK(header.payload.blocks == header.payload.parts);
+  begin_.push_back(0);
+  for (const Op& op : ops) {
+    if (!op.is_credit()) {
+      PREPOST_CHECK(op.count == 1);
+      const UnevenParts::Part& part =
+          op.is_send() ? parts.sent[op.block % members] : parts.received[op.block / members];
+      const BlockPlace place{op.is_send() ? MemoryRoom::kInput : MemoryRoom::kOutput, part.offset};
+      work_.push_back({.bytes = part.bytes, .reads = place, .lands = place, .writes = place});
+    }
+    begin_.push_back(work_.size());
+  }
+  copies_.push_back({.bytes = parts.sent[node.index()].bytes,
+                     .input_offset = parts.sent[node.index()].offset,
+                     .output_offset = parts.received[node.index()].offset});
 }
 
 NodeBytes NodeBytesOf(const PlanHeader& header, NodeId node) {

@@ -31,11 +31,25 @@ struct BlockWork {
   BlockPlace writes;  ///< a combine: the result; a plain receive: `lands`
 };
 
+/// Of an alltoall whose parts have sizes of their own: bytes, by member. Where they lie may overlap in
+/// the input alone.
+struct UnevenParts {
+  struct Part {
+    uint64_t bytes = 0;
+    uint64_t offset = 0;
+  };
+  std::vector<Part> sent;      ///< in the input
+  std::vector<Part> received;  ///< in the output
+};
+
 /// Of one node's program, whole. Needs a verified plan, or a part of one that was verified alone.
 /// Linear in ops and their blocks.
 class BlockPlaces {
  public:
   BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops);
+  /// Of an alltoall whose parts are one block each, which go from their member straight to the other.
+  BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops,
+              const UnevenParts& parts);
 
   /// One for each block of the op.
   std::span<const BlockWork> Of(uint32_t op) const {
@@ -49,11 +63,15 @@ class BlockPlaces {
     uint64_t output_offset = 0;
   };
   std::span<const Copy> copies() const { return copies_; }
+  /// Whether a combine may change what a send before it is still to read, if input and output are
+  /// the same memory.
+  bool exchanges() const { return exchanges_; }
 
  private:
   std::vector<size_t> begin_;  // op -> its first
   std::vector<BlockWork> work_;
   std::vector<Copy> copies_;
+  bool exchanges_ = false;
 };
 
 /// Bytes of a node's memory: its input and output have its parts one after the other.

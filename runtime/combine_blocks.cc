@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <type_traits>
 
 namespace prepost {
@@ -109,12 +110,22 @@ T Extreme(T own, T other) {
   return (kIsMax || own_nan) == other_is_greater ? other : own;
 }
 
+/// Every NaN is the same one: processors pass on that of one operand, which order decides.
+template <typename Wide>
+Wide Canonical(Wide value) {
+  if constexpr (std::is_floating_point_v<Wide>)
+    return value != value ? std::numeric_limits<Wide>::quiet_NaN() : value;
+  return value;
+}
+
 template <CombineOp kOp, typename T>
 T CombineOne(T own, T other) {
   if constexpr (kOp == CombineOp::kMin) return Extreme<T, false>(own, other);
   if constexpr (kOp == CombineOp::kMax) return Extreme<T, true>(own, other);
-  if constexpr (kOp == CombineOp::kSum) return Narrowed<T>(Widened(own) + Widened(other));
-  if constexpr (kOp == CombineOp::kProd) return Narrowed<T>(Widened(own) * Widened(other));
+  if constexpr (kOp == CombineOp::kSum)
+    return Narrowed<T>(Canonical(Widened(own) + Widened(other)));
+  if constexpr (kOp == CombineOp::kProd)
+    return Narrowed<T>(Canonical(Widened(own) * Widened(other)));
   if constexpr (std::is_integral_v<T>) {
     if constexpr (kOp == CombineOp::kAnd) return static_cast<T>(own & other);
     if constexpr (kOp == CombineOp::kOr) return static_cast<T>(own | other);

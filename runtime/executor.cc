@@ -70,7 +70,8 @@ void CpuExecutor::Prepare(const NodeMemory& memory) {
   channels_.resize(plan_.channels().size());
   if (has_credits_) LinkGrants();
   if (plan_.header().collective.kind != CollectiveKind::kMulticast) {
-    places_ = plan_.PlacesOf(node_);
+    if (memory.places == nullptr) own_places_ = plan_.PlacesOf(node_);
+    places_ = memory.places != nullptr ? memory.places : own_places_.get();
     CopyOwn();
   }
   Take();

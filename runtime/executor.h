@@ -33,13 +33,15 @@ namespace prepost {
 /// Where a node's blocks lie. Of a multicast, each at its offset in the message: what sends read and
 /// what receives write; at the root `target` is empty, elsewhere both are the same memory. Of another
 /// collective: the node's input and its output, of NodeBytesOf(); they may be the same memory where
-/// both have the same parts.
+/// both have the same parts and nothing of it is exchanged (BlockPlaces::exchanges()).
 struct NodeMemory {
   std::span<const std::byte> source;
   std::span<std::byte> target;
   /// Of another collective: buffers, and what combines (the built-in operation, or the caller's).
   std::span<std::byte> scratch = {};
   CombineFunction combine = {};
+  /// Where its blocks lie, if that is known already; must outlive the executor. Null: it finds out.
+  const BlockPlaces* places = nullptr;
 };
 
 /// Used by one thread: Prepare(), Arm(), then, when every node has armed, Start() and Poll() until
@@ -210,7 +212,8 @@ class alignas(64) CpuExecutor {
   bool is_armed_ = false;
   const NodeId node_;
   /// Where blocks lie, of another collective than a multicast; null: each at its offset.
-  std::unique_ptr<const BlockPlaces> places_;
+  const BlockPlaces* places_ = nullptr;
+  std::unique_ptr<const BlockPlaces> own_places_;  ///< what places_ is, if it was not given
   /// Of ops whose blocks do not lie next to each other, while they are under way.
   std::map<uint64_t, std::unique_ptr<std::byte[]>> staged_;
   const OpObserver observer_;

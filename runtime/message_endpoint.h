@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "ir/status.h"
 #include "runtime/endpoint.h"
@@ -28,9 +29,15 @@ struct MessageStart {
   uint32_t number = 0;
   uint64_t bytes = 0;    ///< at most kGroupMessageBytesMax
   uint16_t variant = 0;  ///< which of the group's plans its root has chosen for it
+  /// Of a call of a collective: its root, a node; then `variant` says the rest of it
+  /// (session/group_call.h), and all that a node begins differently from another is an error.
+  std::optional<uint32_t> call_root = {};
 
   friend bool operator==(const MessageStart&, const MessageStart&) = default;
 };
+
+/// "message 3, 100 bytes", "allreduce sum:float32 of 400 bytes", "reduce max:int8 of 20 bytes to node 2".
+std::string Describe(const MessageStart& start);
 
 /// A peer may be ahead by a message or more: what it sends for that waits in the transport. Posting
 /// and polling allocate nothing between Begin() and the next; Begin() does where the plan is larger

@@ -23,7 +23,8 @@ namespace prepost {
 /// A reference, to be passed by value; what it names must outlive it.
 class Playable {
  public:
-  Playable(const VerifiedPlan& plan) : outline_(&plan) {}  // NOLINT: a plan is playable
+  Playable(const VerifiedPlan& plan)
+      : outline_(&plan), flat_(&plan) {}  // NOLINT: a plan is playable
   /// One node's part of a verified plan, as NodePlan() makes it or its file has it, of a plan that has
   /// the hash `whole`; none: nobody asks for it.
   static Playable Part(const Plan& part, const std::optional<PlanHash>& whole = {}) {
@@ -33,6 +34,8 @@ class Playable {
       : outline_(&play.outline()), rolled_(&play) {}
 
   bool is_rolled() const { return rolled_ != nullptr; }
+  /// The plan, if all of it is there, verified; null: it is rolled, or a part.
+  const VerifiedPlan* flat() const { return flat_; }
   const PlanHeader& header() const { return outline_->header(); }
   /// The channels; for one node's file or part only those of the node.
   std::span<const Channel> channels() const { return outline_->channels(); }
@@ -51,6 +54,7 @@ class Playable {
       : outline_(part), whole_(whole) {}
 
   const Plan* outline_;
+  const VerifiedPlan* flat_ = nullptr;
   const RolledPlay* rolled_ = nullptr;  ///< null: outline_ is a plan, or a part of one
   std::optional<PlanHash> whole_;       ///< if outline_ is a part
 };

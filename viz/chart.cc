@@ -72,7 +72,9 @@ void Legend::BeginRow() {
 }
 
 std::string RowLabel(const PlanHeader& header, NodeId node) {
-  return fmt::format("node {}{}", node.value, node == header.collective.root ? " (root)" : "");
+  return fmt::format(
+      "node {}{}", node.value,
+      HasRoot(header.collective.kind) && node == header.collective.root ? " (root)" : "");
 }
 
 }  // namespace prepost::viz

@@ -136,7 +136,7 @@ class Drawing {
 bool Drawing::IsSelected(uint32_t message) const {
   const Op& op = plan_.ops()[messages_.send(message)];
   const Channel& channel = ChannelOf(op);
-  return selection_.HasRound(op.round) && selection_.HasBlock(op.block) &&
+  return selection_.HasRound(op.round) && selection_.HasSome(op) &&
          (selection_.HasNode(channel.from) || selection_.HasNode(channel.to));
 }
 
@@ -225,7 +225,8 @@ void Drawing::AddClusters(Agraph_t* graph) {
 
 void Drawing::AddCluster(Agraph_t* graph, const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root = program.node == plan_.header().collective.root;
+  const bool root =
+      HasRoot(plan_.header().collective.kind) && program.node == plan_.header().collective.root;
   Agraph_t* cluster = AddSubgraph(graph, fmt::format("cluster_n{}", node));
   Set(cluster, {{"label", ""},
                 {"id", fmt::format("n{}", node)},
@@ -255,9 +256,11 @@ void Drawing::AddBox(Agraph_t* cluster, uint32_t position, DrawnOp* drawn) {
   const std::string id = fmt::format("n{}o{}", drawn->program->node.value, drawn->id.value);
   const std::string_view way = op.is_send() ? "to" : "from";
   const uint32_t peer = op.is_send() ? channel.to.value : channel.from.value;
-  const std::string label = op.is_credit()
-                                ? fmt::format("credit {} {}", way, peer)
-                                : fmt::format("{} b{} {} {}", Name(op.kind), op.block, way, peer);
+  const std::string label =
+      op.is_credit() ? fmt::format("credit {} {}", way, peer)
+                     : fmt::format("{} b{}{} {} {}", Name(op.kind), op.block,
+                                   op.count == 1 ? "" : fmt::format("-{}", op.block + op.count - 1),
+                                   way, peer);
   drawn->box = AddNode(
       cluster, id,
       {{"id", id},

@@ -44,6 +44,12 @@ bool Selection::HasBlock(uint32_t block) const {
   return blocks.empty() || std::ranges::binary_search(blocks, block);
 }
 
+bool Selection::HasSome(const Op& op) const {
+  if (blocks.empty()) return true;
+  const auto first = std::ranges::lower_bound(blocks, op.block);
+  return first != blocks.end() && *first - op.block < op.count;
+}
+
 Result<Rounds> ParseRounds(const std::string& text) {
   const std::string_view view = text;
   const size_t colon = view.find(':');
@@ -85,15 +91,25 @@ std::string Shortened(const std::string& name) {
 }
 
 std::string Headline(const PlanHeader& header) {
-  return fmt::format("{}: {}, {}, {}", Shortened(header.algorithm), Count(header.nodes, "node"),
-                     Count(header.payload.blocks, "block"), Count(header.rounds, "round"));
+  std::string text;
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    text = Name(header.collective.kind);
+    if (!header.combine.is_none()) text += " " + ToString(header.combine);
+    text += ", ";
+  }
+  return text + fmt::format("{}: {}, {}, {}", Shortened(header.algorithm),
+                            Count(header.nodes, "node"), Count(header.payload.blocks, "block"),
+                            Count(header.rounds, "round"));
 }
 
 std::string Subline(const PlanHeader& header) {
-  return fmt::format("message of {} in blocks of {}, root {}, ready {}, send window {}",
-                     Bytes(header.payload.bytes), Bytes(header.payload.block_bytes),
-                     header.collective.root.value, ToString(header.ready),
-                     header.send_window ? fmt::to_string(*header.send_window) : "none");
+  const Payload& payload = header.payload;
+  return fmt::format(
+      "{} of {} in blocks of {}{}, ready {}, send window {}",
+      payload.parts == 1 ? "message" : Count(payload.parts, "part"), Bytes(payload.bytes),
+      Bytes(payload.block_bytes),
+      HasRoot(header.collective.kind) ? fmt::format(", root {}", header.collective.root.value) : "",
+      ToString(header.ready), header.send_window ? fmt::to_string(*header.send_window) : "none");
 }
 
 std::string NamesOf(std::string_view noun, const std::vector<uint32_t>& values) {

@@ -31,6 +31,8 @@ struct Selection {
 
   bool HasNode(NodeId node) const;
   bool HasBlock(uint32_t block) const;
+  /// Whether one of the blocks of `op`, which is no credit, is selected.
+  bool HasSome(const Op& op) const;
   bool HasRound(uint32_t round) const { return !rounds || rounds->Contains(round); }
   bool all() const { return nodes.empty() && blocks.empty() && !rounds; }
 };

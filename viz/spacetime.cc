@@ -25,18 +25,32 @@ namespace {
 constexpr uint32_t kWordsNodesMax = 32;
 constexpr uint32_t kWordsRoundsMax = 24;
 
-/// One block received or sent.
+/// One message received or sent.
 struct Move {
   uint32_t round = 0;
   uint32_t block = 0;
   NodeId peer;
+  uint32_t count = 1;  ///< of blocks
+  bool combines = false;
+  uint64_t held = 0;  ///< blocks that its node has received after it
 };
+
+/// "b2", "b2-5".
+std::string BlocksText(const Move& move) {
+  return move.count == 1 ? fmt::format("b{}", move.block)
+                         : fmt::format("b{}-{}", move.block, move.block + move.count - 1);
+}
+/// "+b2 from 4": a plus where it is combined.
+std::string ReceivedText(const Move& move) {
+  return fmt::format("{}{} from {}", move.combines ? "+" : "", BlocksText(move), move.peer.value);
+}
 
 /// One row: what a node does with the selected blocks, in op order (rounds never fall on a channel,
 /// but may across).
 struct Timeline {
   NodeId node;
-  bool is_root = false;
+  bool is_root = false;   ///< it has all that is asked for from the start
+  uint64_t expected = 0;  ///< blocks, of those selected, that it receives or, in multicasts, has
   std::vector<Move> received;
   std::vector<Move> sent;
   std::optional<uint32_t> complete_round;  ///< none for the root, and when a block never comes
@@ -55,21 +69,32 @@ struct Picture {
 
 Timeline ReadTimeline(const Plan& plan, const Program& program, const Selection& selection,
                       uint64_t blocks) {
+  const bool is_multicast = plan.header().collective.kind == CollectiveKind::kMulticast;
   Timeline row{.node = program.node,
-               .is_root = plan.header().roles().IsSource(program.node),
+               .is_root = is_multicast && plan.header().roles().IsSource(program.node),
+               .expected = blocks,
                .received = {},
                .sent = {},
                .complete_round = {}};
   for (const Op& op : plan.ops(program)) {
-    if (op.is_credit() || !selection.HasBlock(op.block)) continue;
+    if (op.is_credit() || !selection.HasSome(op)) continue;
     const Channel& channel = plan.channels()[op.channel.index()];
-    const Move move{
-        .round = op.round, .block = op.block, .peer = op.is_send() ? channel.to : channel.from};
+    const Move move{.round = op.round,
+                    .block = op.block,
+                    .peer = op.is_send() ? channel.to : channel.from,
+                    .count = op.count,
+                    .combines = op.is_combine()};
     (op.is_send() ? row.sent : row.received).push_back(move);
   }
   std::ranges::stable_sort(row.received, {}, &Move::round);
   std::ranges::stable_sort(row.sent, {}, &Move::round);
-  if (!row.is_root && row.received.size() >= blocks) row.complete_round = row.received.back().round;
+  uint64_t held = 0;
+  for (Move& move : row.received) move.held = held += move.count;
+  if (!is_multicast) {
+    row.is_root = row.received.empty();
+    row.expected = held;
+  }
+  if (!row.is_root && held >= row.expected) row.complete_round = row.received.back().round;
   return row;
 }
 
@@ -94,11 +119,15 @@ Picture ReadPicture(const Plan& plan, const Selection& selection, const Network*
   return picture;
 }
 
-/// Blocks that `row` holds at the end of `round`.
-uint64_t HeldAfter(const Timeline& row, uint64_t blocks, uint64_t round) {
-  if (row.is_root) return blocks;
+/// Blocks, of those that `row` expects, that it holds at the end of `round`.
+uint64_t HeldAfter(const Timeline& row, uint64_t round) {
+  if (row.is_root) return row.expected;
   const auto end = std::ranges::upper_bound(row.received, round, {}, &Move::round);
-  return static_cast<uint64_t>(end - row.received.begin());
+  return end == row.received.begin() ? 0 : std::prev(end)->held;
+}
+
+bool IsMulticast(const Picture& picture) {
+  return picture.plan.header().collective.kind == CollectiveKind::kMulticast;
 }
 
 std::span<const Move> InRound(const std::vector<Move>& moves, uint32_t round) {
@@ -106,8 +135,8 @@ std::span<const Move> InRound(const std::vector<Move>& moves, uint32_t round) {
   return {found.begin(), found.end()};
 }
 
-std::string CompleteText(const Timeline& row) {
-  if (row.is_root) return "from the start";
+std::string CompleteText(const Picture& picture, const Timeline& row) {
+  if (row.is_root) return IsMulticast(picture) ? "from the start" : "receives nothing";
   return row.complete_round ? fmt::format("round {}", *row.complete_round) : "never";
 }
 
@@ -117,15 +146,17 @@ ChartTitle TitleOf(const Picture& picture, std::string note) {
   return {.headline = Headline(header),
           .subline = Subline(header),
           .note = picture.racks.WithNote(std::move(note), picture.plan, picture.selection),
-          .right = all ? "has all blocks" : "has these blocks"};
+          .right = !IsMulticast(picture) ? "has its last block"
+                   : all                 ? "has all blocks"
+                                         : "has these blocks"};
 }
 
 /// The bar at the foot of a cell: the share of the blocks held after its round.
 void HeldBar(Svg& svg, const Box& cell, int height, uint64_t held, uint64_t blocks) {
   const int width = cell.width - 4;
   const Box rest{cell.x + 2, cell.y + cell.height - height - 1, width, height};
-  const int share =
-      static_cast<int>(std::min(held, blocks) * static_cast<uint64_t>(width) / blocks);
+  const int share = static_cast<int>(std::min(held, blocks) * static_cast<uint64_t>(width) /
+                                     std::max<uint64_t>(blocks, 1));
   svg.Rect("rest", rest);
   svg.Rect("held", {rest.x, rest.y, share, height});
 }
@@ -142,8 +173,18 @@ struct CellStyle {
 CellStyle ChooseStyle(const Picture& picture) {
   const PlanHeader& header = picture.plan.header();
   if (picture.rows.size() <= kWordsNodesMax && picture.columns <= kWordsRoundsMax) {
-    const std::string widest =
+    size_t longest = 0;  // of what stands side by side in a cell
+    for (const Timeline& row : picture.rows) {
+      size_t length = 0;
+      for (size_t i = 0; i < row.received.size(); ++i) {
+        if (i == 0 || row.received[i].round != row.received[i - 1].round) length = 0;
+        length += ReceivedText(row.received[i]).size();
+        longest = std::max(longest, length);
+      }
+    }
+    const std::string last =
         fmt::format("b{} from {}", header.payload.blocks - 1, header.nodes - 1);
+    const std::string widest = IsMulticast(picture) ? last : std::string(longest, '0');
     return {.words = true,
             .width = static_cast<int>(std::ceil(TextWidth(widest, 12))) + 12,
             .height = 46,
@@ -164,18 +205,27 @@ std::string CellTooltip(const Picture& picture, const Timeline& row, uint32_t ro
                         std::span<const Move> received, std::span<const Move> sent, uint64_t held) {
   std::string text = fmt::format("round {}: node {}", round, row.node.value);
   const char* separator = " ";
+  const auto blocks_of = [](const Move& move) {
+    return move.count == 1
+               ? fmt::format("block {}", move.block)
+               : fmt::format("blocks {} to {}", move.block, move.block + move.count - 1);
+  };
   for (const Move& move : received) {
-    text += fmt::format("{}receives block {} from node {}{}", separator, move.block,
-                        move.peer.value, picture.racks.PeerText(row.node, move.peer));
+    text +=
+        fmt::format("{}{} {} from node {}{}", separator, move.combines ? "combines" : "receives",
+                    blocks_of(move), move.peer.value, picture.racks.PeerText(row.node, move.peer));
     separator = ", ";
   }
   for (const Move& move : sent) {
-    text += fmt::format("{}sends block {} to node {}{}", separator, move.block, move.peer.value,
+    text += fmt::format("{}sends {} to node {}{}", separator, blocks_of(move), move.peer.value,
                         picture.racks.PeerText(row.node, move.peer));
     separator = ", ";
   }
   if (received.empty() && sent.empty()) text += " is idle";
-  return text + fmt::format("; it then has {} of {}", held, Count(picture.blocks, "block"));
+  return text +
+         (IsMulticast(picture)
+              ? fmt::format("; it then has {} of {}", held, Count(picture.blocks, "block"))
+              : fmt::format("; it then has received {} of {}", held, Count(row.expected, "block")));
 }
 
 /// Splits `box` evenly among the moves of one cell (more than one only in plans with several
@@ -192,7 +242,7 @@ void DrawSent(Svg& svg, const CellStyle& style, const Move& move, const Box& box
   }
   svg.Rect("out", box);
   svg.Rect("", {box.x, box.y, 7, box.height}, color);
-  const std::string text = fmt::format("b{} to {}", move.block, move.peer.value);
+  const std::string text = fmt::format("{} to {}", BlocksText(move), move.peer.value);
   if (TextWidth(text, 11) + 9 <= box.width) {
     svg.Text("c", box.x + 4 + box.width / 2, box.y + box.height - 4, text);
   }
@@ -203,15 +253,16 @@ void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Ti
   const uint32_t blocks = picture.plan.header().payload.blocks;
   const auto received = InRound(row.received, round);
   const auto sent = InRound(row.sent, round);
-  const uint64_t held = HeldAfter(row, picture.blocks, round);
+  const uint64_t held = HeldAfter(row, round);
   svg.BeginGroup("", CellTooltip(picture, row, round, received, sent, held));
   svg.Rect(row.is_root ? "root" : "cell",
            {cell.x + 1, cell.y + 1, cell.width - 2, cell.height - 2});
   const Box in{cell.x + 2, cell.y + 2, cell.width - 4, style.in_height};
   for (size_t i = 0; i < received.size(); ++i) {
     const Move& move = received[i];
-    const std::string text = style.words ? fmt::format("b{} from {}", move.block, move.peer.value)
-                                         : fmt::to_string(move.block);
+    const std::string text = style.words     ? ReceivedText(move)
+                             : move.combines ? fmt::format("+{}", move.block)
+                                             : fmt::to_string(move.block);
     const Box part = Part(in, i, received.size());
     const bool fits = TextWidth(text, style.words ? 11 : 10) <= part.width;
     Label(svg, style.words ? "b" : "n", part, BlockColor(move.block, blocks), fits ? text : "");
@@ -223,7 +274,7 @@ void DrawCell(Svg& svg, const Picture& picture, const CellStyle& style, const Ti
     DrawSent(svg, style, sent[i], part, BlockColor(sent[i].block, blocks));
     if (picture.racks.Cross(row.node, sent[i].peer)) MarkCrossing(svg, part);
   }
-  HeldBar(svg, cell, style.bar_height, held, picture.blocks);
+  HeldBar(svg, cell, style.bar_height, held, row.expected);
   if (row.complete_round == round) {
     svg.Rect("done", {cell.x + 1, cell.y + 1, cell.width - 2, cell.height - 2});
   }
@@ -247,6 +298,11 @@ void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style
           style.words ? "b2 from 4" : "2");
     legend.Meaning("receives block 2");
   }
+  if (!picture.plan.header().combine.is_none()) {
+    Label(svg, style.words ? "b" : "n", legend.Sample(style.words ? 76 : 26), kSample,
+          style.words ? "+b2 from 4" : "+2");
+    legend.Meaning("and combines it with its own");
+  }
   if (sends) {
     const Box out = legend.Sample(style.words ? 56 : 26);
     if (style.words) {
@@ -260,8 +316,9 @@ void DrawDetailedLegend(Svg& svg, const Picture& picture, const CellStyle& style
   }
   Box bar = legend.Sample(40);
   HeldBar(svg, {bar.x, bar.y, bar.width, 12}, 3, 3, 5);
-  legend.Meaning(picture.selection.blocks.empty() ? "share of the blocks held"
-                                                  : "share of these blocks held");
+  legend.Meaning(!IsMulticast(picture)              ? "share of what it receives"
+                 : picture.selection.blocks.empty() ? "share of the blocks held"
+                                                    : "share of these blocks held");
   const bool completes = std::ranges::any_of(picture.rows, [&](const Timeline& row) {
     return row.complete_round && picture.rounds.Contains(*row.complete_round);
   });
@@ -301,7 +358,7 @@ std::string DrawDetailed(const Picture& picture) {
       DrawCell(svg, picture, style, row, picture.rounds.first + static_cast<uint32_t>(column),
                grid.Cell(i, column));
     }
-    svg.Text("l", grid.right() + 10, base, CompleteText(row));
+    svg.Text("l", grid.right() + 10, base, CompleteText(picture, row));
   }
   return std::move(svg).Finish();
 }
@@ -310,7 +367,8 @@ std::string DrawDetailed(const Picture& picture) {
 
 /// When all of `rows` have all of the blocks.
 std::string EndText(std::span<const Timeline> rows) {
-  if (rows.size() == 1 && rows.front().is_root) return "from the start";
+  if (rows.size() == 1 && rows.front().is_root)
+    return rows.front().expected == 0 ? "receives nothing" : "from the start";
   uint32_t latest = 0;
   for (const Timeline& row : rows) {
     if (row.is_root) continue;
@@ -334,7 +392,10 @@ std::string DrawSummary(const Picture& picture) {
               columns.size == 1 ? "" : "s", kDetailedNodesMax, kDetailedRoundsMax,
               rows.MixedNote())),
       .corner = "from round",
-      .legend = "percent of the blocks that these nodes, but for the root, hold after these rounds",
+      .legend =
+          IsMulticast(picture)
+              ? "percent of the blocks that these nodes, but for the root, hold after these rounds"
+              : "percent of what these nodes receive that is there after these rounds",
       .completed = "now all of them have every block",
       .columns = {},
       .rows = {},
@@ -346,10 +407,13 @@ std::string DrawSummary(const Picture& picture) {
     table.columns.push_back(
         {.name = fmt::to_string(first), .meaning = "after rounds " + Range(first, last)});
   }
+  uint64_t most = 1;  // nodes expect more or fewer: shares of the most
+  for (const Timeline& row : picture.rows) most = std::max(most, row.expected);
   const auto held = [&](const Timeline& row, size_t column) {
-    return HeldAfter(row, picture.blocks, picture.rounds.first + columns.End(column) - 1);
+    const uint64_t blocks = HeldAfter(row, picture.rounds.first + columns.End(column) - 1);
+    return row.expected == 0 ? most : blocks * most / row.expected;
   };
-  AddShareRows<Timeline>(table, picture.rows, rows, picture.blocks, held, EndText);
+  AddShareRows<Timeline>(table, picture.rows, rows, most, held, EndText);
   return DrawShareTable(picture.plan.header(), table);
 }
 

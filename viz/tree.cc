@@ -12,6 +12,10 @@
 //   |        |---1----o node 2
 //   |--------1--------o node 3
 //
+// Where nodes combine, the tree is upside down: the root is where the block's value is made, below
+// each node are those whose values it combined with its own, and the column of each is the round in
+// which its value left, the last one first.
+//
 // Above kTreeNodesMax nodes those that are reached first are drawn: a child is never reached before
 // its parent, so what is drawn is a tree.
 #include "viz/tree.h"
@@ -23,6 +27,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/analysis/expressions.h"
 #include "ir/count.h"
 #include "viz/chart.h"
 #include "viz/racks.h"
@@ -47,7 +52,7 @@ constexpr std::string_view kTreeStyle =
 
 struct TreeNode {
   uint32_t parent = kNoNode;
-  uint32_t round = 0;  ///< of its receive; the root: 0, not used
+  uint32_t round = 0;  ///< of its receive, upside down of its send; the root: 0, not used
   uint32_t below = 0;  ///< nodes below it, of those asked for
   uint32_t drawn_below = 0;
   bool reached = false;  ///< has a receive of the block, or is the root
@@ -73,8 +78,14 @@ class Tree {
         trace_(trace),
         racks_(network),
         block_(selection.blocks.empty() ? 0 : selection.blocks.front()),
+        is_upside_down_(!plan.header().combine.is_none()),
+        root_(RootOf(plan, selection, block_)),
         nodes_(plan.header().nodes) {
-    ReadReceives();
+    if (is_upside_down_) {
+      ReadOperands();
+    } else {
+      ReadReceives();
+    }
     MarkWanted();
     ChooseDrawn();
     PlaceRows();
@@ -84,7 +95,10 @@ class Tree {
   std::string Draw() const;
 
  private:
+  /// Who has the block at first, or whose value of it is asked for.
+  static uint32_t RootOf(const Plan& plan, const Selection& selection, uint32_t block);
   void ReadReceives();
+  void ReadOperands();
   void MarkWanted();
   void ChooseDrawn();
   void PlaceRows();
@@ -93,7 +107,8 @@ class Tree {
   bool Crosses(uint32_t node) const {
     return node != root() && racks_.Cross(NodeId(nodes_[node].parent), NodeId(node));
   }
-  uint32_t root() const { return plan_.header().collective.root.value; }
+  uint32_t root() const { return root_; }
+  bool IsBefore(uint32_t a, uint32_t b) const { return is_upside_down_ ? a > b : a < b; }  // rounds
   int ColumnOf(uint32_t node) const;
   int X(uint32_t node) const { return grid_.left + ColumnOf(node) * grid_.cell_width; }
   int Y(int row) const { return grid_.top + row * kTreeRowHeight + kTreeRowHeight / 2; }
@@ -110,12 +125,49 @@ class Tree {
   const RunTrace* trace_;
   Racks racks_;
   uint32_t block_;
+  const bool is_upside_down_;
+  uint32_t root_;
   std::vector<TreeNode> nodes_;
   std::vector<uint32_t> by_round_;  ///< wanted nodes but the root, those reached first at first
   std::vector<uint32_t> rows_;      ///< drawn nodes, from top to bottom
   std::vector<uint32_t> rounds_;    ///< in which a drawn node is reached
   Grid grid_;
 };
+
+uint32_t Tree::RootOf(const Plan& plan, const Selection& selection, uint32_t block) {
+  const Roles roles = plan.header().roles();
+  if (roles.Wants(plan.header().collective.root, block) && selection.nodes.empty() &&
+      !plan.header().combine.is_none())
+    return plan.header().collective.root.value;
+  for (uint32_t node = 0; node < roles.members(); ++node) {
+    if (plan.header().combine.is_none()
+            ? roles.Contributes(NodeId(node), block)
+            : roles.Wants(NodeId(node), block) && selection.HasNode(NodeId(node)))
+      return node;
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+void Tree::ReadOperands() {
+  const PlanTables tables(plan_);
+  const std::vector<bool> without_trace =
+      trace_ == nullptr ? std::vector<bool>(nodes_.size()) : NodesWithoutTrace(plan_, *trace_);
+  for (uint32_t node = 0; node < nodes_.size(); ++node)
+    nodes_[node].has_trace = !without_trace[node];
+  const Expressions::Way way = Expressions(tables).WayOf(block_, NodeId(root_));
+  root_ = way.made_at.value;
+  nodes_[root_].reached = true;
+  for (const Expressions::Step& step : way.steps) {
+    TreeNode& node = nodes_[step.from.index()];
+    node.reached = true;
+    node.parent = step.into.value;
+    node.round = tables.SendOf(step.message).round;
+    if (trace_ == nullptr) continue;
+    const OpRef combine = tables.RefOf(tables.messages().recv(step.message));
+    node.completed_ns = trace_->times(combine.node)[combine.op.index()].completed_ns;
+  }
+}
 
 void Tree::ReadReceives() {
   const std::vector<bool> without_trace =
@@ -127,7 +179,9 @@ void Tree::ReadReceives() {
     const std::span<const Op> ops = plan_.ops(program);
     for (uint32_t id = 0; id < ops.size(); ++id) {
       const Op& op = ops[id];
-      if (op.is_send() || op.block != block_) continue;
+      if (op.is_send() || op.is_credit() || block_ < op.block || block_ - op.block >= op.count)
+        continue;
+      if (node.reached) continue;  // the first that comes
       node.reached = true;
       node.parent = plan_.channels()[op.channel.index()].from.value;
       node.round = op.round;
@@ -140,7 +194,8 @@ void Tree::ReadReceives() {
 void Tree::MarkWanted() {
   nodes_[root()].wanted = true;
   for (uint32_t asked = 0; asked < nodes_.size(); ++asked) {
-    if (!selection_.HasNode(NodeId(asked))) continue;
+    if (!nodes_[asked].reached || (!is_upside_down_ && !selection_.HasNode(NodeId(asked))))
+      continue;
     for (uint32_t node = asked; !nodes_[node].wanted; node = nodes_[node].parent) {
       nodes_[node].wanted = true;
     }
@@ -148,7 +203,9 @@ void Tree::MarkWanted() {
   for (uint32_t node = 0; node < nodes_.size(); ++node) {
     if (nodes_[node].wanted && node != root()) by_round_.push_back(node);
   }
-  std::ranges::stable_sort(by_round_, {}, [&](uint32_t node) { return nodes_[node].round; });
+  std::ranges::stable_sort(
+      by_round_, [&](uint32_t a, uint32_t b) { return IsBefore(a, b); },
+      [&](uint32_t node) { return nodes_[node].round; });
   for (size_t i = by_round_.size(); i-- > 0;) {  // rounds rise along every way
     const TreeNode& node = nodes_[by_round_[i]];
     nodes_[node.parent].below += 1 + node.below;
@@ -196,7 +253,8 @@ void Tree::PlaceColumns() {
 /// The root's is 0.
 int Tree::ColumnOf(uint32_t node) const {
   if (node == root()) return 0;
-  const auto found = std::ranges::lower_bound(rounds_, nodes_[node].round);
+  const auto found = std::ranges::lower_bound(
+      rounds_, nodes_[node].round, [&](uint32_t a, uint32_t b) { return IsBefore(a, b); });
   return 1 + static_cast<int>(found - rounds_.begin());
 }
 
@@ -211,7 +269,13 @@ ChartTitle Tree::Title() const {
   }
   std::string note = fmt::format("the way of block {}: {}, depth {}", block_,
                                  Count(by_round_.size() + 1, "node"), depth);
-  if (!selection_.nodes.empty()) note += "; only the ways to the nodes asked for";
+  if (is_upside_down_) {
+    note = fmt::format("what the value of block {} at node {} is made of: {}, depth {}", block_,
+                       root(), Count(by_round_.size() + 1, "node"), depth);
+    if (!selection_.nodes.empty() && selection_.nodes.front() != NodeId(root()))
+      note += fmt::format("; node {} is sent it whole", selection_.nodes.front().value);
+  } else if (!selection_.nodes.empty())
+    note += "; only the ways to the nodes asked for";
   if (rows_.size() < by_round_.size() + 1) {
     note += fmt::format("; the {} nodes reached first are drawn, --node shows the way to others",
                         rows_.size());
@@ -242,7 +306,8 @@ std::string Tree::TextOf(uint32_t node) const {
     text += fmt::format(", round {}", here.round);
   }
   if (trace_ != nullptr && node != root()) {
-    text += !here.has_trace ? ", no trace"
+    const bool has_trace = here.has_trace && (!is_upside_down_ || nodes_[here.parent].has_trace);
+    text += !has_trace ? ", no trace"
             : here.completed_ns == 0
                 ? ", never"
                 : ", " + FormatDuration(static_cast<int64_t>(here.completed_ns) -
@@ -264,7 +329,9 @@ void Tree::DrawColumns(Svg& svg) const {
     svg.Text("column", x, grid_.top - 8, name);
     free = x + half;
   }
-  if (!rounds_.empty()) svg.Text("x", kChartMargin, grid_.top - 22, "has it in round");
+  if (!rounds_.empty())
+    svg.Text("x", kChartMargin, grid_.top - 22,
+             is_upside_down_ ? "its value leaves in round" : "has it in round");
 }
 
 /// From `node` to its children, each with its round.
@@ -299,11 +366,17 @@ void Tree::DrawLegend(Svg& svg) const {
     DrawDot(svg, {box.x, box.y + 4, kDot, kDot}, hollow);
   };
   sample(/*hollow=*/false);
-  legend.Meaning("receives the block in the round on the line to it, and sends it on");
+  legend.Meaning(is_upside_down_
+                     ? "combines what those below send, and sends it in the round on its line"
+                     : "receives the block in the round on the line to it, and sends it on");
   sample(/*hollow=*/true);
-  const bool all_drawn = rows_.size() == by_round_.size() + 1 && selection_.nodes.empty();
-  legend.Meaning(all_drawn ? "receives it only"
-                           : "receives it only, or what is below is not drawn");
+  const bool all_drawn =
+      rows_.size() == by_round_.size() + 1 && (is_upside_down_ || selection_.nodes.empty());
+  legend.Meaning(is_upside_down_ ? all_drawn
+                                       ? "sends what it contributes"
+                                       : "sends what it contributes, or what is below is not drawn"
+                 : all_drawn     ? "receives it only"
+                                 : "receives it only, or what is below is not drawn");
   if (!racks_.known()) return;
   const Box line = legend.Sample(30);
   DrawCrossing(svg, line.x, line.x + line.width, line.y + 8);
@@ -313,7 +386,13 @@ void Tree::DrawLegend(Svg& svg) const {
 void Tree::DrawNode(Svg& svg, uint32_t node) const {
   const TreeNode& here = nodes_[node];
   std::string tooltip = fmt::format("node {} has block {} from the start", node, block_);
-  if (node != root()) {
+  if (is_upside_down_) {
+    tooltip = node == root()
+                  ? fmt::format("block {} is whole at node {}", block_, node)
+                  : fmt::format("node {} sends its value of block {} to node {}{} in round {}",
+                                node, block_, here.parent,
+                                racks_.PeerText(NodeId(node), NodeId(here.parent)), here.round);
+  } else if (node != root()) {
     tooltip =
         fmt::format("node {} receives block {} from node {}{} in round {}", node, block_,
                     here.parent, racks_.PeerText(NodeId(node), NodeId(here.parent)), here.round);
@@ -349,6 +428,16 @@ Result<std::string> DrawTree(const Plan& plan, const Selection& selection, const
   }
   if (selection.rounds) {
     return Status(StatusCode::kUsage, "the tree view shows all rounds, --rounds is for others");
+  }
+  if (!plan.header().combine.is_none()) {
+    const uint32_t block = selection.blocks.empty() ? 0 : selection.blocks.front();
+    const Roles roles = plan.header().roles();
+    if (selection.nodes.size() > 1)
+      return Status(StatusCode::kUsage, "the tree of a value is that of one --node");
+    if (!selection.nodes.empty() && !roles.Wants(selection.nodes.front(), block)) {
+      return Rejected(fmt::format("node {} does not want block {}, and has no value of it",
+                                  selection.nodes.front().value, block));
+    }
   }
   return Tree(plan, selection, trace, network).Draw();
 }

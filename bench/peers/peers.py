@@ -50,24 +50,32 @@ def is_there(name):
                                                "udpcast": ["udp-sender", "udp-receiver"], "uftp": ["uftp", "uftpd"]}[name.split(":")[0]])
 
 
-def gloo_program(folder):
-    program = pathlib.Path(folder) / "gloo_bcast"
+def gloo_program(folder, source):
+    program = pathlib.Path(folder) / f"gloo_{source}"
     if not program.exists():
-        subprocess.run(["g++", "-O2", "-std=c++17", HERE / "gloo_bcast.cc", "-o", program, "-lgloo", "-lpthread"], check=True)
+        subprocess.run(["g++", "-O2", "-std=c++17", HERE / f"gloo_{source}.cc", "-o", program, "-lgloo", "-lpthread"], check=True)
     return program
 
 
-def run_gloo(nodes, address_of, start_of, sizes, repeat, folder):
+def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective):
     """`start_of(i)`: what stands before the command of rank i."""
-    program = gloo_program(folder)
+    if collective == "reduce_scatter":  # which it does not have
+        return []
+    program = gloo_program(folder, source_of(collective))
     with tempfile.TemporaryDirectory() as store:
-        return run_members(lambda i: [*start_of(i), program, i, nodes, address_of(i), store, *mpi_arguments(sizes, repeat)], nodes)
+        return run_members(lambda i: [*start_of(i), program, i, nodes, address_of(i), store, *mpi_arguments(sizes, repeat, collective)],
+                           nodes)
 
 
-def mpi_program(name, folder):
-    program = pathlib.Path(folder) / f"mpi_bcast.{name}"
+def source_of(collective):
+    """Of the programs that measure peers: `collective` is one of bench/calls_bench, or None, a broadcast as session_bench has it."""
+    return "bcast" if collective is None else "calls"
+
+
+def mpi_program(name, folder, source):
+    program = pathlib.Path(folder) / f"mpi_{source}.{name}"
     if not program.exists():
-        subprocess.run([f"mpicc.{name}", "-O2", HERE / "mpi_bcast.c", "-o", program], check=True)
+        subprocess.run([f"mpicc.{name}", "-O2", HERE / f"mpi_{source}.c", "-o", program], check=True)
     return program
 
 
@@ -80,35 +88,36 @@ def tuning_of(name):
             "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(size_of(segment))]
 
 
-def mpi_arguments(sizes, repeat):
-    return [word for size in sizes for word in [str(size_of(size)), str(repeat)]]
+def mpi_arguments(sizes, repeat, collective):
+    return ([] if collective is None else [collective]) + [word for size in sizes for word in [str(size_of(size)), str(repeat)]]
 
 
-def run_on_host(name, nodes, transport, sizes, repeat, folder):
+def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None):
     """Lines as session_bench's, of processes of this machine; transport: shm or tcp."""
     if name == "gloo":  # has TCP alone
-        return run_gloo(nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder) if transport == "tcp" else []
-    program = mpi_program(name.split(":")[0], folder)
+        return run_gloo(nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder, collective) if transport == "tcp" else []
+    program = mpi_program(name.split(":")[0], folder, source_of(collective))
     if name.startswith("openmpi"):
         btl = {"shm": "vader,self", "tcp": "tcp,self"}[transport]
         words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(nodes), "--mca", "btl", btl, "--mca", "pml", "ob1",
                  "--mca", "mpi_yield_when_idle", "1", *tuning_of(name), program]
     else:
         words = ["mpirun.mpich", "-n", str(nodes), program]
-    done = subprocess.run([*words, *mpi_arguments(sizes, repeat)], capture_output=True, text=True, check=True, timeout=1200)
+    done = subprocess.run([*words, *mpi_arguments(sizes, repeat, collective)], capture_output=True, text=True, check=True, timeout=1200)
     return json_lines(done.stdout)
 
 
-def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate, space_of=None, network=None):
+def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate, space_of=None, network=None,
+                      collective=None):
     """The same between network namespaces: node i is address_of(i) in space_of(i), or prefix + str(i). `rate`: bytes/s of the slowest,
     for those that do not find it out. `network`: of all addresses, if they differ in more than the last number."""
     space_of = space_of or (lambda i: f"{prefix}{i}")
     if name in ("udpcast", "uftp"):
         return [run_files(name, nodes, prefix, size, repeat, rate) for size in sizes]
     if name == "gloo":
-        return run_gloo(nodes, address_of, lambda i: ["ip", "netns", "exec", f"{prefix}{i}"], sizes, repeat, folder)
+        return run_gloo(nodes, address_of, lambda i: ["ip", "netns", "exec", f"{prefix}{i}"], sizes, repeat, folder, collective)
     family = name.split(":")[0]
-    program = mpi_program(family, folder)
+    program = mpi_program(family, folder, source_of(collective))
     agent = pathlib.Path(folder) / "agent"
     spaces = " ".join(f"[{address_of(i)}]={space_of(i)}" for i in range(nodes))
     agent.write_text(f'#!/bin/bash\ndeclare -A spaces=({spaces})\nwhile [[ $1 == -* ]]; do shift; done\nspace=${{spaces[$1]}}; shift\n'
@@ -123,7 +132,7 @@ def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, ra
     else:
         words = ["mpirun.mpich", "-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "FI_PROVIDER", "tcp;ofi_rxm", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-n", str(nodes), "-iface", "eth0", program]
     start = ["ip", "netns", "exec", space_of(0), "unshare", "-u", "bash", "-c", f'hostname {address_of(0)}; exec "$@"', "-"]
-    done = subprocess.run([*start, *words, *mpi_arguments(sizes, repeat)], capture_output=True, text=True, timeout=1200)
+    done = subprocess.run([*start, *words, *mpi_arguments(sizes, repeat, collective)], capture_output=True, text=True, timeout=1200)
     if done.returncode != 0:
         raise RuntimeError(f"{name}: {done.stderr[-500:]}")
     return json_lines(done.stdout)

@@ -23,11 +23,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "prepost/collective.h"
 #include "prepost/status.h"
 
 namespace prepost {
@@ -123,6 +125,13 @@ struct GroupOptions {
   /// Members of a group have devices of one kind, whatever cards and those of libibverbs are
   /// called, or none.
   std::string device;
+  /// The group is for Session::Call() and what is made of it, instead of Send(): each member is
+  /// connected to all others, at most 1024, and `root` says only who leads it. Without a device, a
+  /// plan, an algorithm, block_bytes, notify_delivered or sync; `incoming` is not called.
+  bool calls = false;
+  /// Of a group for calls: sums of floats are added in one order whatever their size. It costs an
+  /// allreduce n/(n-1) of its time: 1.14 for 8 members.
+  bool deterministic = false;
   /// Who moves messages over the device: "offload": the NIC, preposted, so that no CPU does
   /// anything from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it,
   /// otherwise the CPU. May differ between members. Without a device the CPU does.
@@ -168,6 +177,46 @@ struct FailedMembers {
   operator std::optional<uint32_t>() const {  // NOLINT: implicit, for their parameters
     return members.empty() ? std::nullopt : std::optional(members.front());
   }
+};
+
+/// out[i] = own[i] op other[i], for `count` elements; `out` is `own` or `other`, or overlaps neither.
+/// Called by the session's thread or in Poll(). An exception ends the group.
+using Operation =
+    std::function<void(void* out, const void* own, const void* other, uint64_t count)>;
+
+/// A collective of the members of a group for calls. Kind, root, op, type and count must be the same
+/// at all members. Counts are of elements of `type`. A part is what one member has for, or gets
+/// from, another, or all: members are counted by their places in the group's list.
+///
+///     kind              input                  output
+///     kMulticast        count at the root      count elsewhere; the root's may be null
+///     kReduce           count                  count at the root
+///     kAllreduce        count                  count
+///     kReduceScatter    a part for each        a part, of count
+///     kAllgather        a part, of count       a part of each
+///     kGather           a part, of count       a part of each, at the root
+///     kScatter          a part for each, at the root            a part, of count
+///     kAlltoall         a part for each        a part of each
+///     kBarrier          none                   none
+///
+/// In place: output may be input in kAllreduce, and in kReduce at the root; input may be this
+/// member's part of the output in kAllgather, and in kGather at the root; output may be this
+/// member's part of the input in kReduceScatter, and in kScatter at the root. Otherwise the two must
+/// not overlap.
+struct Call {
+  CollectiveKind kind = CollectiveKind::kBarrier;
+  uint32_t root = 0;  ///< a member: of kMulticast, kReduce, kGather and kScatter
+  const void* input = nullptr;
+  void* output = nullptr;
+  uint64_t count = 0;
+  ElementType type = ElementType::kUint8;
+  CombineOp op = CombineOp::kSum;  ///< of kReduce, kAllreduce and kReduceScatter
+  /// Of op kUser and kUserOrdered. With kUserOrdered operands are in the order of the group's list;
+  /// kReduce is then to its first member.
+  Operation operation;
+  /// Of kAlltoall, instead of count, parts of any sizes: as many elements as the other member expects
+  /// of this one, and where they begin. Empty places: one part after the other.
+  std::vector<uint64_t> send_counts, send_places, receive_counts, receive_places;
 };
 
 /// All of them may be empty, except `incoming` or `pool` at members that receive. They are called
@@ -247,8 +296,33 @@ class Session {
   /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed,
   /// and `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
+  /// Of a group for calls: to be called by all members in the same order; many may be under way.
+  /// `done` is called once, when this member's part is over and the memory is the caller's again:
+  /// with a cause if the group has failed, also through members that have called something else, and
+  /// then before GroupCallbacks::failed. Same bytes in every run and at all members: docs/library.md
+  /// ("Collectives"). Errors (kUsage): no such group, memory, an operation that the type does not
+  /// have; kRejected: it has failed.
+  Status Call(uint64_t group, const prepost::Call& call, std::function<void(const Status&)> done);
+  // The same with a future, for callers that wait; not in callbacks, and with own_thread.
+  std::future<Status> Broadcast(uint64_t group, uint32_t root, void* data, uint64_t bytes);
+  std::future<Status> Reduce(uint64_t group, uint32_t root, const void* input, void* output,
+                             uint64_t count, ElementType type, CombineOp op);
+  std::future<Status> Allreduce(uint64_t group, const void* input, void* output, uint64_t count,
+                                ElementType type, CombineOp op);
+  std::future<Status> ReduceScatter(uint64_t group, const void* input, void* output, uint64_t count,
+                                    ElementType type, CombineOp op);
+  std::future<Status> Allgather(uint64_t group, const void* input, void* output, uint64_t bytes);
+  std::future<Status> Gather(uint64_t group, uint32_t root, const void* input, void* output,
+                             uint64_t bytes);
+  std::future<Status> Scatter(uint64_t group, uint32_t root, const void* input, void* output,
+                              uint64_t bytes);
+  std::future<Status> Alltoall(uint64_t group, const void* input, void* output, uint64_t bytes);
+  std::future<Status> Barrier(uint64_t group);
+  /// Any of these.
+  std::future<Status> Await(uint64_t group, const prepost::Call& call);
+
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
-  /// says nothing about messages. One that not all members have called when the group is closed, or
+  /// says nothing about messages; in a group for calls it is one of them. One that not all members have called when the group is closed, or
   /// fails, does not pass: `passed` is destroyed, before `closed` or `failed` is called. Errors: as
   /// Send(), but anywhere.
   Status Barrier(uint64_t group, std::function<void()> passed);

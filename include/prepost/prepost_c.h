@@ -110,6 +110,10 @@ typedef struct prepost_group_options {
   /** 1: `incoming` returns mappings of files, and a message is complete when it is on the file's
    * disk. [0] */
   int sync;
+  /** 1: the group is for prepost_call() instead of prepost_send(). [0] */
+  int calls;
+  /** 1: of such a group, sums of floats do not depend on their size. [0] */
+  int deterministic;
 } prepost_group_options;
 
 /** Buffers of one size, for messages of one group or several. */
@@ -213,6 +217,78 @@ prepost_code prepost_send(prepost_session* session, uint64_t group, const void* 
  * fails, does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */
 prepost_code prepost_barrier(prepost_session* session, uint64_t group,
                              void (*passed)(void* context), void* context);
+/** Collectives: prepost::CollectiveKind, ElementType and CombineOp, with the same numbers. */
+typedef enum prepost_kind {
+  PREPOST_BROADCAST = 0,
+  PREPOST_REDUCE = 1,
+  PREPOST_ALLREDUCE = 2,
+  PREPOST_REDUCE_SCATTER = 3,
+  PREPOST_ALLGATHER = 4,
+  PREPOST_GATHER = 5,
+  PREPOST_SCATTER = 6,
+  PREPOST_ALLTOALL = 7,
+  PREPOST_BARRIER = 8
+} prepost_kind;
+typedef enum prepost_type {
+  PREPOST_INT8 = 1,
+  PREPOST_UINT8 = 2,
+  PREPOST_INT16 = 3,
+  PREPOST_UINT16 = 4,
+  PREPOST_INT32 = 5,
+  PREPOST_UINT32 = 6,
+  PREPOST_INT64 = 7,
+  PREPOST_UINT64 = 8,
+  PREPOST_FLOAT16 = 9,
+  PREPOST_BFLOAT16 = 10,
+  PREPOST_FLOAT32 = 11,
+  PREPOST_FLOAT64 = 12
+} prepost_type;
+typedef enum prepost_op {
+  PREPOST_SUM = 1,
+  PREPOST_PROD = 2,
+  PREPOST_MIN = 3,
+  PREPOST_MAX = 4,
+  PREPOST_AND = 5,
+  PREPOST_OR = 6,
+  PREPOST_XOR = 7,
+  PREPOST_USER = 8,        /**< `operation`, which commutes */
+  PREPOST_USER_ORDERED = 9 /**< one that does not: operands are in the order of the group's list */
+} prepost_op;
+
+/** A call of a collective (prepost::Call, which says what input and output are). */
+typedef struct prepost_call_options {
+  size_t struct_bytes;
+  prepost_kind kind;
+  uint32_t root; /**< a member: of broadcast, reduce, gather and scatter [0] */
+  const void* input;
+  void* output;
+  uint64_t count;    /**< of elements of a part [0] */
+  prepost_type type; /**< [PREPOST_UINT8] */
+  prepost_op op;     /**< [PREPOST_SUM] */
+  /** out[i] = own[i] op other[i] for `count` elements; called by the session's thread or in
+   * prepost_session_poll(), with `operation_context`. [null] */
+  void (*operation)(void* context, void* out, const void* own, const void* other, uint64_t count);
+  void* operation_context;
+  /** Of an alltoall, instead of count: elements for and from each member of the group's list, and
+   * where they begin; null: count, and one part after the other. [null] */
+  const uint64_t* send_counts;
+  const uint64_t* send_places;
+  const uint64_t* receive_counts;
+  const uint64_t* receive_places;
+  uint32_t member_count; /**< how many numbers each of the four has [0] */
+} prepost_call_options;
+void prepost_call_options_init(prepost_call_options* options, size_t struct_bytes);
+
+/** To be called by all members in the same order; many may be under way. `done` is called once,
+ * when this member's part is over and the memory is the caller's again: with PREPOST_OK, or with a
+ * code and a cause, which is valid until it returns, if the group has failed; then before
+ * `failed`. Null `done`: waits for that instead, and returns it; only with own_thread, and not in
+ * callbacks. Errors: as prepost_barrier(); PREPOST_USAGE: memory, a type without the operation. */
+prepost_code prepost_call(prepost_session* session, uint64_t group,
+                          const prepost_call_options* options,
+                          void (*done)(void* context, prepost_code code, const char* cause),
+                          void* context);
+
 /** Once all members have called it and every message is at every member, `closed` is called at all
  * of them. Errors: as prepost_barrier(). */
 prepost_code prepost_destroy_group(prepost_session* session, uint64_t group);

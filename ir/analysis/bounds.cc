@@ -297,6 +297,76 @@ RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports) {
   return bound;
 }
 
+namespace {
+
+uint64_t CeilOfQuotient(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+}  // namespace
+
+PortBound BoundPort(const PlanHeader& header) {
+  const uint64_t members = header.roles().members();
+  const uint64_t part = header.payload.blocks / header.payload.parts;
+  if (members == 1) return {.blocks = 0, .because = "one member has it all"};
+  switch (header.collective.kind) {
+    case CollectiveKind::kMulticast:
+    case CollectiveKind::kReduce:
+      return {.blocks = part, .because = "the root's: every block once"};
+    case CollectiveKind::kAllreduce:
+      return {.blocks = CeilOfQuotient(2 * part * (members - 1), header.nodes),
+              .because =
+                  "each block needs 2(n - 1) messages: n - 1 until one member can have all of "
+                  "it, n - 1 until all have (Harary and Schwenk 1974)"};
+    case CollectiveKind::kReduceScatter:
+      return {.blocks = CeilOfQuotient(members * part * (members - 1), header.nodes),
+              .because = "each block needs n - 1 messages until a member has all of it"};
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAlltoall:
+      return {.blocks = part * (members - 1),
+              .because = "each member must be sent all parts but one"};
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return {.blocks = part * (members - 1), .because = "the root's: all parts but its own"};
+    case CollectiveKind::kBarrier:
+      return {.blocks = 0, .because = "nothing is carried"};
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
+RoundBound BoundRounds(const PlanHeader& header, bool has_ranges) {
+  const CollectiveKind kind = header.collective.kind;
+  const uint32_t members = header.roles().members();
+  if (kind == CollectiveKind::kMulticast || members == 1)
+    return BoundRounds(members, header.payload.blocks, header.ports);
+  if (kind == CollectiveKind::kReduce && !has_ranges) {
+    RoundBound bound = BoundRounds(members, header.payload.blocks, header.ports);
+    bound.because = "a multicast backwards in time: " + bound.because;
+    return bound;
+  }
+  uint64_t growths = 0;
+  for (uint64_t knowing = 1; knowing < members; knowing *= uint64_t{header.ports} + 1) ++growths;
+  const std::string growth = fmt::format(
+      "those who know of a member's part grow {} at most in a round",
+      header.ports == 1 ? "to twice as many" : fmt::format("{} times", uint64_t{header.ports} + 1));
+  const std::string logarithm = fmt::format("ceil(log{} {})", uint64_t{header.ports} + 1, members);
+  const PortBound port = BoundPort(header);
+  const uint64_t busy = CeilOfQuotient(port.blocks, header.ports);
+  if (has_ranges || busy <= growths) {
+    return {.rounds = growths,
+            .formula = fmt::format("{} = {}", logarithm, growths),
+            .because = growth,
+            .therefore =
+                has_ranges ? "messages carry several blocks: their bytes are bounded below" : ""};
+  }
+  return {
+      .rounds = busy,
+      .formula = header.ports == 1
+                     ? fmt::format("{} through a port", Count(port.blocks, "block"))
+                     : fmt::format("ceil({} / {}) = {}", port.blocks, header.ports, busy),
+      .because = port.because,
+      .therefore = fmt::format("more than the {} = {} in which {}", logarithm, growths, growth)};
+}
+
 uint64_t CeilOf(double rounds) {
   constexpr double kRoundingSlack = 1e-9;
   const double whole = std::ceil(rounds - kRoundingSlack * std::max(rounds, 1.0));

@@ -26,6 +26,20 @@ struct RoundBound {
 /// Applied Mathematics 55 (1994). All arguments >= 1.
 RoundBound BoundRounds(uint32_t nodes, uint32_t blocks, uint32_t ports);
 
+/// The same of the collective of `header`, of which the multicast is one. `has_ranges`: messages
+/// carry several blocks; then only those who know of something, which grow as above, bound rounds.
+/// For members m, blocks k of a part (of the whole where there is one) and a block that needs c
+/// messages, all of them c k / (m ports) rounds: c is 2(m - 1) of an allreduce (Harary and Schwenk,
+/// Journal of the Franklin Institute 297 (1974)).
+RoundBound BoundRounds(const PlanHeader& header, bool has_ranges);
+
+/// Blocks that the port of some node must carry one way, at least, with the argument in words.
+struct PortBound {
+  uint64_t blocks = 0;
+  std::string because;
+};
+PortBound BoundPort(const PlanHeader& header);
+
 /// What must pass a part of the network takes at least this long.
 struct CutBound {
   bool is_rack = false;  ///< between racks: ToRs' links, the core or links; else nodes' ports

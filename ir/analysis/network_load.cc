@@ -77,23 +77,25 @@ class LoadMeter {
   double AddMessage(uint32_t message) {
     const Op& send = tables_.SendOf(message);
     const Channel& channel = tables_.ChannelOf(message);
-    const uint64_t bytes = header_.payload.BlockSize(send.block);
+    const uint64_t bytes = header_.payload.RangeSize(send.block, send.count);
     network_.ForEachOnWay(channel.from, channel.to,
-                          [&](Resource resource) { Add(resource, bytes); });
+                          [&](Resource resource) { Add(resource, send.count, bytes); });
     if (!load_.of(ResourceKind::kNodeBoth).empty()) {
-      Add({ResourceKind::kNodeBoth, channel.from.value}, bytes);
-      Add({ResourceKind::kNodeBoth, channel.to.value}, bytes);
+      Add({ResourceKind::kNodeBoth, channel.from.value}, send.count, bytes);
+      Add({ResourceKind::kNodeBoth, channel.to.value}, send.count, bytes);
     }
     const uint32_t from_rack = network_.nodes[channel.from.index()].rack;
     const uint32_t to_rack = network_.nodes[channel.to.index()].rack;
-    if (from_rack != to_rack) ++load_.crossings[send.block];
+    if (from_rack != to_rack) {
+      for (uint32_t i = 0; i < send.count; ++i) ++load_.crossings[send.block + i];
+    }
     return network_.LatencyBetween(from_rack, to_rack);
   }
 
-  void Add(Resource resource, uint64_t bytes) {
+  void Add(Resource resource, uint32_t blocks, uint64_t bytes) {
     RoundLoad& round = round_[Index(resource.kind)][resource.index];
     if (round.blocks == 0) touched_.push_back(resource);
-    ++round.blocks;
+    round.blocks += blocks;
     round.bytes += bytes;
   }
 

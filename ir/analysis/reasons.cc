@@ -20,6 +20,11 @@ namespace {
 using Event = PlanGraph::Event;
 constexpr uint32_t kNoMessage = MessageTable::kNone;
 
+bool HaveBlockInCommon(const Op& a, const Op& b) {
+  return !a.is_credit() && !b.is_credit() && a.block < uint64_t{b.block} + b.count &&
+         b.block < uint64_t{a.block} + a.count;
+}
+
 }  // namespace
 
 Reasons::Reasons(const PlanTables& tables)
@@ -40,8 +45,11 @@ WaitKind Reasons::KindOf(Vertex from, Vertex to) const {
   const Event later = graph.EventOf(to);
   if (earlier == Event::kBarrier || later == Event::kBarrier) return WaitKind::kBarrier;
   if (graph.MessageOf(from) == graph.MessageOf(to)) {
+    if (later == Event::kCombine) return WaitKind::kArrived;
     return earlier == Event::kStart ? WaitKind::kTransfer : WaitKind::kPosted;
   }
+  if (later == Event::kCombine)
+    return KindOfCombineAfter(graph.MessageOf(from), graph.MessageOf(to));
   if (earlier == later) {
     switch (earlier) {
       case Event::kPost:
@@ -51,13 +59,20 @@ WaitKind Reasons::KindOf(Vertex from, Vertex to) const {
       case Event::kDeliver:
         return WaitKind::kDeliveryOrder;
       case Event::kCombine:
-        return WaitKind::kAfter;
       case Event::kBarrier:
         break;
     }
   }
   if (earlier == Event::kPost) return WaitKind::kGranted;
   return KindOfAfter(graph.MessageOf(from), graph.MessageOf(to));
+}
+
+/// Message `to` is combined at a node when `from`, which that node sends or receives, has completed.
+WaitKind Reasons::KindOfCombineAfter(uint32_t from, uint32_t to) const {
+  if (tables_.SendOf(from).channel == tables_.SendOf(to).channel) return WaitKind::kCombineOrder;
+  if (!HaveBlockInCommon(tables_.SendOf(from), tables_.SendOf(to))) return WaitKind::kAfter;
+  const bool is_own_send = tables_.ChannelOf(from).from == tables_.ChannelOf(to).to;
+  return is_own_send ? WaitKind::kLeft : WaitKind::kData;
 }
 
 /// Message `to` starts at a node when `from`, which that node sends or receives, is delivered.
@@ -67,6 +82,7 @@ WaitKind Reasons::KindOfAfter(uint32_t from, uint32_t to) const {
   const Op& later = tables_.SendOf(to);
   const bool is_own_send = tables_.ChannelOf(from).from == tables_.ChannelOf(to).from;
   if (is_own_send) {
+    if (later.is_credit() && !earlier.is_credit()) return WaitKind::kScratch;
     const bool is_window = header.send_window && !earlier.is_credit() && !later.is_credit();
     return is_window ? WaitKind::kSendWindow : WaitKind::kAfter;
   }
@@ -78,7 +94,12 @@ WaitKind Reasons::KindOfAfter(uint32_t from, uint32_t to) const {
     const bool is_granted = tables_.credits().Partner(later.channel) == earlier.channel.value;
     return is_granted ? WaitKind::kCredit : WaitKind::kAfter;
   }
-  return earlier.block == later.block ? WaitKind::kData : WaitKind::kAfter;
+  return HaveBlockInCommon(earlier, later) ? WaitKind::kData : WaitKind::kAfter;
+}
+
+/// When what `message` brings is there: combined, where its receive is a combine.
+uint64_t Reasons::CompletionOf(uint32_t message) const {
+  return times_.Earliest(tables_.graph().CompletionOf(tables_.messages().recv(message)));
 }
 
 /// The op of `message` at `node`, which is one of its two ends.
@@ -99,19 +120,22 @@ OpReasons Reasons::Explain(OpRef ref) const {
   return reasons;
 }
 
-/// What a send's start, or a receive's delivery, waits for, the kinds in order.
+/// What a send's start, or a receive's delivery, and then its combining, waits for, the kinds in
+/// order.
 std::vector<Wait> Reasons::WaitsFor(OpRef ref, uint32_t message) const {
   const PlanGraph& graph = tables_.graph();
   const bool is_send = tables_.ChannelOf(message).from == ref.node;
-  const Vertex event = tables_.graph().At(message, is_send ? Event::kStart : Event::kDeliver);
+  const Vertex begin = graph.At(message, is_send ? Event::kStart : Event::kDeliver);
+  const Vertex end = is_send ? begin : graph.CompletionOf(tables_.IndexOf(ref));
   std::vector<Wait> waits;
   for (Vertex from = 0; from < graph.size(); ++from) {
     for (const Vertex to : graph.Successors(from)) {
-      if (to != event) continue;
+      if (to != begin && to != end) continue;
       const WaitKind kind = KindOf(from, to);
-      if (kind == WaitKind::kPosted) continue;  // its own posting
+      // Its own posting, and its own arrival.
+      if (kind == WaitKind::kPosted || kind == WaitKind::kArrived) continue;
       Wait wait = {.kind = kind, .until = times_.Earliest(from) + times_.CostOf(from)};
-      wait.is_cause = wait.until == times_.Earliest(event);
+      wait.is_cause = wait.until == times_.Earliest(end);
       if (kind == WaitKind::kTransfer) {
         wait.op = RefAt(message, tables_.ChannelOf(message).from);
       } else if (kind != WaitKind::kBarrier) {
@@ -125,7 +149,8 @@ std::vector<Wait> Reasons::WaitsFor(OpRef ref, uint32_t message) const {
   return waits;
 }
 
-/// The block and the credit that the send of `message` needs, where nothing in `waits` names them.
+/// The block (what was received of it last before) and the credit that the send of `message` needs,
+/// where nothing in `waits` names them.
 void Reasons::AddImplied(uint32_t message, std::vector<Wait>* waits) const {
   const MessageTable& messages = tables_.messages();
   const Op& send = tables_.SendOf(message);
@@ -134,15 +159,17 @@ void Reasons::AddImplied(uint32_t message, std::vector<Wait>* waits) const {
     if (std::ranges::find(*waits, kind, &Wait::kind) != waits->end()) return;
     waits->push_back({.kind = kind,
                       .op = RefAt(needed, node),
-                      .until = times_.DeliveryOf(needed),
-                      .is_cause = times_.DeliveryOf(needed) == times_.StartOf(message),
+                      .until = CompletionOf(needed),
+                      .is_cause = CompletionOf(needed) == times_.StartOf(message),
                       .is_implied = true});
   };
   const NodeId node = tables_.ChannelOf(message).from;
   const Program& program = tables_.ProgramOf(node);
-  for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
+  for (uint32_t i = messages.send(message); i-- > program.op_begin;) {
     const Op& op = tables_.plan().ops()[i];
-    if (!op.is_send() && op.block == send.block) add(WaitKind::kData, messages.MessageOf(i), node);
+    if (op.is_send() || !HaveBlockInCommon(op, send)) continue;
+    add(WaitKind::kData, messages.MessageOf(i), node);
+    break;
   }
   const uint32_t credits = tables_.credits().Partner(send.channel);
   if (credits == CreditTable::kNone) return;
@@ -157,8 +184,10 @@ std::vector<Wait> Reasons::WaitedBy(OpRef ref, uint32_t message) const {
   const PlanGraph& graph = tables_.graph();
   const bool is_send = tables_.ChannelOf(message).from == ref.node;
   std::vector<Wait> waits;
-  for (const Event event : {Event::kPost, Event::kStart, Event::kDeliver}) {
+  const bool is_combine = tables_.plan().ops()[tables_.IndexOf(ref)].is_combine();
+  for (const Event event : {Event::kPost, Event::kStart, Event::kDeliver, Event::kCombine}) {
     if (event == (is_send ? Event::kPost : Event::kStart)) continue;
+    if (event == Event::kCombine && !is_combine) continue;
     const Vertex from = tables_.graph().At(message, event);
     for (const Vertex to : graph.Successors(from)) {
       const WaitKind kind = KindOf(from, to);
@@ -166,10 +195,13 @@ std::vector<Wait> Reasons::WaitedBy(OpRef ref, uint32_t message) const {
         waits.push_back({.kind = kind, .op = RefAt(message, tables_.ChannelOf(message).to)});
         continue;
       }
-      const bool is_its_own = kind == WaitKind::kPosted || kind == WaitKind::kPostOrder;
+      const bool is_its_own =
+          kind == WaitKind::kPosted || kind == WaitKind::kPostOrder || kind == WaitKind::kArrived;
       if (is_its_own || kind == WaitKind::kBarrier) continue;
       const Channel& channel = tables_.ChannelOf(graph.MessageOf(to));
-      const NodeId waiter = kind == WaitKind::kDeliveryOrder ? channel.to : channel.from;
+      const bool is_at_receiver =
+          kind == WaitKind::kDeliveryOrder || graph.EventOf(to) == Event::kCombine;
+      const NodeId waiter = is_at_receiver ? channel.to : channel.from;
       if (waiter == ref.node) {
         waits.push_back({.kind = kind, .op = RefAt(graph.MessageOf(to), ref.node)});
       }
@@ -185,9 +217,10 @@ std::vector<ChainStep> Reasons::ChainOf(uint32_t message) const {
   for (;;) {
     ChainStep& step = chain.emplace_back(ChainStep{.message = message});
     const Vertex start = tables_.graph().At(message, Event::kStart);
-    const Vertex cause = cause_[start];
+    Vertex cause = cause_[start];
     if (cause == kNoMessage) return chain;
     step.cause = KindOf(cause, start);
+    while (graph.EventOf(cause) == Event::kCombine) cause = cause_[cause];  // takes no time
     const Event event = graph.EventOf(cause);
     // Postings happen at once, so the chain ends there.
     if (event == Event::kBarrier || event == Event::kPost) return chain;

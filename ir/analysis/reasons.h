@@ -18,15 +18,19 @@ namespace prepost {
 /// called the cause, as it says most about the plan.
 enum class WaitKind : uint8_t {
   kTransfer,       ///< a delivery: for the start of its send
-  kData,           ///< a block's send: for the block's arrival
+  kData,           ///< a block's send, or a combine: for the block's arrival, or its being combined
   kSendWindow,     ///< a block's send: for an earlier block's delivery, by the send window
   kChannelOrder,   ///< a send: for the one before it on its channel
   kReceiveWindow,  ///< a credit: for the arrival of a block, by the receive window
   kCredit,         ///< a block's send: for the credit that says its receive is posted
-  kAfter,          ///< a send: for an op that its `after` names for no reason above
+  kCombineOrder,   ///< a combine: for the one before it on its channel
+  kLeft,           ///< a combine: for its node's sends of the block, of what it had before
+  kScratch,        ///< a credit: for the sends from the scratch buffer that it grants
+  kAfter,          ///< a send or combine: for an op that its `after` names for no reason above
   kDeliveryOrder,  ///< a delivery: for the one before it on its channel
   kGranted,        ///< a credit: for the posting of the receives that it grants
   kPosted,         ///< a delivery: for the posting of its receive
+  kArrived,        ///< a combine: for its own delivery
   kPostOrder,      ///< a posting: for the one before it on its channel
   kBarrier         ///< a send: for the posting of all receives everywhere
 };
@@ -73,9 +77,11 @@ class Reasons {
 
   WaitKind KindOf(Vertex from, Vertex to) const;
   WaitKind KindOfAfter(uint32_t from, uint32_t to) const;
+  WaitKind KindOfCombineAfter(uint32_t from, uint32_t to) const;
   std::vector<Wait> WaitsFor(OpRef ref, uint32_t message) const;
   void AddImplied(uint32_t message, std::vector<Wait>* waits) const;
   std::vector<Wait> WaitedBy(OpRef ref, uint32_t message) const;
+  uint64_t CompletionOf(uint32_t message) const;
   OpRef RefAt(uint32_t message, NodeId node) const;
 
   const PlanTables& tables_;

@@ -60,11 +60,16 @@ Traffic MeasureTraffic(const PlanTables& tables) {
       ++traffic.credits;
       continue;
     }
-    ++traffic.blocks;
-    ++traffic.channel_blocks[send.channel.index()];
-    traffic.channel_bytes[send.channel.index()] += plan.header().payload.BlockSize(send.block);
-    std::optional<uint32_t>& last = traffic.nodes[tables.ChannelOf(m).to.index()].last_round;
-    last = std::max(last.value_or(0), send.round);
+    const uint64_t bytes = plan.header().payload.RangeSize(send.block, send.count);
+    ++traffic.messages;
+    traffic.blocks += send.count;
+    traffic.channel_blocks[send.channel.index()] += send.count;
+    traffic.channel_bytes[send.channel.index()] += bytes;
+    NodeTraffic& receiver = traffic.nodes[tables.ChannelOf(m).to.index()];
+    receiver.last_round = std::max(receiver.last_round.value_or(0), send.round);
+    if (!plan.ops()[tables.messages().recv(m)].is_combine()) continue;
+    receiver.combined_blocks += send.count;
+    receiver.combined_bytes += bytes;
   }
   CountQueuePairs(tables, &traffic);
   CountPeers(tables, &traffic);

@@ -19,14 +19,17 @@ struct NodeTraffic {
   uint32_t ops = 0;
   uint32_t peers_in = 0;  ///< that it receives blocks from
   uint32_t peers_out = 0;
-  std::optional<uint32_t> last_round;  ///< of its last block's receive; none at the root
+  std::optional<uint32_t> last_round;  ///< of its last block's receive; none if it has none
+  uint64_t combined_blocks = 0;        ///< what the host must combine
+  uint64_t combined_bytes = 0;
 };
 
 struct Traffic {
   std::vector<NodeTraffic> nodes;        ///< by node id
   std::vector<uint32_t> channel_blocks;  ///< by channel; 0 of credit channels
-  std::vector<uint64_t> channel_bytes;   ///< the same; at most the message, as no block comes twice
-  uint64_t blocks = 0;                   ///< messages
+  std::vector<uint64_t> channel_bytes;   ///< the same
+  uint64_t messages = 0;                 ///< that carry blocks
+  uint64_t blocks = 0;                   ///< in them
   uint64_t credits = 0;
 };
 

@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/block_touches.h"
 #include "ir/verify/rules.h"
-#include "ir/verify/touches.h"
 
 namespace prepost {
 namespace {
@@ -82,11 +82,10 @@ class ValueRule {
         roles_(header_.roles()),
         messages_(matched.messages),
         findings_(findings),
-        touches_(plan_),
+        run_(plan_, messages_),
         leaves_(roles_.members()),
         next_expression_(leaves_),
         states_(header_.nodes),
-        end_(header_.nodes),
         program_of_(header_.nodes) {
     for (uint32_t member = 0; member < leaves_; ++member)
       values_.push_back({.expression = member, .set = {{.begin = member, .end = member + 1}}});
@@ -115,7 +114,6 @@ class ValueRule {
   /// A node's part in a block.
   struct State {
     uint32_t value = kNone;  ///< number of the Value, kNone: it has none
-    size_t next = 0;         ///< of its touches, the first that is not done
     uint32_t sends = 0;      ///< of the block so far
     bool has_received = false;
   };
@@ -124,50 +122,28 @@ class ValueRule {
   bool TakeBlock(uint32_t block) {
     values_.resize(leaves_);
     memo_.clear();
-    const std::span<const BlockTouch> all = touches_.Of(block);
-    Begin(all);
     carried_.clear();
-    std::vector<uint32_t> ready(touched_);
-    while (!ready.empty()) {
-      const uint32_t node = ready.back();
-      ready.pop_back();
-      State& state = states_[node];
-      for (; state.next < end_[node]; ++state.next) {
-        const Op& op = plan_.ops()[all[state.next].op];
-        const uint32_t message = messages_.MessageOf(all[state.next].op);
-        if (op.is_send()) {
-          ++state.sends;
-          carried_[message] = state.value == kNone ? kSpoilt : state.value;  // causal says so
-          ready.push_back(plan_.channels()[op.channel.index()].to.value);
-          continue;
-        }
-        const auto carried = carried_.find(message);
-        if (carried == carried_.end()) break;  // until its sender is through
-        Receive(block, node, all[state.next].op, carried->second);
-        if (runs_ > kRunsMax) return false;
+    for (const uint32_t node : run_.nodes()) ResetState(node);
+    const std::optional<BlockTouch> stuck = run_.Run(block, [&](const BlockTouch& touch) {
+      State& state = states_[touch.node];
+      const uint32_t message = messages_.MessageOf(touch.op);
+      if (!plan_.ops()[touch.op].is_send()) {
+        Receive(block, touch.node, touch.op, carried_.find(message)->second);
+        return runs_ <= kRunsMax;
       }
+      ++state.sends;
+      carried_[message] = state.value == kNone ? kSpoilt : state.value;  // causal says so
+      return true;
+    });
+    if (stuck) {
+      findings_->Add(PlaceOf(plan_, stuck->op, "block"), Rule::kValue, [&] {
+        return fmt::format("what comes of block {} depends, in the order of ids, on itself", block);
+      });
     }
-    return CheckAllDone(block, all);
+    return !stuck && runs_ <= kRunsMax;
   }
 
-  void ResetState(uint32_t node) {
-    states_[node] = {.value = node < leaves_ ? node : kNone};
-    end_[node] = 0;
-  }
-
-  /// Where in `all`, a block's touches, each node's are.
-  void Begin(std::span<const BlockTouch> all) {
-    for (const uint32_t node : touched_) ResetState(node);
-    touched_.clear();
-    for (size_t i = 0; i < all.size(); ++i) {
-      const uint32_t node = all[i].node;
-      if (end_[node] == 0) {
-        states_[node].next = i;
-        touched_.push_back(node);
-      }
-      end_[node] = i + 1;
-    }
-  }
+  void ResetState(uint32_t node) { states_[node] = {.value = node < leaves_ ? node : kNone}; }
 
   /// What `op`, of `node`, brings of `block`.
   void Receive(uint32_t block, uint32_t node, uint32_t op, uint32_t brought) {
@@ -251,18 +227,6 @@ class ValueRule {
     return "{" + text + (set.size() > 4 ? ",..." : "") + "}";
   }
 
-  /// What still waits waits for itself: the order of ids at the nodes goes in a circle.
-  bool CheckAllDone(uint32_t block, std::span<const BlockTouch> all) {
-    for (const uint32_t node : touched_) {
-      if (states_[node].next == end_[node]) continue;
-      findings_->Add(PlaceOf(plan_, all[states_[node].next].op, "block"), Rule::kValue, [&] {
-        return fmt::format("what comes of block {} depends, in the order of ids, on itself", block);
-      });
-      return false;
-    }
-    return true;
-  }
-
   /// Whoever wants the block has every contribution in it, and all the same. The first that has not
   /// is a finding.
   void CheckResult(uint32_t block) {
@@ -298,7 +262,7 @@ class ValueRule {
   const Roles roles_;
   const MessageTable& messages_;
   Findings* findings_;
-  const BlockTouches touches_;
+  BlockRun run_;
   std::vector<Value> values_;  // of the block in hand; first the members' contributions
   const uint32_t leaves_;      // how many of these
   llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> memo_;  // (own, other) -> value
@@ -306,8 +270,6 @@ class ValueRule {
   uint32_t next_expression_;
   llvm::DenseMap<uint32_t, uint32_t> carried_;  // message -> value, of the block in hand
   std::vector<State> states_;                   // by node
-  std::vector<size_t> end_;                     // by node, of its touches
-  std::vector<uint32_t> touched_;               // nodes with touches
   std::vector<uint32_t> program_of_;            // by node
   size_t runs_ = 0;
 };

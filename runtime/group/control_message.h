@@ -43,6 +43,8 @@ namespace prepost {
 ///     kDone       it is done with all messages   kRelease   all are done
 ///                                                kGone      `text`: the nodes that are gone beside
 ///                                                           that of the kAbort which follows
+///     kWaiting    in call `progress`, which is   kWaiting   so does the node `start_ns`
+///                 `text` there
 ///     kStalled    `progress` - 1: a peer of which it hears nothing over their connections for data
 ///
 /// and in kProgress for how many ms it has polled those connections without a longer pause.
@@ -82,7 +84,8 @@ struct ControlMessage {
     kWhole,
     kJoined,
     kStalled,
-    kGone
+    kGone,
+    kWaiting
   };
   Kind kind = Kind::kReady;
   /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.
@@ -94,7 +97,7 @@ struct ControlMessage {
   NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
   MessageSum sum = {};                ///< kSummed, kCommit
   MacBytes proof = {};                ///< kSummed, kCommit: of `sum`; kReady, kSum: a nonce for it
-  /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone
+  /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone; kWaiting
   std::string text;
 
   /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.

@@ -208,6 +208,7 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kJoined:
     case Kind::kStalled:
     case Kind::kGone:
+    case Kind::kWaiting:
       break;
   }
   return Nonsense(member, fmt::format("\"{}\" out of turn", Name(message.kind)));
@@ -296,6 +297,12 @@ ProvenSum Coordinator::SumOf(const Member& member, ProvenSum::Sender sender) con
 }
 
 Status Coordinator::CompareSums() const {
+  std::vector<std::optional<MessageSum>> expected;
+  if (options_.expected) {
+    Result<std::vector<std::optional<MessageSum>>> sums = options_.expected();
+    if (!sums.ok()) return sums.status();
+    expected = *std::move(sums);
+  }
   for (const Member& member : members_) {
     if (options_.prover &&
         !options_.prover->Verify(member.proof, SumOf(member, ProvenSum::Sender::kMember))) {
@@ -304,7 +311,16 @@ Status Coordinator::CompareSums() const {
                       "changed on the way",
                       member.node.value));
     }
-    PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, sum()));
+    if (!options_.expected) {
+      PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, sum()));
+      continue;
+    }
+    const std::optional<MessageSum>& wanted = expected[member.node.index()];
+    if (wanted && *wanted != member.sum) {
+      return Rejected(fmt::format(
+          "the output of node {} has the BLAKE2b-256 sum {}, and the plan makes {} of the inputs",
+          member.node.value, member.sum.ToString(), wanted->ToString()));
+    }
   }
   return {};
 }

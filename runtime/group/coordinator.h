@@ -46,6 +46,9 @@ class Coordinator {
     /// How sums are proved. None: by nothing, as control connections are socket pairs of this
     /// process, which no one else can write to.
     std::optional<SumProver> prover = {};
+    /// Which sum each node's output must have, none: it has no output; asked when all are known. Empty: all
+    /// must have the leader's.
+    std::function<Result<std::vector<std::optional<MessageSum>>>()> expected = {};
   };
   Coordinator(uint32_t nodes, NodeId leader, Options options);
 
@@ -70,6 +73,8 @@ class Coordinator {
   RunReport report() const;
   /// The sum of every copy. After Lead().
   MessageSum sum() const { return members_[leader_.index()].sum; }
+  /// By node, those of outputs that differ. After Lead().
+  MessageSum sum(NodeId node) const { return members_[node.index()].sum; }
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -28,9 +28,11 @@ extern "C" {
 #include <vector>
 
 #include "runtime/clock.h"
+#include "runtime/files/collective_sums.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/coordinator.h"
 #include "runtime/group/local_node.h"
+#include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {
@@ -53,13 +55,16 @@ class LocalGroup {
         coordinator_(plan.header().nodes, plan.header().collective.root,
                      {.no_progress_max = options.no_progress_max,
                       .interrupt_fd = options.interrupt_fd,
-                      .progress = options.progress}) {}
+                      .progress = options.progress,
+                      .expected = Expected()}) {}
   /// Kills and reaps what still lives.
   ~LocalGroup();
 
   Result<LocalRun> Run();
 
  private:
+  bool is_multicast() const { return plan_.header().collective.kind == CollectiveKind::kMulticast; }
+  decltype(Coordinator::Options::expected) Expected();
   Status Spawn();
   Status OpenBuffers();
   Status SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd);
@@ -72,15 +77,16 @@ class LocalGroup {
   OutputSet* const outputs_;
   const LocalGroupOptions& options_;
   std::vector<NodeBuffer> buffers_;     ///< by node, the root's not used
+  std::vector<NodeBuffer> scratch_;     ///< the same, of other collectives than multicasts
   std::vector<NodeProcess> processes_;  ///< by node
   Coordinator coordinator_;
 };
 
-/// A node has a buffer, a control socket, a pidfd and, while it is being started, the other control
+/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started, the other control
 /// end.
 size_t FilesNeeded(TransportKind transport, Playable plan) {
   constexpr size_t kOwnFiles = 32;
-  return LocalTransport::FilesNeeded(transport, plan) + 3 * size_t{plan.header().nodes} + kOwnFiles;
+  return LocalTransport::FilesNeeded(transport, plan) + 4 * size_t{plan.header().nodes} + kOwnFiles;
 }
 
 /// Closes all but standard streams and `keep`: other nodes' sockets, and whatever this process has
@@ -135,8 +141,8 @@ uint64_t LocalGroup::Start() {
 Status LocalGroup::Spawn() {
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(FilesNeeded(options_.transport, plan_)));
   PREPOST_RETURN_IF_ERROR(OpenBuffers());
-  const Result<std::unique_ptr<LocalTransport>> transport =
-      LocalTransport::Make(options_.transport, plan_, {.input = input_, .buffers = buffers_});
+  const Result<std::unique_ptr<LocalTransport>> transport = LocalTransport::Make(
+      options_.transport, plan_, {.input = input_, .buffers = buffers_, .scratch = scratch_});
   if (!transport.ok()) return transport.status();
   int last_word[2];
   if (pipe(last_word) != 0) {
@@ -159,12 +165,29 @@ Status LocalGroup::OpenBuffers() {
   buffers_.resize(plan_.header().nodes);
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
     if (!plan_.header().roles().IsTarget(NodeId(node))) continue;
-    Result<NodeBuffer> buffer =
-        NodeBuffer::Open(NodeId(node), plan_.header().payload.bytes, outputs_);
+    const uint64_t bytes = is_multicast() ? plan_.header().payload.bytes
+                                          : NodeBytesOf(plan_.header(), NodeId(node)).output;
+    Result<NodeBuffer> buffer = NodeBuffer::Open(NodeId(node), bytes, outputs_);
     if (!buffer.ok()) return buffer.status();
     buffers_[node] = std::move(*buffer);
   }
+  for (uint32_t node = 0; !is_multicast() && node < plan_.header().nodes; ++node) {
+    Result<NodeBuffer> buffer = NodeBuffer::Open(
+        NodeId(node), NodeBytesOf(plan_.header(), NodeId(node)).scratch, /*outputs=*/nullptr);
+    if (!buffer.ok()) return buffer.status();
+    scratch_.push_back(std::move(*buffer));
+  }
   return {};
+}
+
+/// Empty of a multicast.
+decltype(Coordinator::Options::expected) LocalGroup::Expected() {
+  if (is_multicast()) return {};
+  return [this] {
+    return ExpectedSums(*plan_.flat(), input_.bytes(), [this] {
+      return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
+    });
+  };
 }
 
 Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd) {
@@ -179,12 +202,14 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
     std::vector<int> keep = transport.FilesOf(node);
     for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
     if (plan_.header().roles().IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
+    if (!is_multicast()) keep.push_back(scratch_[node.index()].fd());
     CloseAllBut(std::move(keep));
     SetUpNodeProcess(node);
     RunLocalNode({.plan = plan_,
                   .node = node,
                   .input = input_,
                   .buffer = buffers_[node.index()],
+                  .scratch = is_multicast() ? nullptr : &scratch_[node.index()],
                   .outputs = outputs_,
                   .transport = transport,
                   .make_player = options_.make_player,
@@ -220,6 +245,11 @@ LocalRun LocalGroup::MakeRun() const {
   run.report.detail =
       options_.make_player ? options_.detail : std::string(Name(options_.transport));
   run.report.wait = Name(options_.wait.mode);
+  for (uint32_t node = 0; !is_multicast() && node < plan_.header().nodes; ++node) {
+    run.outputs.push_back(plan_.header().roles().IsTarget(NodeId(node))
+                              ? std::optional(coordinator_.sum(NodeId(node)))
+                              : std::nullopt);
+  }
   return run;
 }
 
@@ -236,7 +266,7 @@ LocalGroup::~LocalGroup() {
 
 Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,
                                const LocalGroupOptions& options) {
-  PREPOST_CHECK(input.size_bytes() == plan.header().payload.bytes);
+  PREPOST_CHECK(input.size_bytes() == InputBytesOf(plan.header()));
   return LocalGroup(plan, input, outputs, options).Run();
 }
 

@@ -49,10 +49,13 @@ struct LocalGroupOptions {
 struct LocalRun {
   RunReport report;
   MessageSum sum;  ///< of every copy
+  /// Of another collective than a multicast, by node: of its output; none: it has none.
+  std::vector<std::optional<MessageSum>> outputs = {};
 };
 
-/// Plays the verified `plan` with the bytes of `input`, whose size must be the plan's. With
-/// `outputs`, every receiver's copy is written there and committed when all copies have the root's
+/// Plays the verified `plan` with the bytes of `input`, whose size must be the plan's; of another
+/// collective than a multicast, which is not rolled, the inputs of all nodes, one after the other
+/// (InputOffsets()), and outputs are checked against ExpectedSums(). With `outputs`, every receiver's copy is written there and committed when all copies have the root's
 /// sum; without (null), copies are received into memory.
 ///
 /// Errors: a node failed or died, copies differ, nothing moved for too long, a file or the disk

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/files/collective_sums.h"
 #include "runtime/group/member.h"
 
 namespace prepost {
@@ -34,6 +35,9 @@ void RunLocalNode(LocalNodeTask task) {
       .node = task.node,
       .input = &task.input,
       .buffer = &task.buffer,
+      .input_offset =
+          task.scratch == nullptr ? 0 : InputOffsets(task.plan.header())[task.node.index()],
+      .scratch = task.scratch,
       .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
         if (task.make_player)
           return task.make_player(task.node, task.transport.TakeSockets(task.node), context);

@@ -26,6 +26,7 @@ struct LocalNodeTask {
   NodeId node;
   const MappedInput& input;  ///< the root sends it; over shared memory others read it
   NodeBuffer& buffer;        ///< open; not used by the root
+  NodeBuffer* scratch;       ///< of another collective than a multicast; else null
   OutputSet* outputs;        ///< null: receive into memory
   LocalTransport& transport;
   /// As LocalGroupOptions's; may be empty.

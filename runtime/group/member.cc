@@ -78,6 +78,7 @@ Status Member::Prepare() {
 }
 
 Result<NodeMemory> Member::PrepareMemory() {
+  if (task_.plan.header().collective.kind != CollectiveKind::kMulticast) return PrepareRooms();
   if (is_target()) {
     if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
@@ -88,6 +89,21 @@ Result<NodeMemory> Member::PrepareMemory() {
   if (!message.ok()) return message.status();
   message_ = *std::move(message);
   return NodeMemory{.source = message_.bytes()};
+}
+
+/// Input, output and scratch buffers.
+Result<NodeMemory> Member::PrepareRooms() {
+  const PlanHeader& header = task_.plan.header();
+  const NodeBytes bytes = NodeBytesOf(header, task_.node);
+  NodeMemory memory{.source = task_.input->bytes().subspan(task_.input_offset, bytes.input)};
+  if (is_target()) {
+    PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
+    memory.target = task_.buffer->bytes();
+  }
+  PREPOST_RETURN_IF_ERROR(task_.scratch->Reserve(Answering()));
+  memory.scratch = task_.scratch->bytes();
+  if (!header.combine.is_none()) memory.combine = CombineFunctionOf(header.combine);
+  return memory;
 }
 
 Status Member::Transfer(uint64_t start_ns) {
@@ -115,6 +131,11 @@ Status Member::Transfer(uint64_t start_ns) {
 }
 
 Status Member::Sum() {
+  const bool is_multicast = task_.plan.header().collective.kind == CollectiveKind::kMulticast;
+  if (!is_multicast && !is_target()) {
+    sum_ = RunningSum().Get();  // of nothing
+    return {};
+  }
   if (is_target()) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(Answering()));
   const Result<MessageSum> sum = is_target()       ? task_.buffer->Sum(Answering())
                                  : task_.in_memory ? SumMemory(message_.bytes(), Answering())

@@ -36,7 +36,11 @@ struct MemberTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  PlayerFactory make_player;           ///< called once, when the buffer is reserved
+  /// Of another collective than a multicast: the input has this node's from this byte on, `buffer` is
+  /// its output, if it has any, and these are its scratch buffers, open.
+  uint64_t input_offset = 0;
+  NodeBuffer* scratch = nullptr;
+  PlayerFactory make_player;  ///< called once, when the buffer is reserved
   /// The player touches the message itself, as a NIC does: then it is given memory that no file
   /// backs, read before the start and written to the file after the end.
   bool in_memory = false;
@@ -80,6 +84,7 @@ class Member {
   bool is_target() const { return task_.plan.header().roles().IsTarget(task_.node); }
   Status Prepare();
   Result<NodeMemory> PrepareMemory();
+  Result<NodeMemory> PrepareRooms();
   Status Transfer(uint64_t start_ns);
   Status Sum();
   ProvenSum SumFrom(ProvenSum::Sender sender) const;

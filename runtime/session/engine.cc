@@ -76,6 +76,7 @@ Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
       tick_(failure_max / 8),
       silence_max_(PeerSilenceMax(failure_max)),
       answer_max_(PeerAnswerMax(failure_max)),
+      claim_after_(failure_max / 4),
       keep_alive_{kIdleMax, std::max(kQuestionInterval, failure_max / 2), kQuestions} {}
 
 // First the threads and pools end that signal wake_.
@@ -160,6 +161,8 @@ Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes)
     const std::lock_guard lock(mutex_);
     Result<std::shared_ptr<Group>> group = Find(number, "send to");
     if (!group.ok()) return group.status();
+    if ((*group)->options.is_for_calls)
+      return UsageError(fmt::format("cannot send to group {}: it is for calls", number));
     if (!(*group)->is_source()) {
       return UsageError(
           fmt::format("cannot send to group {}: member {} is its root", number,
@@ -222,6 +225,20 @@ Status Engine::Abort(uint64_t number, const std::string& why) {
 void Engine::Resume() {
   has_work_.store(true);
   wake_.Signal();
+}
+
+Result<std::vector<uint32_t>> Engine::MembersOf(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const Result<std::shared_ptr<Group>> group = Find(number, "call in");
+  if (!group.ok()) return group.status();
+  return (*group)->options.members;
+}
+
+Result<bool> Engine::IsForCalls(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  if (!group.ok()) return group.status();
+  return (*group)->options.is_for_calls;
 }
 
 Result<PeerPaths> Engine::Paths(uint64_t number) {
@@ -334,6 +351,13 @@ void Engine::Obey(Command command) {
     case Command::Kind::kSend:
       group.queue.push_back({static_cast<const std::byte*>(command.data), command.bytes});
       return Advance(group);
+    case Command::Kind::kCall:
+      if (group.state == Group::State::kGone || group.state == Group::State::kBroken) {
+        group.calls.push_back(std::move(command.call));
+        return group.state == Group::State::kGone ? FailCalls(group, group.failure) : void();
+      }
+      group.calls.push_back(std::move(command.call));
+      return Advance(group);
     case Command::Kind::kBarrier:
       if (group.state == Group::State::kGone) return;
       group.barriers.push_back(std::move(command.passed));
@@ -382,6 +406,8 @@ void Engine::Hear(KeeperEvent event) {
     case KeeperEvent::Kind::kLast:
       group->last = event.number;
       return Advance(*group);
+    case KeeperEvent::Kind::kClaim:
+      return HearClaim(*group, event.number, event.node, event.text);
     case KeeperEvent::Kind::kClosed:
       Retire(*group);
       Unlist(*group);
@@ -393,6 +419,7 @@ void Engine::Hear(KeeperEvent event) {
         const std::lock_guard lock(mutex_);
         group->failure = event.status;
       }
+      FailCalls(*group, event.status);
       if (group->callbacks.failed)
         group->callbacks.failed(event.status, {.members = std::move(event.members)});
       return Unlist(*group);
@@ -412,6 +439,10 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     group->is_connected = true;
     if (group->place) group->mover->Join(*std::move(group->place));
     return {};
+  }
+  if (group->options.is_for_calls) {
+    // What is sent lies in three places, of which a window (memory_window.h) knows one.
+    for (TcpSocket& socket : sockets) socket.local.can_read = socket.local.is_read = false;
   }
   {
     const std::lock_guard lock(mutex_);
@@ -517,6 +548,17 @@ void Engine::HearMovers() {
 /// Reports to the keeper that this member has all messages.
 void Engine::CloseIfDone(Group& group) {
   if (!group.is_closing || group.is_done || !group.with_mover.empty()) return;
+  const bool is_leader = group.options.self == group.options.collective.root;
+  if (group.options.is_for_calls && (!group.calls.empty() || (!is_leader && !group.last))) return;
+  if (group.options.is_for_calls && !is_leader && group.last != group.message) {
+    return Break(
+        group,
+        Rejected(fmt::format("node {} has destroyed the group after {}, and node {} after "
+                             "{}: one of them has called what the other has not",
+                             group.options.collective.root.value, Count(*group.last, "call"),
+                             group.options.self.value, Count(group.message, "call"))),
+        std::nullopt);
+  }
   if (group.is_target() && (group.last != group.message || !group.syncing.empty())) return;
   group.is_done = true;
   keeper_->Close(group.serial, group.message);
@@ -638,6 +680,7 @@ void Engine::CheckPeers() {
     is_engaged |= has_message;
     if (!has_message) continue;
     // Whether it polls is for the keepers to find out.
+    if (group->options.is_for_calls) ClaimCall(*group);
     const std::optional<NodeId> silent = group->endpoint->AskPeers(answer_max_);
     if (silent) keeper_->Stalled(group->serial, *silent);
     Advance(*group);  // writes the questions

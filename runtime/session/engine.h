@@ -26,6 +26,7 @@
 #include "runtime/file_descriptor.h"
 #include "runtime/message_endpoint.h"
 #include "runtime/session/file_sync.h"
+#include "runtime/session/group_call.h"
 #include "runtime/session/group_plans.h"
 #include "runtime/session/keeper.h"
 #include "runtime/session/message_mover.h"
@@ -43,12 +44,13 @@ struct EngineGroupOptions {
   Collective collective;
   bool notify_delivered = false;
   bool sync = false;
+  bool is_for_calls = false;  ///< `collective` says who leads, nothing else
   PathOptions paths = {};
   std::vector<uint32_t> sites = {};  ///< by node; empty: all are at one
   std::string terms;                 ///< what else members must agree on
 };
 
-/// Create(), Send(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn()
+/// Create(), Send(), Call(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn()
 /// by one.
 class Engine {
  public:
@@ -64,10 +66,16 @@ class Engine {
   Status Create(const EngineGroupOptions& options, std::unique_ptr<GroupPlans> plans,
                 GroupCallbacks callbacks, std::unique_ptr<MessageMover> mover = nullptr);
   Result<uint64_t> Send(uint64_t number, const void* data, uint64_t bytes);
+  /// Of a group for calls, to be made by all members in the same order. `call.done` is called when
+  /// this member's part is over: its memory is the caller's again.
+  Status Call(uint64_t number, GroupCall call);
   Status Barrier(uint64_t number, std::function<void()> passed);
   Status Destroy(uint64_t number);
   Status Abort(uint64_t number, const std::string& why);
   void Resume();
+  /// Errors: as Barrier().
+  Result<std::vector<uint32_t>> MembersOf(uint64_t number);
+  Result<bool> IsForCalls(uint64_t number);
   Result<PeerPaths> Paths(uint64_t number);
   Result<std::vector<std::string>> Notes(uint64_t number);
 
@@ -107,6 +115,16 @@ class Engine {
   bool StepMover(Group& group);
   bool FindMemory(Group& group, uint64_t bytes);
   bool Begin(Group& group, const MessageStart& message, NodeMemory memory);
+  void Play(Group& group, Playable plan, const NodeMemory& memory);
+  static Status PollExecutor(Group& group);
+  bool StepCalls(Group& group);
+  static Status PrepareCall(Group& group, const GroupCall& call, const GroupPlans::OfCall& plan,
+                            NodeMemory* memory);
+  static void FinishCall(Group& group);
+  static void Remember(Group& group, uint64_t number, const CallShape& shape);
+  static void FailCalls(Group& group, const Status& cause);
+  void ClaimCall(Group& group);
+  void HearClaim(Group& group, uint64_t number, NodeId node, const std::string& what);
   static void NoteRate(Group& group);
   void Finish(Group& group);
   void Received(Group& group, const Message& message);
@@ -137,6 +155,7 @@ class Engine {
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
   const std::chrono::milliseconds answer_max_;   ///< until one that answers nothing is asked about
+  const std::chrono::milliseconds claim_after_;  ///< of a call that waits
   const KeepAliveTimes keep_alive_;              ///< of connections on which nothing moves
 
   std::mutex mutex_;

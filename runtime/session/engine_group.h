@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "runtime/executor.h"
 #include "runtime/session/engine.h"
@@ -20,13 +21,14 @@
 namespace prepost {
 
 struct Engine::Command {
-  enum class Kind : uint8_t { kCreate, kSend, kBarrier, kDestroy, kAbort };
+  enum class Kind : uint8_t { kCreate, kSend, kCall, kBarrier, kDestroy, kAbort };
   Kind kind = Kind::kCreate;
   std::shared_ptr<Group> group;
   const void* data = nullptr;
   uint64_t bytes = 0;
   std::function<void()> passed = {};
   std::string why = {};
+  std::shared_ptr<GroupCall> call = {};
 };
 
 struct Engine::Group {
@@ -81,6 +83,14 @@ struct Engine::Group {
   bool waits_for_buffer = false;   ///< of its pool, or until `incoming` has memory
   std::deque<Message> syncing;     ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
+  // Of a group for calls; the one at hand is the first, and `message` its number.
+  std::deque<std::shared_ptr<GroupCall>> calls;
+  std::deque<std::pair<uint64_t, CallShape>> called;  ///< the last that are over, by number
+  std::unique_ptr<std::byte[]> scratch;
+  uint64_t scratch_bytes = 0;
+  std::optional<BlockPlaces> places;  ///< of an uneven one at hand
+  bool is_claimed = false;            ///< the one at hand
+  std::chrono::steady_clock::time_point claimed_at;
 
   Roles roles() const {
     return {options.collective, static_cast<uint32_t>(options.members.size()), /*blocks=*/1};

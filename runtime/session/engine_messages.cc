@@ -50,7 +50,7 @@ void Engine::Advance(Group& group) {
 bool Engine::Step(Group& group) {
   if (group.state == Group::State::kRunning) {
     const uint64_t before = group.executor->progress();
-    const Status status = group.executor->Poll(milliseconds(0));
+    const Status status = PollExecutor(group);
     if (!status.ok()) {
       Break(group, status, group.endpoint->lost_peer());
       return false;
@@ -63,6 +63,7 @@ bool Engine::Step(Group& group) {
   }
   if (group.state != Group::State::kIdle) return false;
   if (group.mover != nullptr) return StepMover(group);
+  if (group.options.is_for_calls) return StepCalls(group);
   if (group.is_source()) {
     if (group.queue.empty()) {
       CloseIfDone(group);
@@ -92,6 +93,21 @@ bool Engine::Step(Group& group) {
   if (group.syncing.size() == kSyncsMax || !FindMemory(group, start->bytes)) return false;
   const std::span<std::byte> memory(static_cast<std::byte*>(group.memory), start->bytes);
   return Begin(group, *start, {.source = memory, .target = memory});
+}
+
+/// A caller's operation may throw.
+Status Engine::PollExecutor(Group& group) {
+  if (!group.options.is_for_calls) return group.executor->Poll(milliseconds(0));
+  std::string thrown;
+  try {
+    return group.executor->Poll(milliseconds(0));
+  } catch (const std::exception& error) {
+    thrown = error.what();
+  } catch (...) {
+    thrown = "of a type that is not derived from std::exception";
+  }
+  return Rejected(fmt::format("the operation of call {} threw an exception at node {}: {}",
+                              group.message, group.options.self.value, thrown));
 }
 
 /// Gives the mover one more message.
@@ -190,16 +206,20 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
     Break(group, status, std::nullopt);
     return false;
   }
-  group.executor.emplace(*plan, group.options.self, *group.endpoint, OpObserver(), group.pool);
+  group.is_direct = is_direct;
+  Play(group, *plan, memory);
+  return true;
+}
+
+void Engine::Play(Group& group, Playable plan, const NodeMemory& memory) {
+  group.executor.emplace(plan, group.options.self, *group.endpoint, OpObserver(), group.pool);
   group.executor->Prepare(memory);
   group.executor->Arm();
   group.executor->Start();
   group.state = Group::State::kRunning;
-  group.is_direct = is_direct;
   group.began = std::chrono::steady_clock::now();
   CountRunning(1);
   ++progress_;
-  return true;
 }
 
 void Engine::Finish(Group& group) {
@@ -207,6 +227,7 @@ void Engine::Finish(Group& group) {
   group.endpoint->End();
   group.state = Group::State::kIdle;
   CountRunning(-1);
+  if (group.options.is_for_calls) return FinishCall(group);
   if (group.is_source() && !group.endpoint->has_ended_early()) NoteRate(group);
   const uint64_t number = group.message++;
   Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});

@@ -14,6 +14,7 @@
 #include "ir/verify/verify.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/playable.h"
+#include "runtime/session/group_call.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
@@ -42,6 +43,19 @@ class GroupPlans {
   /// Verified, for `bytes` bytes, as the root has chosen it; valid until the next For(). Errors
   /// (kRejected): no plan for this size, no such variant.
   virtual Result<Playable> For(uint64_t bytes, uint16_t variant) = 0;
+  /// Of a group for calls: the plan of one, and where this node's blocks lie by it (null of a
+  /// multicast), valid until the next. Errors (kRejected): what the collective lacks.
+  struct OfCall {
+    const VerifiedPlan* plan = nullptr;
+    const BlockPlaces* places = nullptr;
+  };
+  virtual Result<OfCall> ForCall(const CallShape& /*call*/) {
+    return Rejected("the group is for messages");
+  }
+  /// Whether there is a plan, as far as that can be said without making it; by any thread. Errors (kUsage).
+  virtual Status CheckCall(const CallShape& /*call*/) const {
+    return UsageError("the group is for messages, not for calls (GroupOptions::calls)");
+  }
   /// The same as a flat plan of all nodes, which a device needs, where no rate is known: what it gives is
   /// decided by the size alone. Only of plans that were made for that.
   virtual Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes) = 0;

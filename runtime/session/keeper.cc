@@ -127,6 +127,9 @@ void Keeper::Place(GroupSerial group, std::string text) {
 void Keeper::Announce(GroupSerial group, uint64_t bytes) {
   Push({.kind = Command::Kind::kAnnounce, .group = group, .number = bytes});
 }
+void Keeper::Claim(GroupSerial group, uint64_t number, std::string text) {
+  Push({.kind = Command::Kind::kClaim, .group = group, .number = number, .text = std::move(text)});
+}
 void Keeper::Close(GroupSerial group, uint64_t number) {
   Push({.kind = Command::Kind::kClose, .group = group, .number = number});
 }
@@ -291,6 +294,10 @@ void Keeper::Obey(Command command) {
     case Command::Kind::kAnnounce:
       message.kind = Kind::kNext;
       return Broadcast(group, message);
+    case Command::Kind::kClaim:
+      message.kind = Kind::kWaiting;
+      message.SetText(command.text);
+      break;
     case Command::Kind::kClose:
       message.kind = Kind::kDone;
       if (group.is_leader()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
@@ -409,6 +416,8 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
       return message.lost_peer ? Suspect(group, std::move(failure))
                                : End(group, std::move(failure));
     }
+    case Kind::kWaiting:
+      return RelayClaim(group, peer.node, message);
     case Kind::kHave:
       peer.have = std::max(peer.have, message.progress);
       break;
@@ -477,6 +486,10 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
     case Kind::kDevice:
       return Report(
           {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});
+    case Kind::kWaiting:
+      if (message.start_ns >= group.kept.members.size())
+        return End(group, Nonsense(group, group.kept.leader, "a call of no member"));
+      return ReportClaim(group, NodeId(static_cast<uint32_t>(message.start_ns)), message);
     case Kind::kNext:
       if (++group.announced > group.passed[static_cast<size_t>(Gate::kMoved)] + kAnnouncedMax)
         return End(group, Nonsense(group, group.kept.leader, "messages announced without end"));
@@ -506,6 +519,28 @@ void Keeper::Finish(Group& group) {
   for (const uint32_t member : group.kept.members) seen_.erase(member);
   Report({.kind = KeeperEvent::Kind::kClosed, .group = group.kept.serial});
   Part(group);
+}
+
+/// To all, the first of a call, again after a while, and whatever differs from it.
+void Keeper::RelayClaim(Group& group, NodeId node, const ControlMessage& message) {
+  const bool is_known = message.progress == group.claim && message.text == group.claim_text;
+  const auto now = Clock::now();
+  if (is_known && now - group.claimed_at < options_.failure_max / 2) return;
+  group.claim = message.progress;
+  group.claim_text = message.text;
+  group.claimed_at = now;
+  ControlMessage told = message;
+  told.start_ns = node.value;
+  Broadcast(group, told);
+  ReportClaim(group, node, message);
+}
+
+void Keeper::ReportClaim(const Group& group, NodeId node, const ControlMessage& message) {
+  Report({.kind = KeeperEvent::Kind::kClaim,
+          .group = group.kept.serial,
+          .number = message.progress,
+          .node = node,
+          .text = message.text});
 }
 
 /// All have come to `number` of `gate`.

@@ -84,6 +84,7 @@ struct KeeperEvent {
     kPassed,     ///< all have come to `number` of `gate`
     kPlace,      ///< not at the leader: `text`, which Place() was given there
     kNext,       ///< not at the leader: one more message, of `number` bytes
+    kClaim,      ///< `node` waits in call `number`, which is `text` there
     kLast,       ///< not at the leader: it destroys the group after `number` messages
     kClosed,     ///< all members have all messages; the keeper forgets the group
     kFailed      ///< `status`; the keeper forgets the group
@@ -92,6 +93,7 @@ struct KeeperEvent {
   GroupSerial group = 0;
   uint64_t number = 0;
   Gate gate = Gate::kBarrier;
+  NodeId node = {};
   std::string text = {};
   Status status = {};
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
@@ -137,6 +139,8 @@ class Keeper final : private Lobby::Owner {
   /// At the leader: `number` messages are all, and this node is done with them. Elsewhere: this
   /// node is, which kLast has named.
   void Close(GroupSerial group, uint64_t number);
+  /// This node waits for others in call `number`, which is `text` (printable) here: kClaim at all.
+  void Claim(GroupSerial group, uint64_t number, std::string text);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
   void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
   /// This node has a message to move, and `peer` has not answered over its connections for data,
@@ -150,7 +154,17 @@ class Keeper final : private Lobby::Owner {
   struct Peer;
   struct Group;
   struct Command {
-    enum class Kind : uint8_t { kAdd, kHave, kArrive, kPlace, kAnnounce, kClose, kFail, kStall };
+    enum class Kind : uint8_t {
+      kAdd,
+      kHave,
+      kArrive,
+      kPlace,
+      kAnnounce,
+      kClaim,
+      kClose,
+      kFail,
+      kStall
+    };
     Kind kind = Kind::kAdd;
     GroupSerial group = 0;
     uint64_t number = 0;
@@ -221,6 +235,8 @@ class Keeper final : private Lobby::Owner {
   static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearLeader(Group& group, const ControlMessage& message);
+  void RelayClaim(Group& group, NodeId node, const ControlMessage& message);
+  void ReportClaim(const Group& group, NodeId node, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);
   void Finish(Group& group);
   void CheckSilence(Group& group);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/session/introduction.h"
@@ -40,7 +41,11 @@ struct Keeper::Group {
   std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
   uint64_t generation = 0;               ///< the leader's word
   uint64_t announced = 0;                ///< not at the leader: messages, for a mover
-  bool has_last = false;                 ///< not at the leader: it has said how many there are
+  // At the leader: the call that a member waits in, as it was told to all last.
+  uint64_t claim = 0;
+  std::string claim_text;
+  Clock::time_point claimed_at;
+  bool has_last = false;  ///< not at the leader: it has said how many there are
   // Connected, until the peers know each other.
   std::vector<TcpSocket> sockets;
   std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over

@@ -36,6 +36,8 @@ constexpr std::string_view Name(TransportKind kind) {
 struct LocalMemory {
   const MappedInput& input;
   std::span<const NodeBuffer> buffers;  ///< by node
+  /// Of other collectives than multicasts: `input` has all nodes' inputs, `buffers` are outputs.
+  std::span<const NodeBuffer> scratch = {};  ///< by node
 };
 
 class LocalTransport {

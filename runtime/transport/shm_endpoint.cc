@@ -24,6 +24,7 @@
 #include <utility>
 
 #include "runtime/clock.h"
+#include "runtime/files/collective_sums.h"
 
 namespace prepost {
 namespace {
@@ -38,6 +39,19 @@ constexpr uint32_t kWakeToken = 1;
 int CopyOf(Playable plan, NodeId from, const LocalMemory& memory) {
   return plan.header().roles().IsSource(from) ? memory.input.fd()
                                               : memory.buffers[from.index()].fd();
+}
+
+constexpr uint32_t kRooms = 3;  ///< of MemoryRoom
+
+bool IsMulticast(Playable plan) {
+  return plan.header().collective.kind == CollectiveKind::kMulticast;
+}
+
+/// The file of each room of `node`; -1: it has none.
+std::array<int, kRooms> RoomsOf(Playable plan, NodeId node, const LocalMemory& memory) {
+  const bool is_target = plan.header().roles().IsTarget(node);
+  return {memory.input.fd(), is_target ? memory.buffers[node.index()].fd() : -1,
+          memory.scratch[node.index()].fd()};
 }
 
 bool IsBlocksTo(const Channel& channel, NodeId node) {
@@ -62,7 +76,13 @@ std::vector<int> ShmEndpoint::FilesOf(Playable plan, NodeId node, const ShmBoard
   for (const Channel& channel : plan.channels()) {
     if (channel.from == node) files.push_back(board.bell(channel.to));
     if (channel.to == node) files.push_back(board.bell(channel.from));
-    if (IsBlocksTo(channel, node)) files.push_back(CopyOf(plan, channel.from, memory));
+    if (!IsBlocksTo(channel, node)) continue;
+    if (IsMulticast(plan)) {
+      files.push_back(CopyOf(plan, channel.from, memory));
+      continue;
+    }
+    for (const int fd : RoomsOf(plan, channel.from, memory))
+      if (fd >= 0) files.push_back(fd);
   }
   return files;
 }
@@ -87,7 +107,81 @@ void ShmEndpoint::AddChannels() {
   active_.Resize(channels_.size());
 }
 
+/// Of another collective than a multicast: three places of each node that blocks come from.
+Status ShmEndpoint::AddRooms(const LocalMemory& memory, const Checkpoint& checkpoint) {
+  const std::vector<uint64_t> inputs = InputOffsets(plan_.header());
+  const bool is_target = plan_.header().roles().IsTarget(node_);
+  const bool is_sealed = !is_target || memory.buffers[node_.index()].is_sealed();
+  for (ChannelState& state : channels_) {
+    const Channel& channel = plan_.channels()[state.mine.channel.index()];
+    if (!IsBlocksTo(channel, node_)) continue;
+    state.source = static_cast<uint32_t>(sources_.size());
+    const NodeBytes bytes = NodeBytesOf(plan_.header(), channel.from);
+    const std::array<uint64_t, kRooms> sizes = {inputs.back(), bytes.output, bytes.scratch};
+    const std::array<int, kRooms> files = RoomsOf(plan_, channel.from, memory);
+    for (uint32_t room = 0; room < kRooms; ++room) {
+      if (files[room] < 0) {
+        sources_.emplace_back();
+        continue;
+      }
+      Result<ShmSource> source = ShmSource::Make(
+          {.fd = files[room], .bytes = sizes[room], .is_target_sealed = is_sealed}, checkpoint);
+      if (!source.ok()) return source.status();
+      sources_.push_back(std::move(*source));
+    }
+    AddPieces(state, inputs[channel.from.index()]);
+  }
+  return {};
+}
+
+/// The i-th send of the channel at its sender is the i-th message.
+void ShmEndpoint::AddPieces(ChannelState& state, uint64_t input_offset) {
+  const NodeId from = plan_.channels()[state.mine.channel.index()].from;
+  const std::unique_ptr<const BlockPlaces> places = plan_.PlacesOf(from);
+  const std::unique_ptr<OpStream> ops = plan_.OpsOf(from);
+  for (uint32_t i = 0; ops->Next(); ++i) {
+    if (!ops->op().is_send() || ops->op().channel != state.mine.channel) continue;
+    std::vector<Piece>& pieces = state.pieces.emplace_back();
+    for (const BlockWork& work : places->Of(i)) {
+      if (work.bytes == 0) continue;
+      const bool is_input = work.reads.room == MemoryRoom::kInput;
+      const Piece piece = {.room = work.reads.room,
+                           .offset = work.reads.offset + (is_input ? input_offset : 0),
+                           .bytes = work.bytes};
+      const bool follows = !pieces.empty() && pieces.back().room == piece.room &&
+                           pieces.back().offset + pieces.back().bytes == piece.offset;
+      if (follows) {
+        pieces.back().bytes += piece.bytes;
+      } else {
+        pieces.push_back(piece);
+      }
+    }
+  }
+}
+
+/// Of what is copied next: where it lies, and how much of it, at most `*bytes`, in one piece.
+std::pair<const ShmSource*, uint64_t> ShmEndpoint::PlaceOf(const ChannelState& state,
+                                                           size_t* bytes) const {
+  if (IsMulticast(plan_)) {
+    const Slot& slot = state.slots[state.completed];
+    return {&sources_[state.source],
+            plan_.header().payload.BlockOffset(slot.block) + state.copied_bytes};
+  }
+  uint64_t before = 0;
+  for (const Piece& piece : state.pieces[state.completed]) {
+    if (state.copied_bytes < before + piece.bytes) {
+      const uint64_t done = state.copied_bytes - before;
+      *bytes = std::min(*bytes, static_cast<size_t>(piece.bytes - done));
+      return {&sources_[state.source + static_cast<uint32_t>(piece.room)], piece.offset + done};
+    }
+    before += piece.bytes;
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
 Status ShmEndpoint::AddSources(const LocalMemory& memory, const Checkpoint& checkpoint) {
+  if (!IsMulticast(plan_)) return AddRooms(memory, checkpoint);
   for (ChannelState& state : channels_) {
     const Channel& channel = plan_.channels()[state.mine.channel.index()];
     if (!IsBlocksTo(channel, node_)) continue;
@@ -225,9 +319,10 @@ Status ShmEndpoint::CopySome(ChannelState& state) {
   if (state.copied_bytes == 0 && on_arrival_) on_arrival_(slot.op);
   const size_t rest = slot.memory.size() - state.copied_bytes;
   if (rest > 0) {
-    const uint64_t offset = plan_.header().payload.BlockOffset(slot.block) + state.copied_bytes;
-    const Result<size_t> copied = sources_[state.source].Copy(
-        offset, slot.memory.subspan(state.copied_bytes, std::min(rest, kCopyBytesMax)));
+    size_t bytes = std::min(rest, kCopyBytesMax);
+    const auto [source, offset] = PlaceOf(state, &bytes);
+    const Result<size_t> copied =
+        source->Copy(offset, slot.memory.subspan(state.copied_bytes, bytes));
     if (!copied.ok()) {
       const NodeId from = plan_.channels()[state.mine.channel.index()].from;
       return {copied.status().code(),

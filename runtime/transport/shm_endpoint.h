@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/block_places.h"
 #include "runtime/checkpoint.h"
 #include "runtime/completion_list.h"
 #include "runtime/endpoint.h"
@@ -77,17 +78,25 @@ class ShmEndpoint final : public Endpoint {
   ///
   /// A credit has no bytes, so it is delivered as soon as both are posted, and its sender sees that
   /// without being woken.
+  /// Where a piece of a message lies at its sender.
+  struct Piece {
+    MemoryRoom room = MemoryRoom::kInput;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
   struct ChannelState {
     ShmBoard::Counter mine;
     ShmBoard::Counter theirs;
     bool outgoing = false;
     bool carries_credits = false;
     uint32_t ops = 0;         ///< in the whole plan
-    uint32_t source = kNone;  ///< in sources_: blocks that come in
+    uint32_t source = kNone;  ///< in sources_: blocks that come in; the first of kRooms
     uint32_t heard = 0;       ///< the value of `theirs`
     uint32_t posted = 0;
     uint32_t completed = 0;
-    size_t copied_bytes = 0;   ///< of the oldest block that is not in place
+    size_t copied_bytes = 0;  ///< of the oldest block that is not in place
+    /// Of blocks that come in, of another collective than a multicast: where each message lies.
+    std::vector<std::vector<Piece>> pieces;
     SequenceRing<Slot> slots;  ///< those that are posted and not complete
   };
 
@@ -95,6 +104,9 @@ class ShmEndpoint final : public Endpoint {
       : plan_(plan), node_(node), board_(board) {}
   void AddChannels();
   Status AddSources(const LocalMemory& memory, const Checkpoint& checkpoint);
+  Status AddRooms(const LocalMemory& memory, const Checkpoint& checkpoint);
+  void AddPieces(ChannelState& state, uint64_t input_offset);
+  std::pair<const ShmSource*, uint64_t> PlaceOf(const ChannelState& state, size_t* bytes) const;
   Status Watch(int wake_fd);
 
   ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }

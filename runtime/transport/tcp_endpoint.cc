@@ -109,12 +109,14 @@ Status TcpEndpoint::BeginOn(Link& link) {
   if (!link.next) return {};
   const bool is_later = IsAfter(link.next->number, message_.number);
   if (!is_later && *link.next != message_) {
+    if (message_.call_root) return OtherCall(link, *link.next);
     return Unexpected(
         link, {.channel = kStartChannel, .block = link.next->number, .bytes = link.next->bytes},
         fmt::format("message {}, {}", message_.number, Count(message_.bytes, "byte")));
   }
   // Another stream may have brought them, or bring them still.
   if (is_later && link.streams == 1 && link.in != kNone && channels_[link.in].ops > 0) {
+    if (message_.call_root) return OtherCall(link, *link.next);
     return Rejected(
         fmt::format("node {} got message {} from node {} without the blocks of message {}",
                     node_.value, link.next->number, link.peer.value, message_.number));
@@ -501,7 +503,7 @@ Status TcpEndpoint::ReadStart(Link& link) {
   link.bytes_read += io.bytes;
   if (link.rx_bytes < kRecordBytes) return {};
   const Record record = DecodeRecord(RecordAt(link.rx, 0));
-  if (record.channel != kStartChannel) {
+  if (!IsStart(record.channel)) {
     return Rejected(fmt::format("node {} got bytes from node {} beyond the plan's last block",
                                 node_.value, link.peer.value));
   }
@@ -512,11 +514,15 @@ Status TcpEndpoint::ReadStart(Link& link) {
 Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
   const MessageStart start = {.number = record.block,
                               .bytes = record.bytes & kGroupMessageBytesMax,
-                              .variant = static_cast<uint16_t>(record.bytes >> kVariantShift)};
+                              .variant = static_cast<uint16_t>(record.bytes >> kVariantShift),
+                              .call_root = RootOf(record)};
   const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
   const uint32_t next = is_in_message_ ? message_.number + 1 : 0;
   const bool is_later = start.number - next < ahead_max_;
-  if (record.channel != kStartChannel || (!is_at_hand && !is_later)) {
+  const bool is_same = is_in_message_ && start.number == message_.number;
+  if (IsStart(record.channel) && is_same && message_.call_root && !is_at_hand)
+    return OtherCall(link, start);
+  if (!IsStart(record.channel) || (!is_at_hand && !is_later)) {
     return Unexpected(link, record, "the start of a message");
   }
   link.peer_has_begun = is_at_hand;
@@ -549,7 +555,7 @@ Status TcpEndpoint::TakeRecords(Link& link) {
       continue;
     }
     if (TakeLate(link, record)) continue;
-    const bool is_start = record.channel == kStartChannel || !link.peer_has_begun;
+    const bool is_start = IsStart(record.channel) || !link.peer_has_begun;
     PREPOST_RETURN_IF_ERROR(is_start ? TakeStart(link, record) : TakeRecord(link, record));
   }
   link.rx_bytes -= offset;
@@ -582,8 +588,7 @@ Status TcpEndpoint::TakeRecord(Link& link, const Record& record) {
 bool TcpEndpoint::TakeLate(Link& link, const Record& record) {
   const bool is_awaited = std::ranges::any_of(link.late, [](uint32_t notes) { return notes > 0; });
   if (!is_awaited || link.peer_has_begun) return false;
-  if (record.channel == kStartChannel)
-    return is_in_message_ && IsAfter(message_.number, record.block);
+  if (IsStart(record.channel)) return is_in_message_ && IsAfter(message_.number, record.block);
   if (record.channel.index() >= link.late.size() || link.late[record.channel.index()] == 0)
     return false;
   --link.late[record.channel.index()];
@@ -647,6 +652,18 @@ Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
                                const std::string& expected) const {
   return Rejected(fmt::format("node {} got a record from node {} for {}; expected {}", node_.value,
                               link.peer.value, Describe(record, node_, link.peer), expected));
+}
+
+/// The peer has begun another call than the one at hand, or a later one without this one's blocks.
+Status TcpEndpoint::OtherCall(const Link& link, const MessageStart& start) const {
+  const std::string own = fmt::format("call {} is {} at node {}", message_.number,
+                                      prepost::Describe(message_), node_.value);
+  if (start.number == message_.number) {
+    return Rejected(
+        fmt::format("{}, and {} at node {}", own, prepost::Describe(start), link.peer.value));
+  }
+  return Rejected(fmt::format("{}, and node {} has called something else; it is at call {}, {}",
+                              own, link.peer.value, start.number, prepost::Describe(start)));
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {

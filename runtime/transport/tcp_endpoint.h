@@ -219,12 +219,17 @@ class TcpEndpoint final : public MessageEndpoint {
   iovec MemoryOf(const ChannelState& state, const Piece& piece) const;
   size_t PieceBytes(const ChannelState& state, size_t block_bytes) const;
   uint32_t PiecesOf(const ChannelState& state, size_t block_bytes) const;
+  /// Of a start.
+  static std::optional<uint32_t> RootOf(const Record& record) {
+    return IsCallStart(record.channel) ? std::optional(RootOfStart(record.channel)) : std::nullopt;
+  }
   Record StartRecord() const {
-    return {.channel = kStartChannel,
+    return {.channel = message_.call_root ? StartChannelOf(*message_.call_root) : kStartChannel,
             .block = message_.number,
             .bytes = message_.bytes | uint64_t{message_.variant} << kVariantShift};
   }
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
+  Status OtherCall(const Link& link, const MessageStart& start) const;
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
   const NodeId node_;

@@ -79,11 +79,11 @@ Status TcpEndpoint::ReadStreamRecord(Link& link) {
   link.bytes_read += io.bytes;
   if (link.rx_bytes < kRecordBytes) return {};
   const Record record = DecodeRecord(std::span(link.rx).first<kRecordBytes>());
-  if (record.channel != kStartChannel && link.peer_has_begun) return JudgePiece(link);
+  if (!IsStart(record.channel) && link.peer_has_begun) return JudgePiece(link);
   link.rx_bytes = 0;
   // The other streams may have carried all of a message before this one has said that it begins.
   const bool is_over = is_in_message_ && IsAfter(message_.number, record.block);
-  if (record.channel == kStartChannel && is_over) return {};
+  if (IsStart(record.channel) && is_over) return {};
   return TakeStart(link, record);
 }
 

@@ -50,6 +50,7 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
   if (record.channel == kStartChannel) {
     return fmt::format("the start of message {}, {}", record.block, Count(record.bytes, "byte"));
   }
+  if (IsCallStart(record.channel)) return fmt::format("the start of call {}", record.block);
   if (record.channel == kLifeChannel) return "a sign of life";
   const std::optional<Channel> channel = ChannelOfWire(record.channel, a, b);
   const std::string route = channel ? fmt::format("{}>{} lane {}", channel->from.value,

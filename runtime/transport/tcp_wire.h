@@ -25,7 +25,7 @@ namespace prepost {
 /// in that direction.
 ///
 ///     offset  bytes  field, little-endian
-///          0      4  channel: WireChannel()      or kStartChannel
+///          0      4  channel: WireChannel()      or kStartChannel; of a call, StartChannelOf()
 ///          4      4  block; kNoBlock: a credit   number of the message
 ///          8      8  bytes of the block, or      bytes of the message, and in the upper 16
 ///                    of a piece of it, and in    bits which of the group's plans it is for
@@ -38,6 +38,14 @@ struct Record {
   friend bool operator==(const Record&, const Record&) = default;
 };
 inline constexpr ChannelId kStartChannel(0xffffffff);
+/// The start of a call of a collective, with its root: 2^20 numbers (kNodesMax).
+inline constexpr uint32_t kCallStarts = 0x80000000;
+constexpr ChannelId StartChannelOf(uint32_t root) { return ChannelId(kCallStarts | root); }
+constexpr bool IsCallStart(ChannelId channel) { return channel.value >> 20 == kCallStarts >> 20; }
+constexpr uint32_t RootOfStart(ChannelId channel) { return channel.value & (kNodesMax - 1); }
+constexpr bool IsStart(ChannelId channel) {
+  return channel == kStartChannel || IsCallStart(channel);
+}
 /// On a socket for credits and notes, between any two records: a sign of life. `bytes` is how many
 /// in all have come to its writer on the reader's socket for blocks; `block` has flags.
 inline constexpr ChannelId kLifeChannel(0xfffffffe);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs outside this tree with what is installed: CMAKE BUILD-FOLDER SOURCE-FOLDER PYTHON-OR-EMPTY CXX CC.
 
-Installs the build into a folder, builds broadcast.cc against its CMake package and broadcast.c against its pkg-config file, and has
-them and broadcast.py bring a file to each other, as members of one session. With PREPOST_TEST_LONG also makes a .deb, unpacks it,
+Installs the build into a folder, builds broadcast.cc and allreduce.cc against its CMake package and broadcast.c and allreduce.c against
+its pkg-config file, and has them and the same in Python work with each other, as members of one session. With PREPOST_TEST_LONG also makes a .deb, unpacks it,
 and runs the command from there. Catches headers, libraries and package files that are not installed, or that only work where they
 were built; internal headers that are; and languages that do not understand each other."""
 import os
@@ -39,19 +39,25 @@ with tempfile.TemporaryDirectory() as folder:
 
     # By the CMake package.
     run(cmake, "-G", "Ninja", "-S", source / "tests/install/program", "-B", folder / "cmake", f"-DCMAKE_PREFIX_PATH={prefix}",
-        f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_C_COMPILER={cc}", f"-DSOURCE={examples / 'broadcast.cc'}")
+        f"-DCMAKE_CXX_COMPILER={cxx}", f"-DCMAKE_C_COMPILER={cc}", f"-DSOURCE={examples / 'broadcast.cc'}",
+        f"-DCALLS={examples / 'allreduce.cc'}")
     run(cmake, "--build", folder / "cmake")
     # By pkg-config.
     environment = dict(os.environ, PKG_CONFIG_PATH=str(library / "pkgconfig"))
     flags = run("pkg-config", "--cflags", "--libs", "prepost", env=environment).split()
     run(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", folder / "broadcast_c", examples / "broadcast.c", *flags)
+    run(cc, "-std=c99", "-Wall", "-Wextra", "-Werror", "-o", folder / "allreduce_c", examples / "allreduce.c", *flags)
     programs = [[folder / "cmake/broadcast"], [folder / "broadcast_c"]]
+    callers = [[folder / "cmake/allreduce"], [folder / "allreduce_c"]]
     environment = dict(os.environ, LD_LIBRARY_PATH=str(library))
     if python:
         programs.append([python, examples / "broadcast.py"])
+        has_numpy = subprocess.run([python, "-c", "import numpy"], stderr=subprocess.DEVNULL).returncode == 0
+        callers.append([python, examples / "allreduce.py"] if has_numpy else callers[0])
         environment["PYTHONPATH"] = str(next(prefix.rglob("dist-packages")))
     else:
         programs.append(programs[0])
+        callers.append(callers[0])
 
     (folder / "secret").write_bytes(os.urandom(32))
     message = os.urandom(3_000_001)
@@ -63,6 +69,10 @@ with tempfile.TemporaryDirectory() as folder:
                                     env=environment, cwd=folder) for i in range(3)]
         assert [process.wait(timeout=40) for process in running] == [0, 0, 0]
         assert all(file.read_bytes() == message for file in files)
+
+    running = [subprocess.Popen([*map(str, callers[i]), str(i), members, folder / "secret"], env=environment, cwd=folder,
+                                stdout=subprocess.PIPE, text=True) for i in range(3)]
+    assert [process.communicate(timeout=40)[0] for process in running] == ["ranks add up to 3, values to 4.5\n"] * 3
 
     if "PREPOST_TEST_LONG" in os.environ:
         run("cpack", "-B", folder / "package", cwd=build)

@@ -95,6 +95,32 @@ TEST(CombineBlocksTest, IntegersWrapAround) {
   EXPECT_EQ(CombineTwo<int32_t>(CombineOp::kOr, ElementType::kInt32, 5, 10), 15);
 }
 
+// Swapped operands give the same bytes, NaNs of other signs and payloads among them, as members that
+// exchange their values need: catches a sum that takes over the NaN of one operand.
+TEST(CombineBlocksTest, SumsOfNansAreTheSameWayRound) {
+  const auto check = [](ElementType type, auto one, const std::vector<decltype(one)>& values) {
+    for (const CombineOp op : {CombineOp::kSum, CombineOp::kProd}) {
+      const CombineFunction combine = CombineFunctionOf({.op = op, .type = type});
+      for (const auto& x : values) {
+        for (const auto& y : values) {
+          decltype(one) a, b;
+          const auto bytes = [](auto& value) { return reinterpret_cast<std::byte*>(&value); };
+          auto own = x, other = y;
+          combine(bytes(a), bytes(own), bytes(other), 1);
+          combine(bytes(b), bytes(other), bytes(own), 1);
+          EXPECT_EQ(a, b) << x << " " << y;
+        }
+      }
+    }
+  };
+  check(ElementType::kFloat32, uint32_t{0},
+        {0x7fc00001, 0xffc00123, 0x7f800001, 0x7f800000, 0xff800000, 0, 0x80000000, 0x3f800000});
+  check(ElementType::kFloat64, uint64_t{0},
+        {0x7ff8000000000001, 0xfff8000000000123, 0x7ff0000000000000, 0xfff0000000000000, 0});
+  check(ElementType::kFloat16, uint16_t{0}, {0x7e01, 0xfe03, 0x7c01, 0x7c00, 0xfc00, 0, 0x3c00});
+  check(ElementType::kBfloat16, uint16_t{0}, {0x7fc1, 0xffc3, 0x7f81, 0x7f80, 0xff80, 0, 0x3f80});
+}
+
 // Min and max are the same in every order: catches a NaN that is lost on one side.
 TEST(CombineBlocksTest, MinAndMaxDoNotDependOnTheOrder) {
   const float nan = std::numeric_limits<float>::quiet_NaN();

@@ -142,8 +142,17 @@ Status Run(const DrawFlags& flags) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--engine", engine, {"nic", "deferred", "cpu"}));
   if (flags.lowering.given() != nullptr && !flags.engines.empty() && !flags.Has("nic"))
     return {StatusCode::kUsage, fmt::format("{} is for --engine nic", flags.lowering.given())};
-  const Result<VerifiedPlan> plan = LoadPlan(flags.path);
+  const Result<VerifiedPlan> plan = LoadAnyPlan(flags.path);
   if (!plan.ok()) return plan.status();
+  const bool takes_all = *format != "html" && flags.view != "queues" && flags.traces.empty();
+  if (!takes_all) {
+    const Status status = ExpectPlainMulticast(*plan);
+    if (!status.ok()) {
+      return Rejected(
+          status.message() + "; spacetime, graph and tree without traces are drawn of all",
+          NameOfInput(flags.path));
+    }
+  }
   const Result<std::string> picture =
       *format == "html" ? DrawPage(flags, *plan) : Draw(flags, *format, *plan);
   if (!picture.ok()) return picture.status();

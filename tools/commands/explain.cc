@@ -24,7 +24,7 @@ struct ExplainFlags {
 
 Explanation ExplainOp(const Reasons& reasons, OpRef ref) {
   const OpReasons op = reasons.Explain(ref);
-  return {.node = {}, .ops = {op}, .chain = reasons.ChainOf(op.message)};
+  return {.block = {}, .node = {}, .ops = {op}, .chain = reasons.ChainOf(op.message)};
 }
 
 Explanation ExplainMessage(const PlanTables& tables, const Reasons& reasons, uint32_t message) {
@@ -34,7 +34,7 @@ Explanation ExplainMessage(const PlanTables& tables, const Reasons& reasons, uin
 }
 
 Explanation ExplainNode(const PlanTables& tables, const Reasons& reasons, NodeId node) {
-  Explanation explanation = {.node = Summarise(tables, reasons.times(), node)};
+  Explanation explanation = {.block = {}, .node = Summarise(tables, reasons.times(), node)};
   if (explanation.node->last_message) {
     explanation.chain = reasons.ChainOf(*explanation.node->last_message);
   }
@@ -42,14 +42,16 @@ Explanation ExplainNode(const PlanTables& tables, const Reasons& reasons, NodeId
 }
 
 Status Run(const ExplainFlags& flags) {
-  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
+  const Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   const PlanTables tables(*plan);
   const Result<OpReference> what = ParseOpReference(flags.what, tables);
   if (!what.ok()) return what.status();
   const Reasons reasons(tables);
   Explanation explanation;
-  if (const auto* node = std::get_if<NodeId>(&*what)) {
+  if (const auto* block = std::get_if<BlockReference>(&*what)) {
+    explanation.block = block->block;
+  } else if (const auto* node = std::get_if<NodeId>(&*what)) {
     explanation = ExplainNode(tables, reasons, *node);
   } else if (const auto* ref = std::get_if<OpRef>(&*what)) {
     explanation = ExplainOp(reasons, *ref);
@@ -74,16 +76,23 @@ void AddExplain(CLI::App& app, Action* action) {
       "later it may start\n"
       "without making the whole later), and the chain of messages that leads back to the root. "
       "5>2:3 is the message that\n"
-      "carries block 3 from node 5 to node 2, with its send and its receive. 5 alone is node 5.\n"
+      "carries block 3 from node 5 to node 2, with its send and its receive. 5 alone is node 5, "
+      "and "
+      ":3 is block 3: whose it\n"
+      "is, who gets it and, where a plan combines, what is combined with what.\n"
       "Times are those of a model in which each block takes 1 and nothing else takes time "
       "(docs/inspect.md).\n\n"
       "Examples:\n"
       "  prepost explain plan.json 5/12\n"
       "  prepost explain plan.json '0>4:2'\n"
       "  prepost explain plan.json 5\n"
+      "  prepost compile --collective allreduce --combine sum:float32 --nodes 4 --message-bytes "
+      "4KiB "
+      "-o allreduce.json\n"
+      "  prepost explain allreduce.json :0\n"
       "  prepost compile --nodes 8 --message-bytes 4MiB | prepost explain - 3/2 --json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
-  command->add_option("WHAT", flags->what, "NODE/OP, FROM>TO:BLOCK, or NODE")->required();
+  command->add_option("WHAT", flags->what, "NODE/OP, FROM>TO:BLOCK, NODE, or :BLOCK")->required();
   command->add_flag("--json", flags->json, "Print it all as JSON");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }

@@ -21,6 +21,7 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/run_job.h"
 #include "tools/flags/lowering_flags.h"
+#include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/play_flags.h"
 #include "tools/flags/spec_flags.h"
@@ -141,6 +142,17 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
                                                           const nic::LowerOptions& lower) {
   using Program = std::optional<nic::QueueProgram>;
   if (flags.executor == "cpu" || IsPerNode(flags)) return Program();
+  if (plan != nullptr && !IsPlainMulticast(*plan)) {
+    const CollectiveKind collective = plan->header().collective.kind;
+    const std::string why =
+        plan->header().combine.is_none()
+            ? fmt::format("a plan of {}: queues of NICs carry multicasts", Name(collective))
+            : fmt::format("a plan of {}, which combines: a NIC does not, CPUs do",
+                          Name(collective));
+    if (flags.executor == "offload") return Rejected(why, NameOfInput(flags.plan_path));
+    if (!flags.device.empty()) PrintNote("executor cpu: " + why);
+    return Program();
+  }
   if (flags.executor == "offload") {
     Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
     if (!program.ok()) return program.status();
@@ -207,7 +219,16 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
     return Status(StatusCode::kUsage, "run takes either a PLAN or flags such as --nodes, not both");
   }
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
-  if (*kind != FileKind::kSpec) return Played(LoadPlan(flags.plan_path));
+  if (*kind != FileKind::kSpec) {
+    Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan_path);
+    if (plan.ok() && !IsPlainMulticast(*plan) && (IsPerNode(flags) || flags.trace.is_wanted())) {
+      return Rejected(fmt::format("a plan of {}, and {}", Name(plan->header().collective.kind),
+                                  IsPerNode(flags) ? "devices of libraries take plans of multicasts"
+                                                   : "traces are of multicasts"),
+                      NameOfInput(flags.plan_path));
+    }
+    return Played(std::move(plan));
+  }
   const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags) || IsPerNode(flags);
   const Result<Spec> spec = flags.spec.ToSpec(
       flags.plan_path, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
@@ -287,6 +308,11 @@ Status Run(RunFlags& flags) {
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copies have their names
+  if (plan->header().collective.kind != CollectiveKind::kMulticast) {
+    (flags.play.json ? PrintOutputsJson : PrintOutputs)(plan->header(), run->report, run->outputs,
+                                                        std::cout);
+    return written;
+  }
   (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
                                                     std::cout);
   return written;
@@ -308,7 +334,11 @@ constexpr const char* kHelp =
     "window=1, and a note\n"
     "says so. CPUs play a rolled plan as it is, in memory that does not grow with the message; for "
     "offload and --trace\n"
-    "it is unrolled. Under --executor auto a note says which is chosen, why, and which flag that "
+    "it is unrolled. Plans of other collectives are played by CPUs: the input has what each node "
+    "contributes, one node after\n"
+    "the other, each output is what its node wants, and all are checked against what the plan's "
+    "expressions make of the input.\n"
+    "Under --executor auto a note says which is chosen, why, and which flag that "
     "cannot "
     "use.\n\n"
     "The report has a line per node: the time to its completion; posts, how often its host "
@@ -333,7 +363,10 @@ constexpr const char* kHelp =
     "  prepost run examples/specs/pipeline-8.json --input image.raw --wait hybrid\n"
     "  prepost run --nodes 8 --algorithm chain --input image.raw --json\n"
     "  prepost run plan.json --input image.raw --trace trace.json\n"
-    "  prepost run rolled.json --input image.raw --executor cpu --transport shm";
+    "  prepost run rolled.json --input image.raw --executor cpu --transport shm\n"
+    "  prepost compile --collective allreduce --combine sum:float32 --nodes 4 --message-bytes "
+    "750kB -o allreduce.json\n"
+    "  prepost run allreduce.json --input image.raw --transport shm";
 
 }  // namespace
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tools/commands/commands.h"
+#include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
 #include "tools/report/messages.h"
 #include "tools/report/plan_stats.h"
@@ -34,8 +35,12 @@ Status Run(const StatsFlags& flags) {
     if (!loaded.ok()) return loaded.status();
     topology = *std::move(loaded);
   }
-  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
+  const Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan);
   if (!plan.ok()) return plan.status();
+  if (flags.topology) {
+    if (const Status status = ExpectPlainMulticast(*plan); !status.ok())
+      return Rejected("--topology: " + status.message(), NameOfInput(flags.plan));
+  }
   const uint32_t nodes = plan->header().nodes;
   Result<Network> network = topology ? NetworkOfFile(*topology, *flags.topology, nodes)
                                      : Result<Network>(Network::Uniform(nodes));
@@ -66,7 +71,10 @@ void AddStats(CLI::App& app, Action* action) {
       "With --topology also what racks and the core have to carry, rounds as ToRs limit them, and "
       "a "
       "modelled time beside its\n"
-      "lower bound.\n\n"
+      "lower bound.\n"
+      "Of other collectives: blocks through a port beside their bound, what hosts combine, scratch "
+      "buffers, and how many\n"
+      "different expressions there are over the blocks.\n\n"
       "Examples:\n"
       "  prepost stats plan.json\n"
       "  prepost stats plan.json --per-node\n"

@@ -56,14 +56,25 @@ Result<OpReference> FindOp(NodeId node, uint32_t op, const PlanTables& tables) {
                               node.value, op, ops - 1, node.value, ops - 1));
 }
 
-/// The message by which `node` gets `block`, which the once rule makes unique; none at the root.
-std::optional<uint32_t> MessageInto(NodeId node, uint32_t block, const PlanTables& tables) {
+/// The messages by which `node` gets `block`, in the order of its ops: one in multicasts, none at
+/// their root.
+std::vector<uint32_t> MessagesInto(NodeId node, uint32_t block, const PlanTables& tables) {
   const Program& program = tables.ProgramOf(node);
+  std::vector<uint32_t> messages;
   for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
     const Op& op = tables.plan().ops()[i];
-    if (!op.is_send() && op.block == block) return tables.messages().MessageOf(i);
+    const bool is_in =
+        !op.is_send() && !op.is_credit() && op.block <= block && block - op.block < op.count;
+    if (is_in) messages.push_back(tables.messages().MessageOf(i));
   }
-  return std::nullopt;
+  return messages;
+}
+
+Result<OpReference> FindBlock(uint32_t block, const PlanTables& tables) {
+  const uint32_t blocks = tables.plan().header().payload.blocks;
+  if (block < blocks) return OpReference(BlockReference{.block = block});
+  return Rejected(fmt::format("there is no block {}, the blocks are 0 to {}; did you mean ':{}'?",
+                              block, blocks - 1, blocks - 1));
 }
 
 Result<OpReference> FindMessage(NodeId from, NodeId to, uint32_t block, const PlanTables& tables) {
@@ -73,13 +84,18 @@ Result<OpReference> FindMessage(NodeId from, NodeId to, uint32_t block, const Pl
         fmt::format("there is no block {}, the blocks are 0 to {}; did you mean '{}>{}:{}'?", block,
                     header.payload.blocks - 1, from.value, to.value, header.payload.blocks - 1));
   }
-  const std::optional<uint32_t> message = MessageInto(to, block, tables);
-  if (!message) {
+  const std::vector<uint32_t> messages = MessagesInto(to, block, tables);
+  if (messages.empty()) {
     return Rejected(
-        fmt::format("node {} is the root, which has every block from the start", to.value));
+        header.collective.kind == CollectiveKind::kMulticast
+            ? fmt::format("node {} is the root, which has every block from the start", to.value)
+            : fmt::format("node {} is sent nothing of block {}", to.value, block));
   }
-  const NodeId sender = tables.ChannelOf(*message).from;
-  if (sender == from) return OpReference(MessageReference{.message = *message});
+  for (const uint32_t message : messages) {
+    if (tables.ChannelOf(message).from == from)
+      return OpReference(MessageReference{.message = message});
+  }
+  const NodeId sender = tables.ChannelOf(messages.front()).from;
   return Rejected(fmt::format("node {} gets block {} from node {}; did you mean '{}>{}:{}'?",
                               to.value, block, sender.value, sender.value, to.value, block));
 }
@@ -114,11 +130,14 @@ std::string Meant(const std::string& text, const std::vector<uint32_t>& numbers,
 
 Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables) {
   const std::optional<std::vector<uint32_t>> numbers = NumbersIn(text);
+  if (numbers && numbers->size() == 1 && text == fmt::format(":{}", numbers->front()))
+    return FindBlock(numbers->front(), tables);
   const std::string form = numbers ? InForm(*numbers) : "";
   if (form.empty() || text != form) {
-    return Status(StatusCode::kUsage, fmt::format("'{}' is no NODE, NODE/OP or FROM>TO:BLOCK{}",
-                                                  text.substr(0, kReferenceBytesShownMax),
-                                                  numbers ? Meant(text, *numbers, tables) : ""));
+    return Status(StatusCode::kUsage,
+                  fmt::format("'{}' is no NODE, NODE/OP, FROM>TO:BLOCK or :BLOCK{}",
+                              text.substr(0, kReferenceBytesShownMax),
+                              numbers ? Meant(text, *numbers, tables) : ""));
   }
   PREPOST_RETURN_IF_ERROR(CheckNode(numbers->front(), tables));
   const NodeId node(numbers->front());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// OpReference: what of a plan a user asks about: a node, one of its ops, or the message of a block.
+// OpReference: what of a plan a user asks about: a node, one of its ops, the message of a block, or
+// a block.
 #ifndef PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
 #define PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
 
@@ -18,9 +19,16 @@ struct MessageReference {
   friend bool operator==(const MessageReference&, const MessageReference&) = default;
 };
 
-using OpReference = std::variant<NodeId, OpRef, MessageReference>;
+struct BlockReference {
+  uint32_t block = 0;
 
-/// "5": a node; "5/12": its op 12; "5>2:3": the message that carries block 3 from 5 to 2. Errors:
+  friend bool operator==(const BlockReference&, const BlockReference&) = default;
+};
+
+using OpReference = std::variant<NodeId, OpRef, MessageReference, BlockReference>;
+
+/// "5": a node; "5/12": its op 12; "5>2:3": the message that carries block 3 from 5 to 2 (the
+/// first of several); ":3": block 3. Errors:
 /// kUsage, with what the plan has instead.
 Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables);
 

@@ -12,6 +12,7 @@
 #include "compiler/roll.h"
 #include "compiler/verify_rolled.h"
 #include "ir/count.h"
+#include "runtime/files/collective_sums.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
 
@@ -69,14 +70,21 @@ std::chrono::milliseconds PlayFlags::no_progress_max() const {
 }
 
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input) {
-  const uint64_t expected = header.payload.bytes;
+  const uint64_t expected = InputBytesOf(header);
   if (input.size_bytes() == expected) return {};
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    return Rejected(fmt::format(
+        "input {} has {}, expected {}: the inputs of {}, one after the other", input.path(),
+        Count(input.size_bytes(), "byte"), expected, Count(header.nodes, "node")));
+  }
   return Rejected(fmt::format("input {} has {}, expected {} as in the plan", input.path(),
                               Count(input.size_bytes(), "byte"), expected));
 }
 
 std::function<void(uint64_t)> DeliveryProgress(const PlanHeader& header, bool is_shown) {
-  const double total = static_cast<double>(header.payload.bytes) * (header.nodes - 1);
+  double total = static_cast<double>(header.payload.bytes) * (header.nodes - 1);
+  if (header.collective.kind != CollectiveKind::kMulticast)
+    return {};  // how much is to come, ops say
   if (!is_shown || total == 0) return {};
   return [total](uint64_t received) {
     std::cerr << fmt::format("\r{:3.0f}% delivered ", 100 * static_cast<double>(received) / total);

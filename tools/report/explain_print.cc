@@ -9,6 +9,7 @@
 #include <ostream>
 #include <string>
 
+#include "ir/analysis/expressions.h"
 #include "ir/count.h"
 
 namespace prepost::tools {
@@ -21,6 +22,8 @@ constexpr size_t kWaitsMax = 20;
 constexpr size_t kPeersMax = 12;
 constexpr size_t kChainHead = 20;
 constexpr size_t kChainTail = 10;
+constexpr size_t kExpressionBytesMax = 200;
+constexpr size_t kExpressionBytesOfJsonMax = size_t{1} << 20;
 
 const char* Name(WaitKind kind) {
   switch (kind) {
@@ -36,6 +39,12 @@ const char* Name(WaitKind kind) {
       return "receive_window";
     case WaitKind::kCredit:
       return "credit";
+    case WaitKind::kCombineOrder:
+      return "combine_order";
+    case WaitKind::kLeft:
+      return "left";
+    case WaitKind::kScratch:
+      return "scratch";
     case WaitKind::kAfter:
       return "after";
     case WaitKind::kDeliveryOrder:
@@ -44,6 +53,8 @@ const char* Name(WaitKind kind) {
       return "granted";
     case WaitKind::kPosted:
       return "posted";
+    case WaitKind::kArrived:
+      return "arrived";
     case WaitKind::kPostOrder:
       return "post_order";
     case WaitKind::kBarrier:
@@ -71,7 +82,8 @@ class EventWords {
     const Op& send = tables_.SendOf(message);
     return send.is_credit()
                ? fmt::format("credit {}>{}", channel.from.value, channel.to.value)
-               : fmt::format("{}>{}:{}", channel.from.value, channel.to.value, send.block);
+               : fmt::format("{}>{}:{}{}", channel.from.value, channel.to.value, send.block,
+                             send.count == 1 ? "" : fmt::format("+{}", send.count));
   }
 
   /// What must happen before, as a sentence without its end.
@@ -80,15 +92,22 @@ class EventWords {
       case WaitKind::kTransfer:
         return "its sender must have started";
       case WaitKind::kData:
-        return fmt::format("block {} must have arrived", OpAt(*on).block);
+        return fmt::format("{} must have {}", BlocksOf(OpAt(*on)),
+                           OpAt(*on).is_combine() ? "been combined" : "arrived");
+      case WaitKind::kCombineOrder:
+        return "the one before it on the channel must have been combined";
+      case WaitKind::kLeft:
+      case WaitKind::kScratch:
+        return fmt::format("{} must be with node {}", BlocksOf(OpAt(*on)), PeerAt(*on));
       case WaitKind::kSendWindow:
-        return fmt::format("send window {}: block {} must be with node {}", *header_.send_window,
-                           OpAt(*on).block, PeerAt(*on));
+        return fmt::format("send window {}: {} must be with node {}", *header_.send_window,
+                           BlocksOf(OpAt(*on)), PeerAt(*on));
       case WaitKind::kChannelOrder:
         return "the one before it on the channel must have left";
       case WaitKind::kReceiveWindow:
-        return fmt::format("receive window {}: block {} must have arrived", header_.ready.window,
-                           OpAt(*on).block);
+        return fmt::format("receive window {}: {} must have {}", header_.ready.window,
+                           BlocksOf(OpAt(*on)),
+                           OpAt(*on).is_combine() ? "been combined" : "arrived");
       case WaitKind::kCredit:
         return fmt::format("node {} must have posted the receive and said so", PeerAt(*on));
       case WaitKind::kAfter:
@@ -99,6 +118,8 @@ class EventWords {
         return "the receive that it grants must be posted";
       case WaitKind::kPosted:
         return "its receive must be posted";
+      case WaitKind::kArrived:
+        return "it must have arrived";
       case WaitKind::kPostOrder:
         return "the receive before it on the channel must be posted";
       case WaitKind::kBarrier:
@@ -114,7 +135,14 @@ class EventWords {
       case WaitKind::kTransfer:
         return "its receive";
       case WaitKind::kData:
-        return fmt::format("passes the block on to node {}", PeerAt(ref));
+        return OpAt(ref).is_combine() ? "combines more with it"
+                                      : fmt::format("passes the block on to node {}", PeerAt(ref));
+      case WaitKind::kCombineOrder:
+        return "the next combine of the channel";
+      case WaitKind::kLeft:
+        return "changes what has been sent";
+      case WaitKind::kScratch:
+        return "the credit for the scratch buffer";
       case WaitKind::kSendWindow:
         return fmt::format("send window {}: the next block", *header_.send_window);
       case WaitKind::kChannelOrder:
@@ -128,6 +156,7 @@ class EventWords {
         return "the credit that grants it";
       case WaitKind::kAfter:
       case WaitKind::kPosted:
+      case WaitKind::kArrived:
       case WaitKind::kPostOrder:
       case WaitKind::kBarrier:
         return "its `after` names this op";
@@ -139,6 +168,12 @@ class EventWords {
   const Op& OpAt(OpRef ref) const { return tables_.plan().ops()[tables_.IndexOf(ref)]; }
 
  private:
+  static uint32_t LastOf(const Op& op) { return op.block + op.count - 1; }
+  /// "block 3", "blocks 3 to 5".
+  static std::string BlocksOf(const Op& op) {
+    return op.count == 1 ? fmt::format("block {}", op.block)
+                         : fmt::format("blocks {} to {}", op.block, LastOf(op));
+  }
   uint32_t PeerAt(OpRef ref) const {
     const Op& op = OpAt(ref);
     const Channel& channel = tables_.plan().channels()[op.channel.index()];
@@ -171,17 +206,30 @@ void PrintWaits(const EventWords& words, const OpReasons& op, std::ostream& out)
   rest(op.waited_by.size());
 }
 
+/// What an op carries, or has left at its node, of the first of its blocks.
+void PrintValue(const PlanTables& tables, const OpReasons& op, std::ostream& out) {
+  const PlanHeader& header = tables.plan().header();
+  const Op& it = tables.plan().ops()[tables.IndexOf(op.ref)];
+  if (it.is_credit() || header.combine.is_none()) return;
+  Expressions expressions(tables);
+  const uint32_t value = expressions.Of(it.block).of_ops.at(tables.IndexOf(op.ref));
+  out << fmt::format("block {} is then {}: {} of {} contributions\n", it.block,
+                     expressions.TextOf(value, kExpressionBytesMax), expressions.OperandsOf(value),
+                     header.roles().members());
+}
+
 void PrintOp(const PlanTables& tables, const OpReasons& op, std::ostream& out) {
   const EventWords words(tables);
   const Op& it = words.OpAt(op.ref);
-  const std::string size = it.is_credit()
-                               ? "no bytes"
-                               : Count(tables.plan().header().payload.BlockSize(it.block), "byte");
+  const std::string size =
+      it.is_credit() ? "no bytes"
+                     : Count(tables.plan().header().payload.RangeSize(it.block, it.count), "byte");
   out << fmt::format("{}, {}\n", words.Of(op.ref), size);
   out << fmt::format("starts at {}, arrives at {}; {}\n", op.earliest_start, op.earliest_delivery,
                      op.slack() == 0
                          ? "critical: no slack"
                          : fmt::format("slack {}: may start at {}", op.slack(), op.latest_start));
+  PrintValue(tables, op, out);
   PrintWaits(words, op, out);
 }
 
@@ -200,7 +248,8 @@ void PrintPeers(const char* label, const std::vector<PeerBlocks>& peers, std::os
 void PrintNode(const PlanTables& tables, const EventTimes& times, const NodeSummary& node,
                std::ostream& out) {
   const EventWords words(tables);
-  const bool is_root = tables.plan().header().roles().IsSource(node.node);
+  const PlanHeader& header = tables.plan().header();
+  const bool is_root = HasRoot(header.collective.kind) && header.collective.root == node.node;
   out << fmt::format("node {}{}: {}; {} in, {} out; {} in, {} out\n", node.node.value,
                      is_root ? ", the root" : "", Count(node.ops, "op"),
                      Count(node.blocks_in, "block"), node.blocks_out,
@@ -230,8 +279,9 @@ void PrintChain(const PlanTables& tables, const EventTimes& times,
     return tables.SendOf(step.message).is_credit();
   };
   const auto credits = static_cast<uint64_t>(std::ranges::count_if(chain, is_credit));
-  out << fmt::format("chain back to the root: {}, {}\n", Count(chain.size() - credits, "block"),
-                     Count(credits, "credit"));
+  const bool is_multicast = tables.plan().header().collective.kind == CollectiveKind::kMulticast;
+  out << fmt::format("chain back to the {}: {}, {}\n", is_multicast ? "root" : "start",
+                     Count(chain.size() - credits, "block"), Count(credits, "credit"));
   const size_t width = std::to_string(chain.size()).size();
   for (size_t i = 0; i < chain.size(); ++i) {
     if (i == kChainHead && chain.size() > kChainHead + kChainTail) {
@@ -260,6 +310,7 @@ Json RefJson(const EventWords& words, OpRef ref) {
   const Op& op = words.OpAt(ref);
   Json json = {{"node", ref.node.value}, {"op", ref.op.value}, {"kind", Name(op.kind)}};
   json["block"] = op.is_credit() ? Json() : Json(op.block);
+  if (op.count != 1) json["count"] = op.count;
   json["round"] = op.round;
   return json;
 }
@@ -270,6 +321,7 @@ Json MessageJson(const PlanTables& tables, const EventTimes& times, uint32_t mes
   Json json = {
       {"from", channel.from.value}, {"to", channel.to.value}, {"lane", NumberOf(channel.lane)}};
   json["block"] = send.is_credit() ? Json() : Json(send.block);
+  if (send.count != 1) json["count"] = send.count;
   json["round"] = send.round;
   json["start"] = times.StartOf(message);
   json["delivery"] = times.DeliveryOf(message);
@@ -277,9 +329,21 @@ Json MessageJson(const PlanTables& tables, const EventTimes& times, uint32_t mes
   return json;
 }
 
+Json ValueJson(const Expressions& expressions, uint32_t value) {
+  return {{"expression", expressions.TextOf(value, kExpressionBytesOfJsonMax)},
+          {"operands", expressions.OperandsOf(value)},
+          {"fingerprint", fmt::format("{:016x}", expressions.FingerprintOf(value))}};
+}
+
 Json OpJson(const PlanTables& tables, const EventTimes& times, const OpReasons& op) {
   const EventWords words(tables);
   Json json = RefJson(words, op.ref);
+  const Op& it = words.OpAt(op.ref);
+  if (!it.is_credit() && !tables.plan().header().combine.is_none()) {
+    Expressions expressions(tables);
+    const uint32_t value = expressions.Of(it.block).of_ops.at(tables.IndexOf(op.ref));
+    json["value"] = ValueJson(expressions, value);
+  }
   json["message"] = MessageJson(tables, times, op.message);
   json["critical"] = op.slack() == 0;
   json["waits_for"] = Json::array();
@@ -312,7 +376,8 @@ Json NodeJson(const PlanTables& tables, const EventTimes& times, const NodeSumma
   Json critical = Json::array();
   for (const OpId op : node.critical) critical.push_back(op.value);
   return {{"node", node.node.value},
-          {"root", tables.plan().header().roles().IsSource(node.node)},
+          {"root", HasRoot(tables.plan().header().collective.kind) &&
+                       tables.plan().header().collective.root == node.node},
           {"ops", node.ops},
           {"blocks_in", node.blocks_in},
           {"blocks_out", node.blocks_out},
@@ -326,10 +391,114 @@ Json NodeJson(const PlanTables& tables, const EventTimes& times, const NodeSumma
           {"critical_ops", std::move(critical)}};
 }
 
+/// A block: whose it is, and what becomes of it. Of those who want it, by value.
+struct BlockFate {
+  explicit BlockFate(const PlanTables& tables, uint32_t number)
+      : block(number), expressions(tables) {
+    const PlanHeader& header = tables.plan().header();
+    const Roles roles = header.roles();
+    const Expressions::OfBlock values = expressions.Of(block);
+    for (uint32_t node = 0; node < header.nodes; ++node) {
+      if (roles.Contributes(NodeId(node), block)) contributors.push_back(node);
+      if (!roles.Wants(NodeId(node), block)) continue;
+      wanted.push_back(node);
+      const uint32_t value = values.at_end[node];
+      const auto same = std::ranges::find_if(by_value, [&](const auto& it) {
+        return expressions.FingerprintOf(it.first) == expressions.FingerprintOf(value);
+      });
+      if (same == by_value.end()) {
+        by_value.push_back({value, {node}});
+      } else {
+        same->second.push_back(node);
+      }
+    }
+    for (uint32_t m = 0; m < tables.messages().size(); ++m) {
+      const Op& send = tables.SendOf(m);
+      if (send.is_credit() || block < send.block || block - send.block >= send.count) continue;
+      ++messages;
+      first_round = std::min(first_round.value_or(send.round), send.round);
+      last_round = std::max(last_round, send.round);
+    }
+  }
+
+  const uint32_t block;
+  Expressions expressions;
+  std::vector<uint32_t> contributors;
+  std::vector<uint32_t> wanted;
+  std::vector<std::pair<uint32_t, std::vector<uint32_t>>> by_value;  // value, nodes
+  uint64_t messages = 0;
+  std::optional<uint32_t> first_round;
+  uint32_t last_round = 0;
+};
+
+/// "nodes 0 to 7", "nodes 0, 3, 6", "node 2".
+std::string NodesText(const std::vector<uint32_t>& nodes) {
+  if (nodes.empty()) return "no node";
+  if (nodes.size() == 1) return fmt::format("node {}", nodes[0]);
+  if (nodes.back() - nodes.front() + 1 == nodes.size())
+    return fmt::format("nodes {} to {}", nodes.front(), nodes.back());
+  const size_t shown = std::min(kPeersMax, nodes.size());
+  std::string text = fmt::format(
+      "nodes {}", fmt::join(nodes.begin(), nodes.begin() + static_cast<long>(shown), ", "));
+  if (shown < nodes.size()) text += fmt::format(" and {} more", nodes.size() - shown);
+  return text;
+}
+
+void PrintBlock(const PlanTables& tables, const BlockFate& fate, std::ostream& out) {
+  const PlanHeader& header = tables.plan().header();
+  const uint32_t per_part = header.payload.blocks / header.payload.parts;
+  const uint64_t begin = header.payload.BlockOffset(fate.block);
+  const uint64_t size = header.payload.BlockSize(fate.block);
+  out << fmt::format("block {}: {}", fate.block, Count(size, "byte"));
+  if (size != 0) out << fmt::format(", {} to {}", begin, begin + size - 1);
+  out << (header.payload.parts == 1 ? " of the message\n"
+                                    : fmt::format(" of part {}\n", fate.block / per_part));
+  out << fmt::format("  from {}, for {}; {}", NodesText(fate.contributors), NodesText(fate.wanted),
+                     Count(fate.messages, "message"));
+  if (fate.first_round)
+    out << fmt::format(" in rounds {} to {}", *fate.first_round, fate.last_round);
+  out << "\n";
+  if (header.combine.is_none()) return;
+  for (const auto& [value, nodes] : fate.by_value) {
+    out << fmt::format("  at {}: {}\n  fingerprint {:016x}, of {}\n", NodesText(nodes),
+                       fate.expressions.TextOf(value, kExpressionBytesMax),
+                       fate.expressions.FingerprintOf(value),
+                       Count(fate.expressions.OperandsOf(value), "contribution"));
+  }
+  if (header.combine.is_exact()) {
+    out << ToString(header.combine) << " is exact: every order gives the same bytes.\n";
+  } else {
+    out << "One fingerprint means the same bytes: own := own " << Name(header.combine.op)
+        << " received, in this order.\n";
+  }
+}
+
+Json BlockJson(const PlanTables& tables, const BlockFate& fate) {
+  const PlanHeader& header = tables.plan().header();
+  Json json = {{"block", fate.block},
+               {"part", fate.block / (header.payload.blocks / header.payload.parts)},
+               {"offset", header.payload.BlockOffset(fate.block)},
+               {"bytes", header.payload.BlockSize(fate.block)},
+               {"contributed_by", fate.contributors},
+               {"wanted_by", fate.wanted},
+               {"messages", fate.messages},
+               {"first_round", fate.first_round ? Json(*fate.first_round) : Json()},
+               {"last_round", fate.first_round ? Json(fate.last_round) : Json()}};
+  if (header.combine.is_none()) return json;
+  json["values"] = Json::array();
+  for (const auto& [value, nodes] : fate.by_value) {
+    Json entry = ValueJson(fate.expressions, value);
+    entry["at"] = nodes;
+    json["values"].push_back(std::move(entry));
+  }
+  return json;
+}
+
 }  // namespace
 
 void PrintExplanation(const PlanTables& tables, const EventTimes& times,
                       const Explanation& explanation, std::ostream& out) {
+  if (explanation.block) return PrintBlock(tables, BlockFate(tables, *explanation.block), out);
   if (explanation.node) PrintNode(tables, times, *explanation.node, out);
   for (const OpReasons& op : explanation.ops) {
     PrintOp(tables, op, out);
@@ -346,6 +515,7 @@ void PrintExplanation(const PlanTables& tables, const EventTimes& times,
 Json ExplanationJson(const PlanTables& tables, const EventTimes& times,
                      const Explanation& explanation) {
   Json json = {{"length", times.length()}};
+  if (explanation.block) json["block"] = BlockJson(tables, BlockFate(tables, *explanation.block));
   if (explanation.node) json["summary"] = NodeJson(tables, times, *explanation.node);
   json["ops"] = Json::array();
   for (const OpReasons& op : explanation.ops) json["ops"].push_back(OpJson(tables, times, op));

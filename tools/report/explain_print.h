@@ -13,9 +13,10 @@
 
 namespace prepost::tools {
 
-/// What `explain` says: of a node a summary; of an op or a message its ops; and the chain that
+/// What `explain` says: of a block whose it is and what becomes of it; of a node a summary; of an op or a message its ops; and the chain that
 /// leads there.
 struct Explanation {
+  std::optional<uint32_t> block;
   std::optional<NodeSummary> node;
   std::vector<OpReasons> ops;
   std::vector<ChainStep> chain;

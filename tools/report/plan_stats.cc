@@ -152,6 +152,10 @@ Json NodesJson(const PlanStats& stats) {
     json["out"] = LoadJson(stats, {ResourceKind::kNodeOut, i});
     json["in"] = LoadJson(stats, {ResourceKind::kNodeIn, i});
     json["last_round"] = node.last_round ? Json(*node.last_round) : Json();
+    if (!stats.tables.plan().header().combine.is_none()) {
+      json["combined_blocks"] = node.combined_blocks;
+      json["combined_bytes"] = node.combined_bytes;
+    }
     nodes.push_back(std::move(json));
   }
   return nodes;
@@ -301,6 +305,22 @@ std::string Rate(double bytes_per_second) {
   return fmt::format("{:.4g} Gbit/s", bytes_per_second * 8 / 1e9);
 }
 
+/// Blocks that the busiest port carries one way.
+uint64_t BusiestPortOf(const PlanStats& stats) {
+  uint64_t most = 0;
+  for (const ResourceKind kind : {ResourceKind::kNodeOut, ResourceKind::kNodeIn}) {
+    for (const ResourceLoad& load : stats.load.of(kind)) most = std::max(most, load.blocks);
+  }
+  return most;
+}
+
+std::string BlocksGapText(uint64_t found, uint64_t bound) {
+  if (found <= bound) return "as few as possible";
+  return fmt::format(
+      "{:.2f} times the bound",
+      static_cast<double>(found) / static_cast<double>(std::max<uint64_t>(bound, 1)));
+}
+
 void Line(std::ostream& out, const char* label, const std::string& text) {
   out << fmt::format("{:<16}{}\n", label, text);
 }
@@ -316,8 +336,44 @@ void PrintSize(const PlanStats& stats, std::ostream& out) {
                    Count(plan.channels().size(), "channel"),
                    Count(stats.traffic.blocks, "block transfer"),
                    Count(stats.traffic.credits, "credit")));
+  if (stats.has_ranges()) {
+    Line(out, "",
+         fmt::format("in {}: some carry several blocks", Count(stats.traffic.messages, "message")));
+  }
   Line(out, "queue pairs",
        ToText(QueuePairsOf(stats.traffic)) + " per node, one per peer and lane");
+}
+
+/// Of collectives other than multicast: what a port carries beside what it must, and what hosts
+/// combine.
+void PrintCollective(const PlanStats& stats, std::ostream& out) {
+  const PlanHeader& header = stats.tables.plan().header();
+  if (header.collective.kind == CollectiveKind::kMulticast) return;
+  const uint64_t busiest = BusiestPortOf(stats);
+  if (header.payload.bytes != 0) {
+    Line(out, "through a port",
+         fmt::format("{} one way at most, {}", Count(busiest, "block"),
+                     BlocksGapText(busiest, stats.port_bound.blocks)));
+    if (stats.bound.because != stats.port_bound.because)
+      Line(out, "  bound",
+           fmt::format("{}: {}", stats.port_bound.blocks, stats.port_bound.because));
+  }
+  if (header.combine.is_none() || header.payload.bytes == 0) return;
+  uint64_t blocks = 0;
+  for (const NodeTraffic& node : stats.traffic.nodes) blocks += node.combined_blocks;
+  const auto most = std::ranges::max_element(stats.traffic.nodes, {}, &NodeTraffic::combined_bytes);
+  Line(out, "combines",
+       fmt::format("{}; most bytes at node {}: {}, {}", Count(blocks, "block"),
+                   most - stats.traffic.nodes.begin(), Count(most->combined_blocks, "block"),
+                   Count(most->combined_bytes, "byte")));
+  Line(out, "scratch",
+       fmt::format("{} of {} at each node", Count(header.scratch, "buffer"),
+                   Count(header.payload.block_bytes, "byte")));
+  Line(out, "expressions",
+       fmt::format("{} different over {}; of block 0, by its fingerprint {:016x}:",
+                   stats.expressions.different, Count(header.payload.blocks, "block"),
+                   stats.expression_fingerprint));
+  Line(out, "", stats.expression);
 }
 
 void PrintRounds(const PlanStats& stats, std::ostream& out) {
@@ -326,16 +382,17 @@ void PrintRounds(const PlanStats& stats, std::ostream& out) {
        fmt::format("{}, {}", header.rounds,
                    ToText(GapOf(header.rounds, stats.bound.rounds), stats.bound.rounds)));
   Line(out, "  bound", stats.bound.formula + ": " + stats.bound.because);
-  Line(out, "", stats.bound.therefore);
+  if (!stats.bound.therefore.empty()) Line(out, "", stats.bound.therefore);
   Line(out, "depth",
        fmt::format("{} and {}, the longest chain of messages that wait for each other",
                    Count(stats.depth.blocks, "block"), Count(stats.depth.credits, "credit")));
   if (stats.depth.blocks < header.rounds) {
     Line(out, "", "less than the rounds: nodes may run ahead of them, and then share ports");
   }
+  const std::string transfers = stats.has_ranges() ? Count(stats.traffic.messages, "message")
+                                                   : Count(stats.traffic.blocks, "block transfer");
   Line(out, "critical",
-       fmt::format("{} of {} {} no slack", stats.critical_blocks,
-                   Count(stats.traffic.blocks, "block transfer"),
+       fmt::format("{} of {} {} no slack", stats.critical_blocks, transfers,
                    stats.critical_blocks == 1 ? "has" : "have"));
   const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);
   if (!last) return;
@@ -375,6 +432,7 @@ std::string Describe(const PlanStats& stats, const Burden& burden) {
           ? fmt::format("{}, {}", stats.network.Describe(*burden.resource),
                         Count(stats.load.of(*burden.resource).blocks, "block"))
           : fmt::format("latency, {}", Count(stats.tables.plan().header().rounds, "round"));
+  if (stats.has_ranges()) return what;  // rounds are of different lengths
   return fmt::format("{}{}, {:.1f} % of the {}", what,
                      stats.topology ? ", " + SecondsText(burden.seconds) : "",
                      100 * burden.busy_share, stats.topology ? "modelled time" : "rounds");
@@ -549,7 +607,15 @@ PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string
       load(MeasureLoad(of, network)),
       depth(DepthOf(of)) {
   const PlanHeader& header = of.plan().header();
-  bound = BoundRounds(header.nodes, header.payload.blocks, header.ports);
+  bound = BoundRounds(header, has_ranges());
+  port_bound = BoundPort(header);
+  if (!header.combine.is_none()) {
+    constexpr size_t kExpressionBytesMax = 100;
+    Expressions all(of);
+    expressions = all.CountWanted();
+    expression = all.TextOf(expressions.first, kExpressionBytesMax);
+    expression_fingerprint = all.FingerprintOf(expressions.first);
+  }
   const EventTimes times(of);
   for (uint32_t m = 0; m < of.messages().size(); ++m) {
     if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
@@ -566,6 +632,7 @@ void Print(const PlanStats& stats, bool per_node, std::ostream& out) {
   PrintHeading(stats, out);
   PrintSize(stats, out);
   PrintRounds(stats, out);
+  PrintCollective(stats, out);
   PrintLoads(stats, out);
   if (stats.topology) PrintRacks(stats, out);
   PrintBottleneck(stats, out);
@@ -585,6 +652,17 @@ Json ToJson(const PlanStats& stats) {
   json["rounds"] = header.rounds;
   json["rounds_bound"] = BoundJson(stats.bound);
   json["rounds_gap"] = GapJson(header.rounds, stats.bound.rounds);
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    json["messages"] = stats.traffic.messages;
+    json["port_blocks"] = BusiestPortOf(stats);
+    json["port_bound"] = {{"blocks", stats.port_bound.blocks},
+                          {"because", stats.port_bound.because}};
+  }
+  if (!header.combine.is_none()) {
+    json["expressions"] = {{"different", stats.expressions.different},
+                           {"first", stats.expression},
+                           {"fingerprint", fmt::format("{:016x}", stats.expression_fingerprint)}};
+  }
   json["depth"] = {{"blocks", stats.depth.blocks}, {"credits", stats.depth.credits}};
   json["critical_block_transfers"] = stats.critical_blocks;
   const std::optional<LastBlocks> last = LastBlocksOf(stats.traffic);

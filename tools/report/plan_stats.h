@@ -14,6 +14,7 @@
 
 #include "ir/analysis/bounds.h"
 #include "ir/analysis/event_times.h"
+#include "ir/analysis/expressions.h"
 #include "ir/analysis/network_load.h"
 #include "ir/analysis/traffic.h"
 
@@ -30,6 +31,10 @@ struct PlanStats {
   Traffic traffic;
   NetworkLoad load;
   RoundBound bound;
+  PortBound port_bound;
+  Expressions::Count expressions;  ///< where the plan combines
+  std::string expression;          ///< that of the first block
+  uint64_t expression_fingerprint = 0;
   Depth depth;
   uint64_t critical_blocks = 0;  ///< block messages without slack
   // With a topology:
@@ -42,6 +47,8 @@ struct PlanStats {
   double seconds_bound() const {
     return (cuts.empty() ? 0 : cuts.front().seconds) + latency_bound.seconds;
   }
+  /// Whether messages carry several blocks.
+  bool has_ranges() const { return traffic.messages != traffic.blocks; }
   uint64_t limited_rounds_bound() const { return std::max(bound.rounds, limited_bound.rounds); }
 };
 

@@ -14,26 +14,46 @@ namespace prepost::tools {
 using Json = nlohmann::ordered_json;
 
 std::string PlanText(const PlanHeader& plan) {
-  return fmt::format("{}: {}, root {}; {}", Printable(plan.algorithm), Count(plan.nodes, "node"),
-                     plan.collective.root.value, MessageText(plan));
+  const Collective& it = plan.collective;
+  std::string text;
+  if (it.kind != CollectiveKind::kMulticast) {
+    text = Name(it.kind);
+    if (!plan.combine.is_none()) text += " " + ToString(plan.combine);
+    text += ", ";
+  }
+  text += fmt::format("{}: {}", Printable(plan.algorithm), Count(plan.nodes, "node"));
+  if (HasRoot(it.kind)) text += fmt::format(", root {}", it.root.value);
+  return text + "; " + MessageText(plan);
 }
 
 std::string MessageText(const PlanHeader& plan) {
-  return fmt::format("{} in {} of {}; ready {}, send window {}", Count(plan.payload.bytes, "byte"),
-                     Count(plan.payload.blocks, "block"), plan.payload.block_bytes,
-                     ToString(plan.ready),
+  const Payload& it = plan.payload;
+  const std::string size =
+      it.parts == 1 ? Count(it.bytes, "byte")
+                    : fmt::format("{} of {}", Count(it.parts, "part"), Count(it.bytes, "byte"));
+  return fmt::format("{} in {} of {}; ready {}, send window {}", size, Count(it.blocks, "block"),
+                     it.block_bytes, ToString(plan.ready),
                      plan.send_window ? fmt::to_string(*plan.send_window) : "none");
 }
 
 Json PlanJson(const PlanHeader& plan) {
-  return {{"algorithm", plan.algorithm},
-          {"nodes", plan.nodes},
-          {"root", plan.collective.root.value},
-          {"message_bytes", plan.payload.bytes},
-          {"block_bytes", plan.payload.block_bytes},
-          {"blocks", plan.payload.blocks},
-          {"ready", ToString(plan.ready)},
-          {"send_window", plan.send_window ? Json(*plan.send_window) : Json()}};
+  Json json;
+  if (plan.collective.kind != CollectiveKind::kMulticast)
+    json["collective"] = Name(plan.collective.kind);
+  json["algorithm"] = plan.algorithm;
+  json["nodes"] = plan.nodes;
+  if (plan.collective.helpers != 0) json["helpers"] = plan.collective.helpers;
+  json["root"] = plan.collective.root.value;
+  json["message_bytes"] = plan.payload.bytes;
+  json["block_bytes"] = plan.payload.block_bytes;
+  json["blocks"] = plan.payload.blocks;
+  if (plan.payload.parts != 1) json["parts"] = plan.payload.parts;
+  if (!plan.combine.is_none())
+    json["combine"] = {{"op", Name(plan.combine.op)}, {"type", Name(plan.combine.type)}};
+  if (plan.scratch != 0) json["scratch"] = plan.scratch;
+  json["ready"] = ToString(plan.ready);
+  json["send_window"] = plan.send_window ? Json(*plan.send_window) : Json();
+  return json;
 }
 
 void PrintJson(const Json& json, std::ostream& out) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -35,6 +36,8 @@ double MegabytesPerSecond(uint64_t bytes, uint64_t elapsed_ns) {
   return static_cast<double>(bytes) * 1e3 / static_cast<double>(elapsed_ns);
 }
 
+constexpr size_t kOutputsMax = 16;  ///< whose sums are shown in text
+
 double Milliseconds(uint64_t ns) { return static_cast<double>(ns) / 1e6; }
 
 /// The queue that was written to most often.
@@ -58,12 +61,11 @@ nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
 
 }  // namespace
 
-void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
-                 std::ostream& out) {
-  const uint64_t bytes = header.payload.bytes;
-  out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
-                     Count(header.nodes, "node"), Count(bytes, "byte"),
-                     Count(header.payload.blocks, "block"));
+namespace {
+
+/// A line of each node.
+void PrintNodes(const RunReport& report, const std::function<uint64_t(const NodeReport&)>& bytes_of,
+                std::ostream& out) {
   const bool has_rearms = HasRearms(report);
   const bool has_requests = HasEventRequests(report);
   out << fmt::format("{:>6} {:>10} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}{}{}\n", "node", "time ms",
@@ -73,13 +75,25 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
     out << fmt::format("{:>6} {:>10.3f} {:>9} {:>9} {:>9} {:>9.2f} {:>9} {:>9.1f}", node.node.value,
                        Milliseconds(node.elapsed_ns), node.host_posts, node.host_posts_during,
                        node.host_wakeups, Milliseconds(node.cpu_ns), node.retries,
-                       MegabytesPerSecond(bytes, node.elapsed_ns));
+                       MegabytesPerSecond(bytes_of(node), node.elapsed_ns));
     if (has_requests) out << fmt::format(" {:>9}", node.host_event_requests_during);
     if (has_rearms)
       out << fmt::format(" {:>8} {:>7}", node.rearms, fmt::format("({})", node.rearms_max));
     out << "\n";
   }
   PrintRearms(report, out);
+}
+
+}  // namespace
+
+void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
+                 std::ostream& out) {
+  const uint64_t bytes = header.payload.bytes;
+  out << fmt::format("executor {} on {}, {}, {} in {}\n", report.executor, report.detail,
+                     Count(header.nodes, "node"), Count(bytes, "byte"),
+                     Count(header.payload.blocks, "block"));
+  PrintNodes(
+      report, [bytes](const NodeReport&) { return bytes; }, out);
   if (header.nodes == 1) {
     out << fmt::format("one node has the message, nothing was sent: BLAKE2b-256 {}\n",
                        sum.ToString());
@@ -94,8 +108,30 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
 
-void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
-                     std::ostream& out) {
+void PrintOutputs(const PlanHeader& header, const RunReport& report,
+                  const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out) {
+  out << fmt::format("executor {} on {}; {}\n", report.executor, report.detail, PlanText(header));
+  PrintNodes(
+      report, [](const NodeReport& node) { return node.bytes_received; }, out);
+  std::vector<uint32_t> nodes;
+  for (uint32_t node = 0; node < outputs.size(); ++node)
+    if (outputs[node]) nodes.push_back(node);
+  const bool are_same = std::ranges::all_of(
+      nodes, [&](uint32_t node) { return outputs[node] == outputs[nodes.front()]; });
+  const std::string which = nodes.size() == 1 ? fmt::format("the output of node {} is", nodes[0])
+                                              : fmt::format("all {} outputs are", nodes.size());
+  out << fmt::format("{} what the plan makes of the input, after {:.3f} ms{}\n", which,
+                     Milliseconds(report.elapsed_ns),
+                     are_same ? ": BLAKE2b-256 " + outputs[nodes.front()]->ToString() : ":");
+  for (size_t i = 0; !are_same && i < std::min(nodes.size(), kOutputsMax); ++i)
+    out << fmt::format("{:>6} BLAKE2b-256 {}\n", nodes[i], outputs[nodes[i]]->ToString());
+  if (!are_same && nodes.size() > kOutputsMax)
+    out << fmt::format("  ... and {} more, see --json\n", nodes.size() - kOutputsMax);
+}
+
+namespace {
+
+nlohmann::ordered_json NodesJson(const RunReport& report) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const NodeReport& node : report.nodes) {
     nodes.push_back({{"node", node.node.value},
@@ -114,6 +150,29 @@ void PrintReportJson(const PlanHeader& header, const RunReport& report, const Me
       nodes.back()["queues_in_parts"] = QueuesJson(report, node.node);
     }
   }
+  return nodes;
+}
+
+}  // namespace
+
+void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
+                      const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out) {
+  nlohmann::ordered_json nodes = NodesJson(report);
+  for (uint32_t node = 0; node < outputs.size() && node < nodes.size(); ++node) {
+    nodes[node]["blake2b_256"] =
+        outputs[node] ? nlohmann::ordered_json(outputs[node]->ToString()) : nullptr;
+  }
+  nlohmann::ordered_json all = {
+      {"executor", report.executor}, {"detail", report.detail}, {"wait", report.wait}};
+  all.update(PlanJson(header));
+  all["elapsed_ns"] = report.elapsed_ns;
+  all["nodes"] = std::move(nodes);
+  PrintJson(all, out);
+}
+
+void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
+                     std::ostream& out) {
+  nlohmann::ordered_json nodes = NodesJson(report);
   const nlohmann::ordered_json all = {{"executor", report.executor},
                                       {"detail", report.detail},
                                       {"wait", report.wait},

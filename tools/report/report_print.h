@@ -5,6 +5,8 @@
 #define PREPOST_TOOLS_REPORT_REPORT_PRINT_H_
 
 #include <iosfwd>
+#include <optional>
+#include <vector>
 
 #include "ir/plan.h"
 #include "runtime/files/message_sum.h"
@@ -20,6 +22,13 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
 /// The same as one JSON object, on several lines.
 void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                      std::ostream& out);
+
+/// The same of another collective than a multicast, with the sums of nodes' outputs (by node; none:
+/// it has no output), which are checked.
+void PrintOutputs(const PlanHeader& header, const RunReport& report,
+                  const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out);
+void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
+                      const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out);
 
 }  // namespace prepost::tools
 

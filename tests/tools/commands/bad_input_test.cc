@@ -331,7 +331,7 @@ TEST_F(BadInputTest, OpsAreSuggestedInTheFormThatIsMeant) {
                      "--algorithm", "chain", "--ready", "window=1", "-o", plan})
                 .Wait(),
             0);
-  Expect({"explain", plan, "1>2"}, 2, "FROM>TO:BLOCK, did you mean '1>2:0'?");
+  Expect({"explain", plan, "1>2"}, 2, ":BLOCK, did you mean '1>2:0'?");
   Expect({"explain", plan, "2>1"}, 2, "; node 2 sends no block to node 1");
   Expect({"explain", plan, "credit 2>1"}, 2,
          "; a credit is named by its op: the first of these is '2/0'");

@@ -18,8 +18,10 @@ namespace prepost::draw_test {
 namespace {
 
 using test::Command;
+using ::testing::AllOf;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class DrawTest : public ::testing::Test {
@@ -129,6 +131,36 @@ TEST_F(DrawTraceTest, TracesThatAreWrongAreRefused) {
   WriteTrace(text);
   Compile("5", "31");
   ExpectRefused({"--trace", trace_}, 1, "the trace is of another plan: found 30, the plan has 31");
+}
+
+// Catches a tree that is not upside down, combines that look like receives, and ranges of which one
+// block is shown.
+TEST_F(DrawTest, Collectives) {
+  const auto compile = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"compile", "--nodes", "6", "--message-bytes", "6KiB",
+                                 "--block-bytes", "1KiB", "-o", plan_});
+    Command command(flags);
+    ASSERT_EQ(command.Wait(), 0) << command.err();
+  };
+  compile({"--collective", "allreduce", "--combine", "sum:float32", "--algorithm", "halving"});
+  EXPECT_THAT(Draw("a.svg"),
+              AllOf(HasSubstr("allreduce sum:float32, halving: 6 nodes"), HasSubstr("+b0-2 from 3"),
+                    HasSubstr("b3-5 to 3"), HasSubstr("combines blocks 0 to 2 from node 3"),
+                    Not(HasSubstr("(root)"))));
+  EXPECT_THAT(Draw("a.svg", {"--view", "tree", "--node", "4", "--block", "1"}),
+              AllOf(HasSubstr("what the value of block 1 at node 1 is made of: 6 nodes, depth 2; "
+                              "node 4 is sent it whole"),
+                    HasSubstr("its value leaves in round")));
+  EXPECT_THAT(Draw("a.svg", {"--view", "graph"}), HasSubstr("combine b0&#45;2 from 3"));
+  EXPECT_THAT(Draw("a.svg", {"--node", "3"}), HasSubstr("only node 3"));
+  ExpectRefused({"-o", folder_ / "p.html"}, 1,
+                "a plan of allreduce, and this takes plans of multicasts");
+  compile({"--collective", "gather", "--algorithm", "binomial", "--root", "2"});
+  EXPECT_THAT(Draw("a.svg"), AllOf(HasSubstr("node 2 (root)"), HasSubstr("receives nothing")));
+  EXPECT_THAT(Draw("a.svg", {"--view", "tree", "--block", "30"}), HasSubstr("the way of block 30"));
+  compile({"--collective", "reduce_scatter", "--combine", "max:int32"});
+  ExpectRefused({"--view", "tree", "--node", "0", "--block", "30"}, 1,
+                "node 0 does not want block 30");
 }
 
 TEST_F(DrawTest, ViewsSayWhatTheyNeed) {

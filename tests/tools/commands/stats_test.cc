@@ -62,6 +62,36 @@ TEST_F(StatsTest, Texts) {
 }
 
 // Two racks of four behind uplinks of one host's rate: the flat pipeline crosses again and again.
+// Ranges, expressions and bounds of collectives, in words.
+TEST_F(StatsTest, Collectives) {
+  const std::string file = plan_;
+  const auto compile = [&](const std::string& collective, const std::string& algorithm) {
+    std::vector<std::string> flags = {"--collective",    collective, "--algorithm",   algorithm,
+                                      "--nodes",         "6",        "--block-bytes", "1KiB",
+                                      "--message-bytes", "6KiB"};
+    if (collective == "allreduce") flags.insert(flags.end(), {"--combine", "sum:float32"});
+    Compile(flags);
+  };
+  compile("allreduce", "halving");
+  test::ExpectGolden("analysis/stats-allreduce.txt", Print({"stats", file}));
+  test::ExpectGolden("analysis/explain-allreduce-block.txt", Print({"explain", file, ":2"}));
+  test::ExpectGolden("analysis/explain-allreduce-op.txt", Print({"explain", file, "2/9"}));
+  const Json block = Json::parse(Print({"explain", file, ":2", "--json"}));
+  EXPECT_EQ(block["block"]["values"][0]["operands"], 6);
+  EXPECT_EQ(block["block"]["values"][0]["at"], Json({0, 1, 2, 3, 4, 5}));
+  const Json stats = Json::parse(Print({"stats", file, "--json"}));
+  EXPECT_EQ(stats["port_bound"]["blocks"], 10);
+  EXPECT_EQ(stats["combine"], Json({{"op", "sum"}, {"type", "float32"}}));
+  ExpectRefused({"explain", file, ":6"}, 1, "there is no block 6, the blocks are 0 to 5");
+  ExpectRefused({"stats", file, "--topology",
+                 std::string(PREPOST_SOURCE_DIR) + "/examples/topologies/2x4.json"},
+                1, "a plan of allreduce, and this takes plans of multicasts");
+  compile("alltoall", "bruck");
+  test::ExpectGolden("analysis/stats-alltoall.txt", Print({"stats", file}));
+  compile("gather", "binomial");
+  EXPECT_THAT(Print({"explain", file, "0"}), HasSubstr("chain back to the start"));
+}
+
 TEST_F(StatsTest, Topology) {
   const std::string topology = folder_ / "racks.json";
   std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
@@ -230,7 +260,7 @@ TEST_F(StatsTest, WhatIsRefused) {
   ExpectRefused({"explain", plan_, "1>0:2"}, 1, "node 0 is the root");
   ExpectRefused({"explain", plan_, "5:12"}, 2, "did you mean '5/12'?");
   for (const char* what : {"", "x", "-1", "05", "5/", "5/12/1/3", "4294967296", "5/ 12"}) {
-    ExpectRefused({"explain", plan_, what}, 2, "is no NODE, NODE/OP or FROM>TO:BLOCK");
+    ExpectRefused({"explain", plan_, what}, 2, "is no NODE, NODE/OP, FROM>TO:BLOCK or :BLOCK");
   }
   ExpectRefused({"explain", plan_}, 2, "WHAT");
   ExpectRefused({"stats"}, 2, "PLAN");

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How long calls of collectives take in a group of a session: from when the last member makes the call
+// to when the last one has its result, by the clock that all members of one machine have in common.
+// One process per member; bench/network/calls.py starts them.
+#include <sys/resource.h>
+#include <time.h>
+
+#include <CLI/CLI.hpp>
+#include <future>
+#include <iostream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "prepost/prepost.h"
+
+namespace {
+
+using prepost::CollectiveKind;
+using prepost::Session;
+using prepost::Status;
+
+void Must(const Status& status) {
+  if (status.ok()) return;
+  std::cerr << "calls_bench: " << status.ToString() << "\n";
+  std::exit(1);
+}
+
+double CpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+double Now() {
+  timespec time = {};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+struct Options {
+  uint32_t self = 0;
+  std::vector<std::string> members;
+  std::string collective = "allreduce";
+  std::vector<uint64_t> bytes;
+  uint32_t repeat = 5;
+  std::string waiting = "hybrid";
+  bool deterministic = false;
+};
+
+const std::map<std::string, CollectiveKind>& Kinds() {
+  static const std::map<std::string, CollectiveKind> kinds = {
+      {"allreduce", CollectiveKind::kAllreduce},          {"allgather", CollectiveKind::kAllgather},
+      {"reduce_scatter", CollectiveKind::kReduceScatter}, {"alltoall", CollectiveKind::kAlltoall},
+      {"broadcast", CollectiveKind::kMulticast},          {"barrier", CollectiveKind::kBarrier}};
+  return kinds;
+}
+
+/// `bytes`: of the whole vector, which has a part for each member.
+void Measure(Session& session, const Options& options, uint64_t bytes) {
+  const CollectiveKind kind = Kinds().at(options.collective);
+  const uint64_t members = options.members.size();
+  const bool has_parts = kind != CollectiveKind::kAllreduce && kind != CollectiveKind::kMulticast;
+  const uint64_t count = bytes / 4 / (has_parts ? members : 1);
+  std::vector<float> input(bytes / 4 + 1, 1.0f), output(bytes / 4 + 1);
+  const prepost::Call call = {
+      .kind = kind,
+      .input = input.data(),
+      .output = kind == CollectiveKind::kMulticast ? input.data() : output.data(),
+      .count = count,
+      .type = prepost::ElementType::kFloat32,
+      .op = prepost::CombineOp::kSum};
+  std::vector<double> starts, ends;
+  double cpu = 0;
+  for (uint32_t i = 0; i < options.repeat + 1; ++i) {
+    Must(session.Barrier(1).get());
+    if (i == 1) cpu = CpuSeconds();
+    starts.push_back(Now());
+    Must(session.Await(1, call).get());
+    ends.push_back(Now());
+  }
+  const bool is_right = kind != CollectiveKind::kAllreduce || count == 0 ||
+                        (output.front() == static_cast<float>(members) &&
+                         output[count - 1] == static_cast<float>(members));
+  if (!is_right) Must({prepost::StatusCode::kRejected, "the result is wrong"});
+  starts.erase(starts.begin());
+  ends.erase(ends.begin());
+  const nlohmann::ordered_json json = {{"bytes", bytes},
+                                       {"members", members},
+                                       {"cpu_seconds", CpuSeconds() - cpu},
+                                       {"starts", starts},
+                                       {"ends", ends}};
+  std::cout << json.dump() << std::endl;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("How long calls of collectives take.");
+  app.add_option("self", options.self, "this member's number")->required();
+  app.add_option("members", options.members, "HOST of each, with commas")
+      ->required()
+      ->delimiter(',');
+  app.add_option("--collective", options.collective, "which")->check(CLI::IsMember(Kinds()));
+  app.add_option("--bytes", options.bytes, "of the whole vector, with commas")
+      ->required()
+      ->delimiter(',')
+      ->transform(CLI::AsSizeValue(false));
+  app.add_option("--repeat", options.repeat, "measurements of each size");
+  app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");
+  app.add_flag("--deterministic", options.deterministic, "as GroupOptions");
+  CLI11_PARSE(app, argc, argv);
+  prepost::SessionOptions session;
+  session.self = options.self;
+  std::vector<uint32_t> all;
+  for (const std::string& member : options.members) {
+    all.push_back(static_cast<uint32_t>(session.members.size()));
+    session.members.push_back({.host = member});
+  }
+  session.secret = "only for measurements";
+  session.waiting = options.waiting == "polling"     ? prepost::Waiting::kPolling
+                    : options.waiting == "interrupt" ? prepost::Waiting::kInterrupt
+                                                     : prepost::Waiting::kHybrid;
+  auto opened = Session::Open(session);
+  Must(opened.status());
+  std::promise<void> closed;
+  prepost::GroupCallbacks callbacks;
+  callbacks.closed = [&] { closed.set_value(); };
+  callbacks.failed = [](const Status& cause, const prepost::FailedMembers&) { Must(cause); };
+  Must((*opened)->CreateGroup(1, all, 0, {.calls = true, .deterministic = options.deterministic},
+                              callbacks));
+  for (const uint64_t bytes : options.bytes) Measure(**opened, options, bytes);
+  Must((*opened)->DestroyGroup(1));
+  closed.get_future().wait();
+  return 0;
+}

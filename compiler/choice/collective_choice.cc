@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With n members, q = ceil(log2 n), m bytes of a part (of the whole where there is one), a: hop,
+// o: overhead of a message, B: rate, C: combine_rate, b: block:
+//
+//   allreduce       doubling   q (a + m/B + m/C)                                n a power of two
+//                   halving    2 q a + 2 m (n-1)/n / B + m (n-1)/n / C
+//                   ring       2 (n-1) (a + b/C) + 2 m (n-1)/n / B + 2 m/b o    b <= m/n
+//   reduce_scatter  halving    q a + m (n-1) (1/B + 1/C)
+//                   ring       (n-1) (a + b/C) + m (n-1) / B + m (n-1)/b o
+//   allgather       halving    q a + m (n-1) / B
+//   reduce          binomial_tree      q (a + m/B + m/C)
+//                   binomial_pipeline  (k - 1 + q) (b/B + o) + q (a + b/C)      k = m/b
+//   gather, scatter direct     a + (n-1) (o + m/B)
+//                   binomial   q a + m (n-1) / B
+//   alltoall        pairwise   a + (n-1) (o + m/B)
+//                   bruck      q a + q n/2 m (1/B + 1/C)     parts are copied on their way
+//
+// A ring combines a block while the next one comes; halving combines what has come.
+#include "compiler/choice/collective_choice.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "compiler/choice/stream_cost.h"
+
+namespace prepost {
+namespace {
+
+/// `bytes` rounded up to whole elements, one at least.
+uint64_t Whole(uint64_t bytes, const CollectiveSize& size) {
+  const uint64_t element = std::max<uint64_t>(SizeOf(size.combine.type), 1);
+  return std::max<uint64_t>((bytes + element - 1) / element, 1) * element;
+}
+
+class Chooser {
+ public:
+  Chooser(const CollectiveSize& size, const CollectiveParameters& parameters)
+      : size_(size),
+        at_(parameters),
+        n_(size.members),
+        q_(n_ == 1 ? 0 : static_cast<uint32_t>(std::bit_width(n_ - 1))),
+        m_(static_cast<double>(size.bytes)) {}
+
+  CollectiveChoice Choose() {
+    switch (size_.kind) {
+      case CollectiveKind::kMulticast:
+        Add("binomial_pipeline", kStreamBlockMax, 0);
+        break;
+      case CollectiveKind::kReduce:
+        AddReduces();
+        break;
+      case CollectiveKind::kAllreduce:
+        AddAllreduces();
+        break;
+      case CollectiveKind::kReduceScatter:
+        Add("halving", Whole(size_.bytes, size_), q_ * at_.hop + (n_ - 1) * m_ * (Wire() + Sums()));
+        AddRings(size_.bytes, 1);
+        break;
+      case CollectiveKind::kAllgather:
+        Add("halving", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Wire());
+        break;
+      case CollectiveKind::kGather:
+      case CollectiveKind::kScatter:
+        Add("direct", kStreamBlockMax, at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("binomial", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Wire());
+        break;
+      case CollectiveKind::kAlltoall:
+        Add("pairwise", kStreamBlockMax, at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("bruck", std::max<uint64_t>(size_.bytes, 1),
+            q_ * (at_.hop + n_ / 2.0 * m_ * (Wire() + Sums())));
+        break;
+      case CollectiveKind::kBarrier:
+        Add("dissemination", 1, q_ * at_.hop);
+        break;
+    }
+    return best_;
+  }
+
+ private:
+  double Wire() const { return 1 / at_.rate; }
+  double Sums() const { return 1 / at_.combine_rate; }
+
+  void Add(const char* algorithm, uint64_t block_bytes, double seconds) {
+    if (!best_.algorithm.empty() && seconds >= best_.seconds) return;
+    best_ = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
+  }
+
+  bool IsChain() const { return size_.is_deterministic || size_.combine.is_ordered(); }
+
+  /// `passes`: how often each block goes around, of shares of `share` bytes.
+  void AddRings(uint64_t share, uint32_t passes) {
+    for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
+      if (block > share && block > kStreamBlockMin) continue;
+      const uint64_t whole = Whole(std::min(block, share), size_);
+      const auto b = static_cast<double>(whole);
+      const double bytes = static_cast<double>(share) * (n_ - 1) * passes;
+      Add("ring", whole,
+          passes * (n_ - 1) * (at_.hop + b * Sums()) + bytes * (Wire() + at_.block_overhead / b));
+    }
+  }
+
+  void AddReduces() {
+    if (IsChain()) return AddPipelines("chain", n_ - 1, 1);
+    Add("binomial_tree", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Wire() + Sums())));
+    AddPipelines("binomial_pipeline", q_, 1);
+  }
+
+  void AddAllreduces() {
+    if (IsChain()) return AddPipelines("chain", n_ - 1, 2);
+    const uint64_t share = Whole((size_.bytes + n_ - 1) / n_, size_);
+    const double moved = m_ * (n_ - 1) / n_;
+    if (std::has_single_bit(n_))
+      Add("doubling", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Wire() + Sums())));
+    Add("halving", share, 2 * q_ * at_.hop + moved * (2 * Wire() + Sums()));
+    AddRings(share, 2);
+  }
+
+  /// A multicast backwards, and forwards again where there are two passes.
+  void AddPipelines(const char* algorithm, double hops, uint32_t passes) {
+    for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
+      if (block > size_.bytes && block > kStreamBlockMin) continue;
+      const auto b = static_cast<double>(block);
+      const double blocks = std::max(m_ / b, 1.0);
+      Add(algorithm, Whole(block, size_),
+          passes * ((blocks - 1 + hops) * (std::min(b, m_) * Wire() + at_.block_overhead) +
+                    hops * at_.hop) +
+              hops * b * Sums());
+    }
+  }
+
+  const CollectiveSize& size_;
+  const CollectiveParameters& at_;
+  const uint32_t n_;
+  const uint32_t q_;
+  const double m_;
+  CollectiveChoice best_;
+};
+
+}  // namespace
+
+CollectiveChoice ChooseCollective(const CollectiveSize& size,
+                                  const CollectiveParameters& parameters) {
+  return Chooser(size, parameters).Choose();
+}
+
+}  // namespace prepost

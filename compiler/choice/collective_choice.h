@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// ChooseCollective: which schedule and which blocks a collective other than a multicast takes, by a
+// model of hosts and connections that buffer, as StreamCost has it (stream_cost.h): what must follow
+// one another costs a latency each, ports carry so many bytes, and a host adds so many.
+#ifndef PREPOST_COMPILER_CHOICE_COLLECTIVE_CHOICE_H_
+#define PREPOST_COMPILER_CHOICE_COLLECTIVE_CHOICE_H_
+
+#include <cstdint>
+#include <string>
+
+#include "ir/collective.h"
+#include "ir/combine.h"
+
+namespace prepost {
+
+/// Assumed, as StreamParameters' rate is.
+struct CollectiveParameters {
+  double rate = 10e9 / 8;         ///< bytes/s of a node's port, each way
+  double hop = 30e-6;             ///< seconds of a message that waits for another
+  double block_overhead = 10e-6;  ///< seconds of hosts for a message that does not
+  double combine_rate = 4e9;      ///< bytes of results/s
+};
+
+/// What is asked for.
+struct CollectiveSize {
+  CollectiveKind kind = CollectiveKind::kAllreduce;
+  uint32_t members = 1;
+  uint64_t bytes = 0;             ///< of a part
+  Combine combine;                ///< none where nothing is combined
+  bool is_deterministic = false;  ///< sums do not depend on the size
+};
+
+struct CollectiveChoice {
+  std::string algorithm;
+  uint64_t block_bytes = 1;  ///< whole elements
+  double seconds = 0;        ///< modelled
+};
+
+/// The best by the model, of equals the first of the table in collective_choice.cc. Decided by its
+/// arguments alone, so that all members choose the same. Of a reduce and an allreduce that are
+/// deterministic, or whose operands must be in the order of ranks, `chain`.
+CollectiveChoice ChooseCollective(const CollectiveSize& size,
+                                  const CollectiveParameters& parameters = {});
+
+}  // namespace prepost
+
+#endif  // PREPOST_COMPILER_CHOICE_COLLECTIVE_CHOICE_H_

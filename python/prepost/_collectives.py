@@ -1,0 +1,330 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups for calls of collectives."""
+import sys
+from types import TracebackType
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
+
+from . import _check, _native
+from ._errors import TransferError, UsageError
+from ._session import Paths, Session, _buffer
+
+#: Of reduce(), allreduce() and reduce_scatter(); or a function of two arrays of NumPy that returns one of the same shape.
+Op = Union[str, Callable[[Any, Any], Any]]
+
+_OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
+_BY_FORMAT = {"b": "int", "h": "int", "i": "int", "l": "int", "q": "int", "n": "int", "B": "uint", "H": "uint", "I": "uint", "L": "uint",
+              "Q": "uint", "N": "uint", "e": "float", "f": "float", "d": "float", "c": "uint", "?": "uint"}
+_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
+
+
+def _torch() -> Any:
+    return sys.modules.get("torch")  # which whoever has a tensor has imported
+
+
+def _is_tensor(memory: Any) -> bool:
+    torch = _torch()
+    return torch is not None and isinstance(memory, torch.Tensor)
+
+
+def _type_of(memory: Any) -> str:
+    """The type of its elements; of what has none here, as structures and complex numbers, ""."""
+    if _is_tensor(memory):
+        name = str(memory.dtype).partition(".")[2]
+        return "uint8" if name == "bool" else name if name in _TYPES else ""
+    with memoryview(_buffer(memory)) as view:
+        letters = view.format.lstrip("@=<")
+        kind = _BY_FORMAT.get(letters, "")
+        return f"{kind}{8 * view.itemsize}" if kind else ""
+
+
+def _shape_of(memory: Any) -> Tuple[int, ...]:
+    if _is_tensor(memory):
+        return tuple(memory.shape)
+    with memoryview(_buffer(memory)) as view:
+        return tuple(view.shape or ())
+
+
+def _bytes_of(memory: Any) -> int:
+    with memoryview(_buffer(memory)) as view:
+        return view.nbytes
+
+
+def _new(like: Any, shape: Tuple[int, ...]) -> Any:
+    """Memory of the type of `like`: an array of NumPy or a tensor of PyTorch if that is one, else bytes."""
+    if _is_tensor(like):
+        return _torch().empty(shape, dtype=like.dtype)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None and isinstance(like, numpy.ndarray):
+        return numpy.empty(shape, dtype=like.dtype)
+    count = 1
+    for side in shape:
+        count *= side
+    with memoryview(_buffer(like)) as view:
+        return memoryview(bytearray(count * view.itemsize)).cast(view.format.lstrip("@=<"))  # type: ignore[call-overload]
+
+
+class Call:
+    """A call under way: what the methods of Collectives return with wait=False."""
+
+    def __init__(self, group: "Collectives", number: int, result: Any, memory: Tuple[Any, ...]) -> None:
+        self._group, self._number, self._result = group, number, result
+        self._memory = memory  # which stays as long as it is used
+
+    def wait(self, timeout: Optional[float] = None) -> Any:
+        """Waits until this member's part is over, and returns the result. Raises as Collectives does."""
+        self._group._native.wait_call(self._number, _check.timeout(timeout))
+        return self._result
+
+    @property
+    def done(self) -> bool:
+        """Whether this member's part is over: wait() would return at once."""
+        return self._group._native.calls > self._number
+
+
+class Collectives:
+    """A group for calls of collectives: Session.collectives() makes it.
+
+    Every member makes the same calls, in the same order; each takes part in it with arrays of the same type and size, anything with
+    contiguous memory: NumPy arrays, tensors of PyTorch on the CPU, memoryviews, bytearrays. A part is what a member has for, or gets
+    from, another; results are new arrays, or `out`. In place where `out` is the array itself (allreduce, and reduce at the root).
+    With wait=False a call returns at once, with a Call; arrays must then not be changed, and results not be read, until it is over.
+    Any number may be under way.
+
+    op: "sum", "prod", "min", "max"; of integers also "and", "or", "xor"; or a function of two arrays of NumPy, called by a thread of
+    the session, that returns their combination, element by element. Where it does not commute, say commutative=False: operands are
+    then in the order of the group's list of members. Sums are added in the same order at all members and in every run.
+
+    Waiting lets other threads run, is interrupted by signals whose handlers raise, and ends with Timeout after `timeout` seconds
+    (None: never). All calls raise TransferError once something has failed anywhere in the group, as when members call different
+    things. In a `with` block, destroy() is called in the end or, where an exception leaves it, abort().
+    """
+
+    def __init__(self, native: "_native.Group", session: Session, members: List[int]) -> None:
+        self._native = native
+        self._session = session  # which stays open as long as the group is used
+        self._members = members
+        self._place = members.index(session._number)
+        self._is_left = False
+
+    @property
+    def size(self) -> int:
+        """How many members it has."""
+        return len(self._members)
+
+    @property
+    def place(self) -> int:
+        """This member's place in the group's list: which part is its own."""
+        return self._place
+
+    def barrier(self, *, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """Waits until all members have called it."""
+        return self._call("barrier", None, None, None, 0, "uint8", wait=wait, timeout=timeout)
+
+    def broadcast(self, array: Any, root: int = 0, *, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """Fills `array` with that of member `root`; returns it."""
+        root = self._check_root(root)
+        is_root = root == self._session._number
+        return self._call("multicast", array if is_root else None, None if is_root else array, array, _bytes_of(array), "uint8",
+                          root=root, wait=wait, timeout=timeout)
+
+    def reduce(self, array: Any, root: int = 0, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
+               timeout: Optional[float] = None) -> Any:
+        """What all members' arrays combine to, at member `root`; None elsewhere."""
+        root = self._check_root(root)
+        is_root = root == self._session._number
+        if is_root and out is None:
+            out = _new(array, _shape_of(array))
+        return self._combine("reduce", array, out if is_root else None, op, commutative, 1, root, wait, timeout)
+
+    def allreduce(self, array: Any, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
+                  timeout: Optional[float] = None) -> Any:
+        """What all members' arrays combine to."""
+        if out is None:
+            out = _new(array, _shape_of(array))
+        return self._combine("allreduce", array, out, op, commutative, 1, None, wait, timeout)
+
+    def reduce_scatter(self, array: Any, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
+                       timeout: Optional[float] = None) -> Any:
+        """Of arrays that have a part for each member (along the first axis): what those for this member combine to."""
+        shape = self._parts_of(array)
+        if out is None:
+            out = _new(array, shape)
+        return self._combine("reduce_scatter", array, out, op, commutative, self.size, None, wait, timeout)
+
+    def allgather(self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """All members' arrays, one after the other: with another axis before those of `array`."""
+        if out is None:
+            out = _new(array, (self.size, *_shape_of(array)))
+        self._check_bytes(out, self.size * _bytes_of(array))
+        return self._call("allgather", array, out, out, _bytes_of(array), "uint8", wait=wait, timeout=timeout)
+
+    def gather(self, array: Any, root: int = 0, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """As allgather(), at member `root`; None elsewhere."""
+        root = self._check_root(root)
+        if root != self._session._number:
+            out = None
+        elif out is None:
+            out = _new(array, (self.size, *_shape_of(array)))
+        if out is not None:
+            self._check_bytes(out, self.size * _bytes_of(array))
+        return self._call("gather", array, out, out, _bytes_of(array), "uint8", root=root, wait=wait, timeout=timeout)
+
+    def scatter(self, array: Any, root: int = 0, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """Its part, along the first axis, of the array of member `root`, for each. Elsewhere `array` is None, and `out` is needed."""
+        root = self._check_root(root)
+        is_root = root == self._session._number
+        if is_root:
+            shape = self._parts_of(array)
+            if out is None:
+                out = _new(array, shape)
+            self._check_bytes(array, self.size * _bytes_of(out))
+        elif out is None:
+            raise UsageError(f"scatter() needs `out` where this is not the root, member {root}")
+        return self._call("scatter", array if is_root else None, out, out, _bytes_of(out), "uint8", root=root, wait=wait,
+                          timeout=timeout)
+
+    def alltoall(self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+        """Of arrays that have a part for each member (along the first axis): those that are for this one, in the order of members."""
+        self._parts_of(array)
+        if out is None:
+            out = _new(array, _shape_of(array))
+        self._check_bytes(out, _bytes_of(array))
+        return self._call("alltoall", array, out, out, _bytes_of(array) // self.size, "uint8", wait=wait, timeout=timeout)
+
+    def alltoallv(self, array: Any, send_counts: Sequence[int], receive_counts: Sequence[int], *, out: Any = None, wait: bool = True,
+                  timeout: Optional[float] = None) -> Any:
+        """As alltoall(), of parts of any sizes, none among them: how many elements go to each member, and come from each, one part
+        after the other in flat arrays. What a member sends another is what that one expects, or the group ends with an error."""
+        sent, received = _check.numbers("send_counts", send_counts), _check.numbers("receive_counts", receive_counts)
+        type_of = _type_of(array) or "uint8"
+        if out is None:
+            out = _new(array, (sum(received),))
+        size = int("".join(filter(str.isdigit, type_of))) // 8
+        self._check_bytes(array, size * sum(sent))
+        self._check_bytes(out, size * sum(received))
+        return self._call("alltoall", array, out, out, 0, type_of, counts=(sent, received), wait=wait, timeout=timeout)
+
+    def paths(self) -> Paths:
+        """How blocks come to this member. Known from `opened` on; before that all 0."""
+        return Paths(*self._native.paths())
+
+    def notes(self) -> List[str]:
+        """What whoever runs the program may want to know of the group's paths, a sentence each."""
+        return self._native.notes()
+
+    def wait_opened(self, timeout: Optional[float] = None) -> None:
+        """Waits until this member's connections are there. Nothing needs it: calls may be made before."""
+        self._native.wait_opened(_check.timeout(timeout))
+
+    def destroy(self, timeout: Optional[float] = None) -> None:
+        """Waits until all members have called it, after all their calls. After a Timeout it may be called again."""
+        seconds = _check.timeout(timeout)
+        if not self._is_left:
+            self._native.destroy()
+        self._is_left = True
+        self._native.wait_closed(seconds)
+
+    def abort(self, why: str = "") -> None:
+        """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`."""
+        why = _check.text("why", why)
+        if self.failure is not None or self._native.closed:
+            return
+        try:
+            self._native.abort(why)
+        except TransferError:  # just now
+            pass
+
+    @property
+    def number(self) -> int:
+        """The number with which it was created."""
+        return self._native.number
+
+    @property
+    def opened(self) -> bool:
+        """Whether this member's connections are there."""
+        return self._native.opened
+
+    @property
+    def failure(self) -> Optional[BaseException]:
+        """What all calls raise; None: nothing has failed."""
+        try:
+            self._native.check()
+        except (TransferError, UsageError) as error:
+            return error
+        return None
+
+    def __enter__(self) -> "Collectives":
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        if kind is not None:
+            self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
+        elif not (self._native.inherited or self._native.closed):
+            self.destroy()
+
+    def _check_root(self, root: int) -> int:
+        found = _check.number("root", root, 32)
+        if found not in self._members:
+            raise UsageError(f"root {found} is not a member of the group, whose members are {self._members}")
+        return found
+
+    def _parts_of(self, array: Any) -> Tuple[int, ...]:
+        """The shape of one of the parts that `array` has for the members."""
+        if array is None:
+            raise UsageError("an array with a part for each member is needed")
+        shape = _shape_of(array)
+        if shape and shape[0] == self.size:
+            return shape[1:]
+        if shape and shape[0] % self.size == 0:
+            return (shape[0] // self.size, *shape[1:])
+        raise UsageError(f"the array has no part for each of {self.size} members: its first axis is {shape[0] if shape else 'missing'}")
+
+    @staticmethod
+    def _check_bytes(memory: Any, needed: int) -> None:
+        found = _bytes_of(memory)
+        if found != needed:
+            raise UsageError(f"the array has {found} bytes, and {needed} are needed")
+
+    def _combine(self, kind: str, array: Any, out: Any, op: Op, commutative: bool, parts: int, root: Optional[int], wait: bool,
+                 timeout: Optional[float]) -> Any:
+        type_of = _type_of(array)
+        if not type_of:
+            raise UsageError(f"{kind} combines integers and floats, not {getattr(array, 'dtype', type(array).__name__)}")
+        if out is not None:
+            if _type_of(out) != type_of:
+                raise UsageError(f"out has elements of {_type_of(out) or 'another type'}, and the array of {type_of}")
+            self._check_bytes(out, _bytes_of(array) // parts)
+        function = None
+        if callable(op):
+            function = _function(op, type_of)
+            op = "user" if _check.flag("commutative", commutative) else "user_ordered"
+        else:
+            _check.choice("op", op, *_OPS)
+        size = int("".join(filter(str.isdigit, type_of))) // 8
+        return self._call(kind, array, out, out, _bytes_of(array) // parts // size, type_of, op=op, function=function, root=root,
+                          wait=wait, timeout=timeout)
+
+    def _call(self, kind: str, array: Any, out: Any, result: Any, count: int, type_of: str, *, op: str = "", function: Any = None,
+              root: Optional[int] = None, counts: Tuple[List[int], List[int]] = ([], []), wait: bool, timeout: Optional[float]) -> Any:
+        seconds = _check.timeout(timeout)
+        memory = (None if array is None else _buffer(array), None if out is None else _buffer(out))
+        number = self._native.call(kind, 0 if root is None else root, memory[0], memory[1], count, type_of, op, function, *counts)
+        call = Call(self, number, result, (array, out))
+        return call.wait(seconds) if _check.flag("wait", wait) else call
+
+
+def _function(op: Callable[[Any, Any], Any], type_of: str) -> Callable[[Any, Any, Any], None]:
+    """`op` on memory: out, own, other."""
+    try:
+        import numpy
+    except ImportError:
+        raise UsageError("a function as op combines arrays of NumPy, which is not installed") from None
+    if type_of == "bfloat16":
+        raise UsageError("a function as op combines arrays of NumPy, which has no bfloat16")
+    dtype = numpy.dtype(type_of)
+
+    def combine(out: Any, own: Any, other: Any) -> None:
+        numpy.frombuffer(out, dtype)[...] = op(numpy.frombuffer(own, dtype), numpy.frombuffer(other, dtype))
+
+    return combine

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Block after block: its values, mostly one, then the sums of all that want it. A node's output has
+// its blocks in the order of their numbers.
+#include "runtime/files/collective_sums.h"
+
+#include <map>
+#include <utility>
+
+#include "ir/analysis/expressions.h"
+#include "ir/plan_tables.h"
+#include "runtime/block_places.h"
+#include "runtime/combine_blocks.h"
+
+namespace prepost {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+/// Of one block.
+class Evaluator {
+ public:
+  Evaluator(const PlanHeader& header, const Expressions& expressions,
+            const std::vector<uint64_t>& offsets, std::span<const std::byte> inputs, uint32_t block)
+      : header_(header),
+        expressions_(expressions),
+        offsets_(offsets),
+        inputs_(inputs),
+        block_(block) {
+    if (!header.combine.is_none()) combine_ = CombineFunctionOf(header.combine);
+  }
+
+  /// Depth first, own before other, without recursion: expressions may be as deep as there are nodes.
+  Bytes ValueOf(uint32_t expression) const {
+    struct Frame {
+      uint32_t other;
+      Bytes own = {};
+      bool has_own = false;
+    };
+    std::vector<Frame> frames;
+    uint32_t next = expression;
+    for (;;) {
+      if (const auto pair = expressions_.PairOf(next)) {
+        frames.push_back({.other = pair->second});
+        next = pair->first;
+        continue;
+      }
+      Bytes value = Contribution(next);
+      while (!frames.empty() && frames.back().has_own) {
+        const Bytes& own = frames.back().own;
+        combine_(value.data(), own.data(), value.data(),
+                 value.size() / SizeOf(header_.combine.type));
+        frames.pop_back();
+      }
+      if (frames.empty()) return value;
+      frames.back().own = std::move(value);
+      frames.back().has_own = true;
+      next = frames.back().other;
+    }
+  }
+
+ private:
+  Bytes Contribution(uint32_t node) const {
+    const Roles roles = header_.roles();
+    const PartRow row = roles.Contributed(NodeId(node));
+    const uint64_t begin = offsets_[node] +
+                           row.PlaceOf(roles.PartOf(block_)) * header_.payload.bytes +
+                           header_.payload.BlockOffset(block_);
+    const std::span<const std::byte> bytes =
+        inputs_.subspan(begin, header_.payload.BlockSize(block_));
+    return {bytes.begin(), bytes.end()};
+  }
+
+  const PlanHeader& header_;
+  const Expressions& expressions_;
+  const std::vector<uint64_t>& offsets_;
+  const std::span<const std::byte> inputs_;
+  const uint32_t block_;
+  CombineFunction combine_;
+};
+
+}  // namespace
+
+std::vector<uint64_t> InputOffsets(const PlanHeader& header) {
+  std::vector<uint64_t> offsets = {0};
+  for (uint32_t node = 0; node < header.nodes; ++node)
+    offsets.push_back(offsets.back() + NodeBytesOf(header, NodeId(node)).input);
+  return offsets;
+}
+
+uint64_t InputBytesOf(const PlanHeader& header) {
+  return header.collective.kind == CollectiveKind::kMulticast ? header.payload.bytes
+                                                              : InputOffsets(header).back();
+}
+
+Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,
+                                                            std::span<const std::byte> inputs,
+                                                            const Checkpoint& checkpoint) {
+  const PlanHeader& header = plan.header();
+  const Roles roles = header.roles();
+  const std::vector<uint64_t> offsets = InputOffsets(header);
+  PREPOST_CHECK(inputs.size() == offsets.back());
+  const PlanTables tables(plan);
+  Expressions expressions(tables);
+  std::vector<RunningSum> sums(header.nodes);
+  for (uint32_t block = 0; block < header.payload.blocks; ++block) {
+    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
+    if (header.payload.BlockSize(block) == 0) continue;
+    const Expressions::OfBlock values = expressions.Of(block);
+    const Evaluator evaluator(header, expressions, offsets, inputs, block);
+    std::map<uint32_t, Bytes> made;
+    for (uint32_t node = 0; node < roles.members(); ++node) {
+      if (!roles.Wants(NodeId(node), block)) continue;
+      const auto [value, is_new] = made.try_emplace(values.at_end[node]);
+      if (is_new) value->second = evaluator.ValueOf(values.at_end[node]);
+      sums[node].Add(value->second);
+    }
+  }
+  std::vector<std::optional<MessageSum>> all(header.nodes);
+  for (uint32_t node = 0; node < header.nodes; ++node)
+    if (roles.IsTarget(NodeId(node))) all[node] = sums[node].Get();
+  return all;
+}
+
+}  // namespace prepost

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a collective must make of its inputs, by the expressions of its plan, evaluated here one after
+// the other: for checking what nodes have made of them.
+#ifndef PREPOST_RUNTIME_FILES_COLLECTIVE_SUMS_H_
+#define PREPOST_RUNTIME_FILES_COLLECTIVE_SUMS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ir/status.h"
+#include "ir/verify/verify.h"
+#include "runtime/checkpoint.h"
+#include "runtime/files/message_sum.h"
+
+namespace prepost {
+
+/// Where each node's input begins in the inputs of all, one after the other; the last: their bytes.
+std::vector<uint64_t> InputOffsets(const PlanHeader& header);
+/// Bytes of a run's input: of a multicast its message, else of all nodes' inputs.
+uint64_t InputBytesOf(const PlanHeader& header);
+
+/// By node: the sum of its output; none: it has none. `inputs`: of all nodes, one after the other. A
+/// built-in operation. Costs as many combines as the plan, on one core. Errors: those of `checkpoint`.
+Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,
+                                                            std::span<const std::byte> inputs,
+                                                            const Checkpoint& checkpoint = {});
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_FILES_COLLECTIVE_SUMS_H_

@@ -1,0 +1,546 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Calls of collectives in groups whose members are threads of this process, against what plain loops
+// make of the inputs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "prepost/prepost.h"
+#include "tests/support/random.h"
+#include "tests/support/sessions.h"
+#include "tests/support/tcp_disturbance.h"
+
+namespace prepost::calls_test {
+namespace {
+
+using std::chrono::milliseconds;
+using test::GroupLog;
+using test::Members;
+using test::Patient;
+using test::Sessions;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+using Values = std::vector<int32_t>;
+constexpr uint64_t kGroup = 3;
+const GroupOptions kCalls = {.calls = true};
+
+/// One call as all members make it: inputs by place in the group, and what outputs must be; empty:
+/// not looked at.
+struct Collective {
+  CollectiveKind kind = CollectiveKind::kAllreduce;
+  uint32_t root = 0;  ///< place in the group
+  uint64_t count = 0;
+  CombineOp op = CombineOp::kSum;
+  std::vector<Values> inputs, expected;
+};
+
+int32_t Combined(CombineOp op, int32_t a, int32_t b) {
+  switch (op) {
+    case CombineOp::kMax:
+      return std::max(a, b);
+    case CombineOp::kXor:
+      return a ^ b;
+    default:
+      return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
+  }
+}
+
+Collective MakeCollective(CollectiveKind kind, uint32_t members, uint32_t root, uint64_t count,
+                          CombineOp op, test::Random& random) {
+  Collective it{.kind = kind, .root = root, .count = count, .op = op, .inputs = {}, .expected = {}};
+  const uint64_t all = count * members;
+  const bool takes_all =
+      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAlltoall;
+  for (uint32_t m = 0; m < members; ++m) {
+    uint64_t values = takes_all ? all : count;
+    if (kind == CollectiveKind::kScatter) values = m == root ? all : 0;
+    if (kind == CollectiveKind::kMulticast && m != root) values = 0;
+    if (kind == CollectiveKind::kBarrier) values = 0;
+    Values& input = it.inputs.emplace_back(values);
+    for (int32_t& value : input) value = static_cast<int32_t>(random.Below(1u << 31));
+  }
+  Values sum;
+  for (const Values& input : it.inputs) {
+    if (sum.empty()) sum = input;
+    if (&input == &it.inputs.front()) continue;
+    for (size_t i = 0; i < std::min(sum.size(), input.size()); ++i)
+      sum[i] = Combined(op, sum[i], input[i]);
+  }
+  const auto part = [&](const Values& values, uint64_t i) {
+    const auto begin = values.begin() + static_cast<ptrdiff_t>(i * count);
+    return Values(begin, begin + static_cast<ptrdiff_t>(count));
+  };
+  for (uint32_t m = 0; m < members; ++m) {
+    Values& out = it.expected.emplace_back();
+    switch (kind) {
+      case CollectiveKind::kMulticast:
+        if (m != root) out = it.inputs[root];
+        break;
+      case CollectiveKind::kReduce:
+        if (m == root) out = sum;
+        break;
+      case CollectiveKind::kAllreduce:
+        out = sum;
+        break;
+      case CollectiveKind::kReduceScatter:
+        out = part(sum, m);
+        break;
+      case CollectiveKind::kAllgather:
+      case CollectiveKind::kGather:
+        if (kind == CollectiveKind::kGather && m != root) break;
+        for (const Values& input : it.inputs) out.insert(out.end(), input.begin(), input.end());
+        break;
+      case CollectiveKind::kScatter:
+        out = part(it.inputs[root], m);
+        break;
+      case CollectiveKind::kAlltoall:
+        for (const Values& input : it.inputs) {
+          const Values from = part(input, m);
+          out.insert(out.end(), from.begin(), from.end());
+        }
+        break;
+      case CollectiveKind::kBarrier:
+        break;
+    }
+  }
+  return it;
+}
+
+/// Makes the call at all members, all of `collectives` before any has ended.
+void ExpectAll(Sessions& sessions, const std::vector<uint32_t>& members,
+               std::vector<Collective>& collectives, bool is_in_place) {
+  std::vector<std::vector<Values>> outputs(collectives.size());
+  std::vector<std::vector<std::future<Status>>> futures(members.size());
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    Collective& it = collectives[c];
+    outputs[c].resize(members.size());
+    for (size_t m = 0; m < members.size(); ++m) {
+      Values& output = outputs[c][m];
+      output.assign(it.expected[m].size(), -1);
+      const void* input = it.inputs[m].data();
+      void* out = output.data();
+      if (is_in_place) {
+        const ptrdiff_t own = static_cast<ptrdiff_t>(m * it.count);
+        switch (it.kind) {
+          case CollectiveKind::kReduce:
+          case CollectiveKind::kAllreduce:
+            if (!output.empty()) out = it.inputs[m].data();
+            break;
+          case CollectiveKind::kAllgather:
+          case CollectiveKind::kGather:
+            if (output.empty()) break;
+            std::ranges::copy(it.inputs[m], output.begin() + own);
+            input = output.data() + own;
+            break;
+          case CollectiveKind::kReduceScatter:
+            out = it.inputs[m].data() + own;
+            break;
+          case CollectiveKind::kScatter:
+            if (m == it.root) out = it.inputs[m].data() + own;
+            break;
+          default:
+            break;
+        }
+      }
+      const bool is_root = it.kind == CollectiveKind::kMulticast && m == it.root;
+      futures[m].push_back(sessions[members[m]].Await(kGroup, {.kind = it.kind,
+                                                               .root = members[it.root],
+                                                               .input = input,
+                                                               .output = is_root ? nullptr : out,
+                                                               .count = it.count,
+                                                               .type = ElementType::kInt32,
+                                                               .op = it.op}));
+    }
+  }
+  for (size_t c = 0; c < collectives.size(); ++c) {
+    const Collective& it = collectives[c];
+    for (size_t m = 0; m < members.size(); ++m) {
+      const Status status = futures[m][c].get();
+      ASSERT_TRUE(status.ok()) << status.ToString();
+      const Values* found = &outputs[c][m];
+      Values in_place;
+      if (is_in_place && !it.expected[m].empty()) {
+        const ptrdiff_t own = static_cast<ptrdiff_t>(m * it.count);
+        const bool is_part = it.kind == CollectiveKind::kReduceScatter ||
+                             (it.kind == CollectiveKind::kScatter && m == it.root);
+        const bool is_input =
+            it.kind == CollectiveKind::kReduce || it.kind == CollectiveKind::kAllreduce;
+        if (is_part || is_input) {
+          const auto begin = it.inputs[m].begin() + (is_part ? own : 0);
+          in_place.assign(begin, begin + static_cast<ptrdiff_t>(it.count));
+          found = &in_place;
+        }
+      }
+      EXPECT_EQ(*found, it.expected[m]) << "call " << c << " at " << m;
+    }
+  }
+}
+
+constexpr CollectiveKind kKinds[] = {
+    CollectiveKind::kMulticast,     CollectiveKind::kReduce,    CollectiveKind::kAllreduce,
+    CollectiveKind::kReduceScatter, CollectiveKind::kAllgather, CollectiveKind::kGather,
+    CollectiveKind::kScatter,       CollectiveKind::kAlltoall,  CollectiveKind::kBarrier};
+
+class CallsOf : public ::testing::TestWithParam<uint32_t> {};
+
+// Every collective, any root, sizes about those of a block and a share, in place and not, many under
+// way: catches calls that mix, memory of a call that the next one writes, roots that are nodes, and
+// shares that are cut wrongly. Members stand in another order than their numbers.
+TEST_P(CallsOf, AllKindsTogether) {
+  const uint32_t n = GetParam();
+  test::Random random(test::TestSeed());
+  std::vector<uint32_t> members = Members(n);
+  std::ranges::rotate(members, members.begin() + n / 2);
+  for (const bool is_disturbed : {false, true}) {
+    SCOPED_TRACE(is_disturbed);
+    test::TcpDisturbance disturbance(test::TestSeed());
+    Sessions sessions(n, Patient({}), is_disturbed ? &disturbance : nullptr);
+    sessions.Create(kGroup, members, members[n - 1], kCalls);
+    for (const bool is_in_place : {false, true}) {
+      SCOPED_TRACE(is_in_place);
+      std::vector<Collective> collectives;
+      for (const uint64_t count : {0u, 1u, 7u, 1000u, 70'000u}) {
+        for (const CollectiveKind kind : kKinds) {
+          const CombineOp op =
+              std::vector{CombineOp::kSum, CombineOp::kMax, CombineOp::kXor}[random.Below(3)];
+          const auto root = static_cast<uint32_t>(random.Below(n));
+          collectives.push_back(MakeCollective(kind, n, root, count, op, random));
+        }
+      }
+      ExpectAll(sessions, members, collectives, is_in_place);
+    }
+    for (const uint32_t member : members) EXPECT_TRUE(sessions[member].DestroyGroup(kGroup).ok());
+    EXPECT_TRUE(
+        sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.closed == 1; }));
+  }
+}
+INSTANTIATE_TEST_SUITE_P(CallsTest, CallsOf, ::testing::Values(1u, 2u, 3u, 4u, 5u, 8u));
+
+// Parts of any sizes, none among them, with gaps between them.
+TEST(CallsTest, UnevenAlltoall) {
+  constexpr uint32_t n = 4;
+  test::Random random(test::TestSeed());
+  const std::vector<uint32_t> members = Members(n);
+  Sessions sessions(n, Patient({}));
+  sessions.Create(kGroup, members, 0, kCalls);
+  for (int round = 0; round < 4; ++round) {
+    uint64_t counts[n][n];
+    for (auto& row : counts)
+      for (uint64_t& count : row) count = random.Below(3) == 0 ? 0 : random.Below(5000);
+    std::vector<Values> inputs(n), outputs(n);
+    std::vector<std::future<Status>> futures;
+    std::vector<Call> calls(n);
+    for (uint32_t m = 0; m < n; ++m) {
+      Call& call = calls[m];
+      call.kind = CollectiveKind::kAlltoall;
+      call.type = ElementType::kInt32;
+      uint64_t sent = 0, received = 5;
+      for (uint32_t peer = 0; peer < n; ++peer) {
+        call.send_counts.push_back(counts[m][peer]);
+        sent += counts[m][peer];
+        call.receive_counts.push_back(counts[peer][m]);
+        call.receive_places.push_back(received);
+        received += counts[peer][m] + 3;
+      }
+      for (uint64_t i = 0; i < sent; ++i)
+        inputs[m].push_back(static_cast<int32_t>(random.Below(1000)));
+      outputs[m].assign(received, -7);
+    }
+    for (uint32_t m = 0; m < n; ++m) {
+      calls[m].input = inputs[m].data();
+      calls[m].output = outputs[m].data();
+      futures.push_back(sessions[m].Await(kGroup, calls[m]));
+    }
+    for (auto& future : futures) ASSERT_TRUE(future.get().ok());
+    for (uint32_t m = 0; m < n; ++m) {
+      Values expected(outputs[m].size(), -7);
+      for (uint32_t peer = 0; peer < n; ++peer) {
+        uint64_t begin = 0;
+        for (uint32_t before = 0; before < m; ++before) begin += counts[peer][before];
+        std::copy_n(inputs[peer].begin() + static_cast<ptrdiff_t>(begin), counts[peer][m],
+                    expected.begin() + static_cast<ptrdiff_t>(calls[m].receive_places[peer]));
+      }
+      EXPECT_EQ(outputs[m], expected) << m;
+    }
+  }
+}
+
+// A product of 2x2 matrices does not commute: catches operands that are swapped, and an operation
+// that is called for one member's part twice.
+TEST(CallsTest, OwnOperations) {
+  struct Matrix {
+    int64_t at[4];
+    bool operator==(const Matrix&) const = default;
+  };
+  const auto times = [](const Matrix& a, const Matrix& b) {
+    constexpr int64_t kPrime = 1'000'003;
+    const auto element = [&](int row, int column) {
+      return (a.at[2 * row] * b.at[column] + a.at[2 * row + 1] * b.at[2 + column]) % kPrime;
+    };
+    return Matrix{{element(0, 0), element(0, 1), element(1, 0), element(1, 1)}};
+  };
+  for (const uint32_t n : {2u, 3u, 5u, 8u}) {
+    test::Random random(test::TestSeed());
+    const std::vector<uint32_t> members = Members(n);
+    Sessions sessions(n, Patient({}));
+    sessions.Create(kGroup, members, 0, kCalls);
+    constexpr size_t kMatrices = 50;
+    std::vector<std::vector<Matrix>> inputs(n, std::vector<Matrix>(kMatrices)), outputs = inputs;
+    std::vector<Matrix> expected(kMatrices);
+    for (size_t i = 0; i < kMatrices; ++i) {
+      for (uint32_t m = 0; m < n; ++m) {
+        for (int64_t& value : inputs[m][i].at) value = static_cast<int64_t>(random.Below(1000));
+        expected[i] = m == 0 ? inputs[m][i] : times(expected[i], inputs[m][i]);
+      }
+    }
+    // Elements are of 8 bytes, and blocks whole elements, not whole matrices: so one block.
+    std::vector<std::future<Status>> futures;
+    for (uint32_t m = 0; m < n; ++m) {
+      futures.push_back(sessions[m].Await(
+          kGroup, {.kind = CollectiveKind::kAllreduce,
+                   .input = inputs[m].data(),
+                   .output = outputs[m].data(),
+                   .count = 4 * kMatrices,
+                   .type = ElementType::kInt64,
+                   .op = CombineOp::kUserOrdered,
+                   .operation = [&](void* out, const void* own, const void* other, uint64_t count) {
+                     for (size_t i = 0; i < count / 4; ++i) {
+                       const Matrix product = times(static_cast<const Matrix*>(own)[i],
+                                                    static_cast<const Matrix*>(other)[i]);
+                       std::memcpy(static_cast<Matrix*>(out) + i, &product, sizeof(product));
+                     }
+                   }}));
+    }
+    for (auto& future : futures) ASSERT_TRUE(future.get().ok());
+    for (uint32_t m = 0; m < n; ++m) EXPECT_TRUE(outputs[m] == expected) << m << " of " << n;
+  }
+}
+
+// Sums of floats: the same at all members and in every run; in a deterministic group also the same
+// in messages of another size.
+TEST(CallsTest, SumsOfFloatsAreTheSame) {
+  constexpr uint32_t n = 6;
+  const std::vector<uint32_t> members = Members(n);
+  constexpr size_t kLarge = 300'000;
+  std::vector<std::vector<float>> inputs(n, std::vector<float>(kLarge));
+  test::Random random(test::TestSeed());
+  for (auto& input : inputs)
+    for (float& value : input) value = static_cast<float>(random.Below(1u << 30)) * 1e-7f;
+  for (const bool is_deterministic : {false, true}) {
+    SCOPED_TRACE(is_deterministic);
+    Sessions sessions(n, Patient({}));
+    GroupOptions options = kCalls;
+    options.deterministic = is_deterministic;
+    sessions.Create(kGroup, members, 0, options);
+    std::vector<std::vector<float>> results;
+    for (const size_t count : {kLarge, kLarge, size_t{1001}}) {
+      std::vector<std::vector<float>> outputs(n, std::vector<float>(count));
+      std::vector<std::future<Status>> futures;
+      for (uint32_t m = 0; m < n; ++m)
+        futures.push_back(sessions[m].Allreduce(kGroup, inputs[m].data(), outputs[m].data(), count,
+                                                ElementType::kFloat32, CombineOp::kSum));
+      for (auto& future : futures) ASSERT_TRUE(future.get().ok());
+      for (const auto& output : outputs)
+        EXPECT_EQ(std::memcmp(output.data(), outputs[0].data(), count * 4), 0);
+      results.push_back(outputs[0]);
+    }
+    EXPECT_EQ(std::memcmp(results[0].data(), results[1].data(), kLarge * 4), 0);
+    if (is_deterministic) {
+      EXPECT_EQ(std::memcmp(results[0].data(), results[2].data(), 1001 * 4), 0);
+    }
+  }
+}
+
+SessionOptions Quick() {
+  SessionOptions options;
+  options.failure_max = milliseconds(1000);
+  return options;
+}
+
+// Members that call different things: an error that names both calls and both members, wherever the
+// two meet, or do not meet at all. Catches waits without an end.
+TEST(CallsTest, DifferentCallsEndTheGroup) {
+  struct Case {
+    Call first, other;  // member 0 and 1 call the first, 2 the other
+    std::string a, b;
+  };
+  int32_t memory[64] = {}, out[3 * 64] = {};
+  const auto reduce = [&](CollectiveKind kind, uint64_t count, uint32_t root = 0) {
+    return Call{.kind = kind,
+                .root = root,
+                .input = memory,
+                .output = out,
+                .count = count,
+                .type = ElementType::kInt32};
+  };
+  const Call barrier = {};
+  const std::vector<Case> cases = {
+      {reduce(CollectiveKind::kAllreduce, 10), reduce(CollectiveKind::kAllreduce, 11),
+       "allreduce sum:int32 of 40 bytes", "allreduce sum:int32 of 44 bytes"},
+      {barrier, reduce(CollectiveKind::kAllreduce, 1), "barrier", "allreduce sum:int32 of 4 bytes"},
+      {reduce(CollectiveKind::kReduce, 8, 0), reduce(CollectiveKind::kReduce, 8, 1),
+       "reduce sum:int32 of 32 bytes to member 0", "reduce sum:int32 of 32 bytes to member 1"},
+      // Member 2 sends its part and is through; the others wait for it.
+      {barrier, reduce(CollectiveKind::kGather, 8, 0), "barrier",
+       "gather of parts of 32 bytes to member 0"},
+      {reduce(CollectiveKind::kScatter, 8, 0), reduce(CollectiveKind::kMulticast, 8, 2),
+       "scatter of parts of 32 bytes from member 0", "broadcast of 32 bytes from member 2"}};
+  for (const Case& it : cases) {
+    SCOPED_TRACE(it.a + " and " + it.b);
+    const std::vector<uint32_t> members = Members(3);
+    Sessions sessions(3, Quick());
+    sessions.Create(kGroup, members, 0, kCalls);
+    ASSERT_TRUE(
+        sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+    std::vector<std::vector<int32_t>> outs(3, std::vector<int32_t>(3 * 64));
+    std::vector<std::future<Status>> futures;
+    const auto begin = std::chrono::steady_clock::now();
+    for (uint32_t m = 0; m < 3; ++m) {
+      Call call = m == 2 ? it.other : it.first;
+      if (call.kind != CollectiveKind::kBarrier) call.output = outs[m].data();
+      futures.push_back(sessions[m].Await(kGroup, call));
+    }
+    EXPECT_TRUE(sessions.Wait(kGroup, members,
+                              [](const GroupLog& log) { return log.failures.size() == 1; }));
+    const auto passed = std::chrono::steady_clock::now() - begin;
+    EXPECT_LT(passed, milliseconds(2500));
+    bool has_failed = false;
+    for (auto& future : futures) has_failed |= !future.get().ok();
+    EXPECT_TRUE(has_failed);
+    for (const uint32_t member : members) {
+      const GroupLog log = sessions.LogOf(member, kGroup);
+      ASSERT_EQ(log.failures.size(), 1u);
+      EXPECT_THAT(log.failures[0], HasSubstr(it.a));
+      EXPECT_THAT(log.failures[0], HasSubstr(it.b));
+      EXPECT_THAT(log.failures[0], HasSubstr("member 2"));
+      EXPECT_THAT(log.failures[0], AnyOf(HasSubstr("member 0"), HasSubstr("member 1")));
+    }
+  }
+}
+
+// One member makes a call less, and destroys the group.
+TEST(CallsTest, OneCallIsMissing) {
+  const std::vector<uint32_t> members = Members(2);
+  Sessions sessions(2, Quick());
+  sessions.Create(kGroup, members, 0, kCalls);
+  std::future<Status> waiting = sessions[0].Session::Barrier(kGroup);
+  EXPECT_TRUE(sessions[0].DestroyGroup(kGroup).ok());
+  EXPECT_TRUE(sessions[1].DestroyGroup(kGroup).ok());
+  EXPECT_THAT(
+      waiting.get().ToString(),
+      HasSubstr("call 0 is barrier at member 0, and member 1 destroys the group after 0 calls"));
+  EXPECT_TRUE(
+      sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
+}
+
+// A member dies in the middle: calls under way end with the cause, before `failed`; those that are
+// made later are errors.
+TEST(CallsTest, AMemberDies) {
+  const std::vector<uint32_t> members = Members(3);
+  Sessions sessions(3, Quick());
+  sessions.Create(kGroup, members, 0, kCalls);
+  std::vector<int32_t> memory(1000, 1), out(1000);
+  std::vector<std::future<Status>> futures;
+  for (int i = 0; i < 3; ++i) {
+    for (const uint32_t m : {0u, 1u}) {
+      futures.push_back(sessions[m].Allreduce(kGroup, memory.data(),
+                                              m == 0 ? out.data() : memory.data(), memory.size(),
+                                              ElementType::kInt32, CombineOp::kSum));
+    }
+  }
+  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+  sessions.Kill(2);
+  for (auto& future : futures) {
+    const Status status = future.get();
+    EXPECT_FALSE(status.ok());
+    EXPECT_THAT(status.ToString(), HasSubstr("member 2"));
+  }
+  ASSERT_TRUE(
+      sessions.Wait(kGroup, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  EXPECT_FALSE(sessions[0].Session::Barrier(kGroup).get().ok());
+}
+
+// A session that goes resolves what it has not played.
+TEST(CallsTest, FuturesEndWithTheSession) {
+  Sessions sessions(2, Quick());
+  sessions.Create(kGroup, {0, 1}, 0, kCalls);
+  std::future<Status> waiting = sessions[0].Session::Barrier(kGroup);
+  sessions.Kill(0);
+  EXPECT_THAT(waiting.get().ToString(), HasSubstr("the session has ended"));
+}
+
+// What is wrong at one member is an error there, with what would do.
+TEST(CallsTest, WrongCallsAreRefused) {
+  Sessions sessions(2, Quick());
+  sessions.Create(kGroup, {0, 1}, 0, kCalls);
+  sessions.Create(4, {0, 1}, 0);
+  double memory[64] = {};
+  const auto refuse = [&](uint64_t group, const Call& call, const std::string& why) {
+    const Status status = sessions[0].Await(group, call).get();
+    EXPECT_EQ(status.code(), StatusCode::kUsage) << why;
+    EXPECT_THAT(status.message(), HasSubstr(why));
+  };
+  const Call good = {.kind = CollectiveKind::kAllreduce,
+                     .input = memory,
+                     .output = memory + 32,
+                     .count = 8,
+                     .type = ElementType::kFloat64};
+  const auto with = [&](auto change) {
+    Call call = good;
+    change(call);
+    return call;
+  };
+  refuse(4, good, "is for messages, not for calls");
+  refuse(9, good, "there is none of this number");
+  refuse(kGroup, with([](Call& it) { it.op = CombineOp::kXor; }), "xor");
+  refuse(kGroup, with([](Call& it) { it.op = CombineOp::kNone; }), "");
+  refuse(kGroup, with([](Call& it) { it.type = ElementType::kNone; }), "a type is missing");
+  refuse(kGroup, with([](Call& it) { it.input = nullptr; }), "64 bytes of input have no memory");
+  refuse(kGroup, with([](Call& it) { it.output = nullptr; }), "64 bytes of output have no memory");
+  refuse(kGroup, with([&](Call& it) { it.output = memory + 1; }), "input and output overlap");
+  refuse(kGroup, with([](Call& it) { it.op = CombineOp::kUser; }), "its operation is missing");
+  refuse(kGroup, with([](Call& it) { it.count = UINT64_MAX / 4; }), "256 TiB at most");
+  refuse(kGroup, with([](Call& it) { it.send_counts = {1, 2}; }), "are an alltoall's");
+  refuse(kGroup, with([&](Call& it) {
+           it.kind = CollectiveKind::kAlltoall;
+           it.output = memory;
+         }),
+         "an alltoall cannot be in place");
+  refuse(kGroup, with([&](Call& it) {
+           it.kind = CollectiveKind::kAlltoall;
+           it.send_counts = {1, 2};
+           it.receive_counts = {1};
+         }),
+         "1 counts and 0 places for 2 members");
+  refuse(kGroup, with([&](Call& it) {
+           it.kind = CollectiveKind::kAlltoall;
+           it.send_counts = {2, 2};
+           it.receive_counts = {2, 2};
+           it.receive_places = {0, 1};
+         }),
+         "two received parts overlap");
+  refuse(kGroup, with([](Call& it) {
+           it.kind = CollectiveKind::kReduce;
+           it.root = 7;
+         }),
+         "its root, member 7, is not in it");
+  EXPECT_THAT(sessions[0].Send(kGroup, memory, 8).status().message(), HasSubstr("it is for calls"));
+  EXPECT_THAT(
+      sessions[0].CreateGroup(5, {0, 1}, 0, {.algorithm = "chain", .calls = true}, {}).message(),
+      HasSubstr("a group for calls has not an algorithm"));
+  // Nothing of it has disturbed the group.
+  std::future<Status> a = sessions[0].Session::Barrier(kGroup);
+  std::future<Status> b = sessions[1].Session::Barrier(kGroup);
+  EXPECT_TRUE(a.get().ok());
+  EXPECT_TRUE(b.get().ok());
+}
+
+}  // namespace
+}  // namespace prepost::calls_test
