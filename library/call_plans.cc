@@ -112,6 +112,7 @@ class CallPlans final : public GroupPlans {
                             .is_deterministic = spec_.is_deterministic});
       spec.algorithm = choice.algorithm;
       spec.block_bytes = choice.block_bytes;
+      spec.send_window.window = choice.send_window;
     }
     return WithDefaults(std::move(spec));
   }

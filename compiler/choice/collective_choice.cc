@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // With n members, q = ceil(log2 n), m bytes of a part (of the whole where there is one), a: hop,
-// o: overhead of a message, B: rate, C: combine_rate, b: block:
+// o: overhead of a message, B: rate, b: block, t: turn, C: combine_rate:
 //
-//   allreduce       doubling   q (a + m/B + m/C)                                n a power of two
-//                   halving    2 q a + 2 m (n-1)/n / B + m (n-1)/n / C
+//   allreduce       doubling   q (a + t m/B + m/C)                              n a power of two
+//                   halving    2 q a + 2 t m (n-1)/n / B + m (n-1)/n / C
 //                   ring       2 (n-1) (a + b/C) + 2 m (n-1)/n / B + 2 m/b o    b <= m/n
-//   reduce_scatter  halving    q a + m (n-1) (1/B + 1/C)
+//   reduce_scatter  halving    q a + m (n-1) (t/B + 1/C)
 //                   ring       (n-1) (a + b/C) + m (n-1) / B + m (n-1)/b o
-//   allgather       halving    q a + m (n-1) / B
+//   allgather       halving    q a + t m (n-1) / B
+//                   ring       (n-1) a + m (n-1) / B + m (n-1)/b o
 //   reduce          binomial_tree      q (a + m/B + m/C)
 //                   binomial_pipeline  (k - 1 + q) (b/B + o) + q (a + b/C)      k = m/b
 //   gather, scatter direct     a + (n-1) (o + m/B)
 //                   binomial   q a + m (n-1) / B
 //   alltoall        pairwise   a + (n-1) (o + m/B)
-//                   bruck      q a + q n/2 m (1/B + 1/C)     parts are copied on their way
+//                   bruck      q a + q n/2 m (t/B + 1/C)     parts are copied on their way
 //
 // A ring combines a block while the next one comes; halving combines what has come.
 #include "compiler/choice/collective_choice.h"
@@ -26,6 +27,9 @@
 
 namespace prepost {
 namespace {
+
+/// Parts of an alltoall from which on they are too many for a port's queue, if all come at once.
+constexpr uint64_t kIncastMin = uint64_t{64} << 10;
 
 /// `bytes` rounded up to whole elements, one at least.
 uint64_t Whole(uint64_t bytes, const CollectiveSize& size) {
@@ -54,11 +58,13 @@ class Chooser {
         AddAllreduces();
         break;
       case CollectiveKind::kReduceScatter:
-        Add("halving", Whole(size_.bytes, size_), q_ * at_.hop + (n_ - 1) * m_ * (Wire() + Sums()));
-        AddRings(size_.bytes, 1);
+        Add("halving", Whole(size_.bytes, size_),
+            q_ * at_.hop + (n_ - 1) * m_ * (Turns() + Sums()));
+        AddRings(size_.bytes, 1, Sums());
         break;
       case CollectiveKind::kAllgather:
-        Add("halving", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Wire());
+        Add("halving", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Turns());
+        AddRings(size_.bytes, 1, 0);
         break;
       case CollectiveKind::kGather:
       case CollectiveKind::kScatter:
@@ -68,7 +74,9 @@ class Chooser {
       case CollectiveKind::kAlltoall:
         Add("pairwise", kStreamBlockMax, at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
         Add("bruck", std::max<uint64_t>(size_.bytes, 1),
-            q_ * (at_.hop + n_ / 2.0 * m_ * (Wire() + Sums())));
+            q_ * (at_.hop + n_ / 2.0 * m_ * (Turns() + Sums())));
+        if (best_.algorithm == "pairwise" && size_.bytes >= kIncastMin)
+          best_.send_window = size_.bytes < kStreamBlockMax ? 2 : 1;
         break;
       case CollectiveKind::kBarrier:
         Add("dissemination", 1, q_ * at_.hop);
@@ -79,6 +87,7 @@ class Chooser {
 
  private:
   double Wire() const { return 1 / at_.rate; }
+  double Turns() const { return at_.turn / at_.rate; }
   double Sums() const { return 1 / at_.combine_rate; }
 
   void Add(const char* algorithm, uint64_t block_bytes, double seconds) {
@@ -89,14 +98,13 @@ class Chooser {
   bool IsChain() const { return size_.is_deterministic || size_.combine.is_ordered(); }
 
   /// `passes`: how often each block goes around, of shares of `share` bytes.
-  void AddRings(uint64_t share, uint32_t passes) {
+  void AddRings(uint64_t share, uint32_t passes, double sums) {
     for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
-      if (block > share && block > kStreamBlockMin) continue;
       const uint64_t whole = Whole(std::min(block, share), size_);
       const auto b = static_cast<double>(whole);
       const double bytes = static_cast<double>(share) * (n_ - 1) * passes;
       Add("ring", whole,
-          passes * (n_ - 1) * (at_.hop + b * Sums()) + bytes * (Wire() + at_.block_overhead / b));
+          passes * (n_ - 1) * (at_.hop + b * sums) + bytes * (Wire() + at_.block_overhead / b));
     }
   }
 
@@ -111,9 +119,9 @@ class Chooser {
     const uint64_t share = Whole((size_.bytes + n_ - 1) / n_, size_);
     const double moved = m_ * (n_ - 1) / n_;
     if (std::has_single_bit(n_))
-      Add("doubling", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Wire() + Sums())));
-    Add("halving", share, 2 * q_ * at_.hop + moved * (2 * Wire() + Sums()));
-    AddRings(share, 2);
+      Add("doubling", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Turns() + Sums())));
+    Add("halving", share, 2 * q_ * at_.hop + moved * (2 * Turns() + Sums()));
+    AddRings(share, 2, Sums());
   }
 
   /// A multicast backwards, and forwards again where there are two passes.

@@ -7,6 +7,7 @@
 #define PREPOST_COMPILER_CHOICE_COLLECTIVE_CHOICE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "ir/collective.h"
@@ -20,6 +21,9 @@ struct CollectiveParameters {
   double hop = 30e-6;             ///< seconds of a message that waits for another
   double block_overhead = 10e-6;  ///< seconds of hosts for a message that does not
   double combine_rate = 4e9;      ///< bytes of results/s
+  /// How much longer bytes take that go to another member each time, over connections that were idle,
+  /// instead of always to the same one. Fitted to bench/network/calls.py, 8 members at 400 Mbit/s.
+  double turn = 1.3;
 };
 
 /// What is asked for.
@@ -35,6 +39,9 @@ struct CollectiveChoice {
   std::string algorithm;
   uint64_t block_bytes = 1;  ///< whole elements
   double seconds = 0;        ///< modelled
+  /// Of messages that nothing orders, as an alltoall's: so many at a time, none: all at once. Several
+  /// large ones to one member overflow the queue at its port, and TCP waits 200 ms then.
+  std::optional<uint32_t> send_window = {};
 };
 
 /// The best by the model, of equals the first of the table in collective_choice.cc. Decided by its

@@ -8,6 +8,10 @@
 // * a send's own block: its receive is required by name, even where a reduced `after` implies it
 //   through the order of a channel, which GOAL does not have. Other tools see the flow of the data.
 //
+// A combine is a recv and a calc, which requires the recv, what the combine's `after` names and the
+// calc before it on its channel; whoever waits for the combine requires the calc. A block's last
+// receive before a send is its cause, and of a range the last one of any of its blocks.
+//
 // Example, node 1 of a chain of 3, 2 blocks of 10 bytes, ready barrier, send window 1:
 //   rank 1 {
 //   l1: recv 10b from 0 tag 0
@@ -48,21 +52,32 @@ class GoalWriter {
 
  private:
   void WriteProgram(const Program& program) {
-    llvm::DenseMap<uint32_t, uint32_t> recv_of;    // block -> its receive
-    llvm::DenseMap<uint32_t, uint32_t> last_send;  // channel -> its last send
+    llvm::DenseMap<uint32_t, uint32_t> recv_of;       // block -> its last receive
+    llvm::DenseMap<uint32_t, uint32_t> last_send;     // channel -> its last send
+    llvm::DenseMap<uint32_t, uint32_t> last_combine;  // channel -> its last combine
     out_.Put("\nrank {} {{\n", program.node.value);
-    const std::span<const Op> ops = plan_.ops(program);
-    for (uint32_t id = 0; id < ops.size(); ++id) {
-      const Op& op = ops[id];
+    ops_ = plan_.ops(program);
+    for (uint32_t id = 0; id < ops_.size(); ++id) {
+      const Op& op = ops_[id];
       WriteOp(id, op);
-      if (!op.is_send()) {
-        if (!op.is_credit()) recv_of[op.block] = id;
-        continue;
+      if (op.is_combine()) {
+        const auto [before, is_first] = last_combine.try_emplace(op.channel.value, id);
+        WriteCombine(id, op, is_first ? kNoLabel : before->second);
+        before->second = id;
       }
-      const auto cause = op.is_credit() ? recv_of.end() : recv_of.find(op.block);
+      uint32_t cause = kNoLabel;
+      for (uint32_t i = 0; !op.is_credit() && i < op.count; ++i) {
+        if (!op.is_send()) {
+          recv_of[op.block + i] = id;
+          continue;
+        }
+        const auto found = recv_of.find(op.block + i);
+        if (found != recv_of.end() && (cause == kNoLabel || cause < found->second))
+          cause = found->second;
+      }
+      if (!op.is_send()) continue;
       const auto [before, is_first] = last_send.try_emplace(op.channel.value, id);
-      WriteOrder(id, op, cause == recv_of.end() ? kNoLabel : cause->second,
-                 is_first ? kNoLabel : before->second);
+      WriteOrder(id, op, cause, is_first ? kNoLabel : before->second);
       before->second = id;
     }
     out_.Put("}}\n");
@@ -72,7 +87,7 @@ class GoalWriter {
     const Channel& channel = plan_.channels()[op.channel.index()];
     uint32_t& position = (op.is_send() ? sent_ : received_)[op.channel.index()];
     const uint64_t bytes =
-        op.is_credit() ? kGoalCreditBytes : plan_.header().payload.BlockSize(op.block);
+        op.is_credit() ? kGoalCreditBytes : plan_.header().payload.RangeSize(op.block, op.count);
     const uint32_t tag = op.is_credit() ? kGoalCreditTag + position : op.block;
     ++position;
     if (op.is_send()) {
@@ -82,20 +97,38 @@ class GoalWriter {
     }
   }
 
+  /// What others wait for when they wait for op `id`.
+  uint32_t LabelOf(uint32_t id) const {
+    return (ops_[id].is_combine() ? static_cast<uint32_t>(ops_.size()) : 0) + id + 1;
+  }
+
+  /// What follows the recv of a combine; `previous`: the combine before it on its channel.
+  void WriteCombine(uint32_t id, const Op& op, uint32_t previous) {
+    const uint64_t bytes = plan_.header().payload.RangeSize(op.block, op.count);
+    out_.Put("l{}: calc {}\n", LabelOf(id), (bytes + kGoalCombineBytes - 1) / kGoalCombineBytes);
+    out_.Put("l{} requires l{}\n", LabelOf(id), id + 1);
+    for (OpId before : plan_.after(op)) {
+      out_.Put("l{} requires l{}\n", LabelOf(id), LabelOf(before.value));
+      if (before.value == previous) previous = kNoLabel;
+    }
+    if (previous != kNoLabel) out_.Put("l{} requires l{}\n", LabelOf(id), LabelOf(previous));
+  }
+
   /// `cause` is the receive of the op's block, `previous` the send before it on its channel;
   /// kNoLabel for none.
   void WriteOrder(uint32_t id, const Op& op, uint32_t cause, uint32_t previous) {
     for (OpId before : plan_.after(op)) {
-      out_.Put("l{} requires l{}\n", id + 1, before.value + 1);
+      out_.Put("l{} requires l{}\n", id + 1, LabelOf(before.value));
       if (before.value == cause) cause = kNoLabel;
       if (before.value == previous) previous = kNoLabel;
     }
-    if (cause != kNoLabel) out_.Put("l{} requires l{}\n", id + 1, cause + 1);
+    if (cause != kNoLabel) out_.Put("l{} requires l{}\n", id + 1, LabelOf(cause));
     if (previous != kNoLabel) out_.Put("l{} irequires l{}\n", id + 1, previous + 1);
   }
 
   const Plan& plan_;
   TextWriter out_;
+  std::span<const Op> ops_;                // of the program at hand
   std::vector<uint32_t> sent_, received_;  // channel -> ops of it so far
 };
 
@@ -115,6 +148,14 @@ std::string GoalLosses(const Plan& plan) {
   if (ready.has_credits()) {
     text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
                         kGoalCreditTag);
+  }
+  if (!header.combine.is_none()) {
+    text += fmt::format(
+        ", no values: a combine is a recv and a calc of 1 ns for {} bytes, which import does not "
+        "read",
+        kGoalCombineBytes);
+  } else if (header.collective.kind != CollectiveKind::kMulticast) {
+    text += ", no collective but a broadcast for import";
   }
   if (header.payload.blocks == 1 && header.payload.bytes < header.payload.block_bytes) {
     text += fmt::format(", no size of a full block (import takes --block-bytes {})",

@@ -20,6 +20,9 @@ inline constexpr uint32_t kGoalCreditTag = kBlocksMax;
 /// Bytes of a credit. Simulators charge (bytes - 1) times a gap, so not 0.
 inline constexpr uint64_t kGoalCreditBytes = 1;
 
+/// A combine's calc takes 1 ns for so many bytes: 4 GB/s, as ChooseCollective() assumes.
+inline constexpr uint64_t kGoalCombineBytes = 4;
+
 /// Writes `plan`, which must be valid. The caller checks `out` for I/O errors.
 void WriteGoal(const Plan& plan, std::ostream& out);
 

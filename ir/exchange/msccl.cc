@@ -223,6 +223,7 @@ class MscclWriter {
 }  // namespace
 
 Status CheckMsccl(const Plan& plan) {
+  PREPOST_RETURN_IF_ERROR(ExpectPlainMulticast(plan));
   if (plan.header().payload.bytes == 0) return Rejected("MSCCL has no form for an empty message");
   if (plan.header().payload.blocks > kMscclStepsMax) {
     return Rejected(

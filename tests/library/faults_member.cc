@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <cstring>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -139,6 +140,7 @@ class Member {
     uint64_t delivered = 0;
     bool opened = false, failed = false, closed = false;
     std::vector<std::byte> memory = std::vector<std::byte>(kBytesMax);
+    std::vector<std::byte> output = std::vector<std::byte>(kBytesMax);  ///< of calls
     const std::byte* place = memory.data();  ///< of the message that comes
     uint64_t seed = 0;
   };
@@ -259,6 +261,7 @@ class Member {
       if (state->failed) Say("wrong: a second failure");
       // The memory is ours again: what peers still read of it must not count anywhere.
       std::ranges::fill(state->memory, std::byte{0xee});
+      std::ranges::fill(state->output, std::byte{0xee});
       if (!is_next) Say(fmt::format("count {} {} {}", group, state->completed, state->delivered));
       Say(fmt::format("{} {} {} {}", is_next ? "next failed" : "failed", group,
                       Clock::now().time_since_epoch().count(), cause.ToString()));
@@ -282,9 +285,55 @@ class Member {
     options.algorithm = scene_.algorithm();
     options.notify_delivered = scene_.notifies;
     if (is_wrong) options.block_bytes = 12345;
+    const bool has_calls = scene_.has_calls() && group == 1;
+    if (has_calls) options = {.calls = true, .deterministic = is_wrong};
     const Status status = session_->CreateGroup(group, members, root, options, callbacks);
     if (!status.ok()) Say("broken " + status.ToString());
+    if (has_calls) return CallNext(state, static_cast<uint32_t>(members.size()), limit);
     if (self_ == root) SendNext(group, *state);
+  }
+
+  static uint32_t ValueOf(uint64_t seed, uint64_t call, uint64_t member, uint64_t i) {
+    return static_cast<uint32_t>((i + seed * 31 + call * 131 + member * 7) * 0x9e3779b97f4a7c15u >>
+                                 40);
+  }
+
+  /// An allreduce or an alltoall in turn, again and again; `self_` is known by its values alone.
+  void CallNext(const std::shared_ptr<State>& state, uint32_t members, uint64_t limit) {
+    const uint64_t number = state->completed;
+    const bool is_alltoall = number % 2 == 1;
+    const uint64_t values = SizeOf(state->seed, number) / 4 / members * members;
+    for (uint64_t i = 0; i < values; ++i) {
+      const uint32_t value = ValueOf(state->seed, number, self_, i);
+      std::memcpy(&state->memory[4 * i], &value, 4);
+    }
+    const Call call = {.kind = is_alltoall ? CollectiveKind::kAlltoall : CollectiveKind::kAllreduce,
+                       .input = state->memory.data(),
+                       .output = state->output.data(),
+                       .count = is_alltoall ? values / members : values,
+                       .type = ElementType::kUint32};
+    // Errors: it has failed, and `failed` says so.
+    static_cast<void>(session_->Call(1, call, [=, this](const Status& status) {
+      if (!status.ok()) return;
+      if (!is_alltoall && members == scene_.members) CheckSum(*state, number, values);
+      {
+        const std::lock_guard lock(mutex_);
+        ++state->completed;
+        changed_.notify_all();
+      }
+      if (state->completed < limit) CallNext(state, members, limit);
+    }));
+  }
+
+  /// Of all members.
+  void CheckSum(const State& state, uint64_t number, uint64_t values) {
+    for (uint64_t i = 0; i < values; ++i) {
+      uint32_t found, expected = 0;
+      std::memcpy(&found, &state.output[4 * i], 4);
+      for (uint32_t member = 0; member < scene_.members; ++member)
+        expected += ValueOf(state.seed, number, member, i);
+      if (found != expected) return Say(fmt::format("wrong value {} of call {}", i, number));
+    }
   }
 
   void SendNext(uint64_t group, State& state) {

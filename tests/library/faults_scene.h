@@ -61,6 +61,11 @@ struct Scene {
   const char* name() const { return kNames[static_cast<size_t>(fault)]; }
   /// Connections for blocks are of several streams, as over long paths.
   bool has_streams() const { return seed % 3 == 0; }
+  /// The group is for calls: members combine and exchange vectors, until one is lost.
+  bool has_calls() const {
+    const bool has_incoming = fault == Fault::kNoMemory || fault == Fault::kFullDisk;
+    return seed % 2 == 0 && !has_incoming && fault != Fault::kStranger && !may_go_on();
+  }
   bool copies(uint32_t member) const { return (local_copies >> member & 1) != 0; }
   /// The link of the pair carries all messages.
   const char* algorithm() const { return fault == Fault::kCutPair ? "chain" : "auto"; }
@@ -78,10 +83,10 @@ struct Scene {
   }
   std::string ToString() const {
     return fmt::format(
-        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}, seed {}, after {} ms", name(),
+        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}{}, seed {}, after {} ms", name(),
         is_forming ? " while it forms" : "", members, root, victim, local_copies,
-        has_streams() ? ", streams" : "", is_disturbed ? ", disturbed" : "",
-        notifies ? ", notices" : "", seed, delay.count());
+        has_calls() ? ", calls" : "", has_streams() ? ", streams" : "",
+        is_disturbed ? ", disturbed" : "", notifies ? ", notices" : "", seed, delay.count());
   }
 };
 

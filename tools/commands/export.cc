@@ -63,7 +63,7 @@ Result<const ExportFormat*> FormatOf(const ExportFlags& flags) {
 Status Run(const ExportFlags& flags) {
   const Result<const ExportFormat*> format = FormatOf(flags);
   if (!format.ok()) return format.status();
-  const Result<VerifiedPlan> plan = LoadPlan(flags.path);
+  const Result<VerifiedPlan> plan = LoadAnyPlan(flags.path);
   if (!plan.ok()) return plan.status();
   if (const Status fits = (*format)->check(*plan); !fits.ok())
     return Rejected(fits.message(), NameOfInput(flags.path));

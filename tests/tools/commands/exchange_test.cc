@@ -123,5 +123,32 @@ TEST_F(ExchangeTest, DiffExitsLikeDiff) {
   ExpectRefused({"diff", plan_, Write("bad.json", "{}")}, 1, "bad.json");
 }
 
+// A combine is a recv and a calc that whoever waits for the combine requires: catches sends that
+// leave before the sum is there.
+TEST_F(ExchangeTest, CombinesBecomeCalcs) {
+  const std::string plan = folder_ / "reduce.json";
+  Command compile({"compile", "--collective", "reduce", "--combine", "sum:float64", "--algorithm",
+                   "chain", "--nodes", "3", "--message-bytes", "16", "--block-bytes", "8",
+                   "--ready", "barrier", "-o", plan});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  Command goal({"export", plan, "--format", "goal"});
+  ASSERT_EQ(goal.Wait(), 0) << goal.err();
+  EXPECT_THAT(goal.err(), HasSubstr("a combine is a recv and a calc of 1 ns for 4 bytes"));
+  EXPECT_THAT(goal.out(), HasSubstr("rank 1 {\n"
+                                    "l1: recv 8b from 2 tag 0\n"
+                                    "l5: calc 2\n"
+                                    "l5 requires l1\n"
+                                    "l2: send 8b to 0 tag 0\n"
+                                    "l2 requires l5\n"
+                                    "l3: recv 8b from 2 tag 1\n"
+                                    "l7: calc 2\n"
+                                    "l7 requires l3\n"
+                                    "l7 requires l5\n"
+                                    "l4: send 8b to 0 tag 1\n"
+                                    "l4 requires l7\n"));
+  test::ExpectRefused({"export", plan, "--format", "msccl"}, 1,
+                      "a plan of reduce, and this takes plans of multicasts", folder_);
+}
+
 }  // namespace
 }  // namespace prepost::exchange_test
