@@ -11,6 +11,11 @@
 // The root sends from its input buffer and copies it to its output buffer in a thread block of its
 // own; everyone else receives into and sends from the output buffer. A block is a chunk.
 //
+// Of other collectives a block lies where docs/plan.md says: in the input until something of it has
+// come, then in the output or, where it is not wanted, in a chunk of scratch of its own. A combine is
+// an rrc, which adds what comes to the source and leaves the sum at the target. A range of blocks is
+// a step for each, at both ends.
+//
 // Example, node 1 of a chain of 3, one block:
 //   <gpu id="1" ...>
 //     <tb id="0" send="-1" recv="0" chan="0"><step s="0" type="r" ... depid="-1" hasdep="1"/></tb>
@@ -21,9 +26,12 @@
 
 #include <llvm/ADT/DenseMap.h>
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "ir/exchange/xml_text.h"
@@ -34,10 +42,25 @@ namespace {
 
 constexpr uint32_t kNoStep = 0xffffffff;
 
-/// A step of a thread block; the nops that carry its further dependences have the numbers before.
+/// A chunk of a gpu's buffer.
+struct Chunk {
+  const char* buffer = "o";
+  uint32_t offset = 0;
+};
+
+/// A step of another thread block of the gpu.
+struct StepRef {
+  uint32_t block;
+  uint32_t number;
+};
+
+/// A step of a thread block, one for each block of an op; the nops that carry its further
+/// dependences have the numbers before.
 struct Step {
-  uint32_t op;      ///< of the program
-  uint32_t number;  ///< within its thread block
+  uint32_t op;  ///< of the program
+  uint32_t number = 0;
+  Chunk source, target;
+  llvm::SmallVector<StepRef, 1> after;
   bool has_dependant = false;
 };
 struct ThreadBlock {
@@ -51,7 +74,12 @@ struct ThreadBlock {
 class Gpu {
  public:
   Gpu(const Plan& plan, const Program& program, std::vector<uint32_t>* block_of_channel)
-      : ops_(plan.ops(program)), block_of_(*block_of_channel), place_(ops_.size()) {
+      : ops_(plan.ops(program)),
+        block_of_(*block_of_channel),
+        place_(ops_.size()),
+        roles_(plan.header().roles()),
+        input_(roles_.Contributed(program.node)),
+        output_(roles_.Wanted(program.node)) {
     for (uint32_t id = 0; id < ops_.size(); ++id) {
       if (!ops_[id].is_credit()) AddStep(plan, id);
     }
@@ -59,12 +87,24 @@ class Gpu {
   }
 
   std::span<const ThreadBlock> blocks() const { return blocks_; }
-  uint32_t BlockOf(uint32_t op) const { return place_[op].first; }
-  const Step& StepOf(uint32_t op) const {
-    return blocks_[place_[op].first].steps[place_[op].second];
+  uint32_t input_chunks() const { return input_.count * roles_.blocks_per_part(); }
+  uint32_t output_chunks() const { return output_.count * roles_.blocks_per_part(); }
+  uint32_t scratch_chunks() const { return scratch_chunks_; }
+  /// Wanted blocks that are there and do not come: from where to where they are copied.
+  std::vector<std::pair<Chunk, Chunk>> Copies() const {
+    std::vector<std::pair<Chunk, Chunk>> copies;
+    for (uint32_t i = 0; i < output_chunks(); ++i) {
+      const uint32_t block = output_.At(i / roles_.blocks_per_part()) * roles_.blocks_per_part() +
+                             i % roles_.blocks_per_part();
+      if (input_.Has(roles_.PartOf(block)) && place_of_.count(block) == 0)
+        copies.emplace_back(ChunkIn("i", input_, block), Chunk{.buffer = "o", .offset = i});
+    }
+    return copies;
   }
-  /// What step `op` waits for in other thread blocks: blocks of its `after`, those that a credit in
-  /// it waited for, and the receive of its own block, unless a later step of that thread block is
+
+ private:
+  /// The ops that `op` waits for in other thread blocks: those of its `after`, those that a credit in
+  /// it waited for, and the receive of its own block, unless a later one of that thread block is
   /// among them. Rising.
   std::vector<uint32_t> Dependences(const Plan& plan, uint32_t op) const {
     std::vector<uint32_t> others;
@@ -83,17 +123,20 @@ class Gpu {
         }
       }
     }
-    const auto cause = ops_[op].is_send() ? recv_of_.find(ops_[op].block) : recv_of_.end();
-    const auto implies_cause = [&](uint32_t other) {
-      return other >= cause->second && ops_[other].channel == ops_[cause->second].channel;
-    };
-    if (cause != recv_of_.end() && std::ranges::none_of(others, implies_cause))
-      others.push_back(cause->second);
+    for (uint32_t i = 0; ops_[op].is_send() && i < ops_[op].count; ++i) {
+      const auto cause = recv_of_.find(ops_[op].block + i);
+      const auto implies_cause = [&](uint32_t other) {
+        return other >= cause->second && ops_[other].channel == ops_[cause->second].channel;
+      };
+      // What has come since then was written later than this send.
+      if (cause != recv_of_.end() && cause->second < op &&
+          std::ranges::none_of(others, implies_cause))
+        others.push_back(cause->second);
+    }
     std::ranges::sort(others);
     return others;
   }
 
- private:
   void AddStep(const Plan& plan, uint32_t id) {
     const Op& op = ops_[id];
     uint32_t& block = block_of_[op.channel.index()];
@@ -104,22 +147,87 @@ class Gpu {
     ThreadBlock& of = blocks_[block];
     place_[id] = {block, static_cast<uint32_t>(of.steps.size())};
     const std::vector<uint32_t> dependences = Dependences(plan, id);
-    for (uint32_t before : dependences) {
-      const auto [other, step] = place_[before];
-      blocks_[other].steps[step].has_dependant = true;
+    for (uint32_t i = 0; i < op.count; ++i) {
+      Step step{.op = id};
+      for (uint32_t before : dependences) {
+        if (const std::optional<StepRef> ref = Refer(before, op, i)) step.after.push_back(*ref);
+      }
+      std::tie(step.source, step.target) = Move(op, op.block + i);
+      of.next_number += std::max(static_cast<uint32_t>(step.after.size()), 1U) - 1;
+      step.number = of.next_number++;
+      of.steps.push_back(std::move(step));
+      if (!op.is_send()) recv_of_[op.block + i] = id;
     }
-    if (!op.is_send()) recv_of_.try_emplace(op.block, id);
-    const size_t nops = dependences.empty() ? 0 : dependences.size() - 1;
-    of.next_number += static_cast<uint32_t>(nops);
-    of.steps.push_back({.op = id, .number = of.next_number++});
+  }
+
+  /// The step of `before` that the step of block `i` of `op` waits for. Ops of the same range go block
+  /// by block, as a FIFO may be shorter than the range; otherwise the first waits for all of it.
+  std::optional<StepRef> Refer(uint32_t before, const Op& op, uint32_t i) {
+    const auto [block, first] = place_[before];
+    const bool is_same_range = ops_[before].block == op.block && ops_[before].count == op.count;
+    if (!is_same_range && i != 0) return std::nullopt;
+    Step& step = blocks_[block].steps[first + (is_same_range ? i : ops_[before].count - 1)];
+    step.has_dependant = true;
+    return StepRef{.block = block, .number = step.number};
+  }
+
+  Chunk ChunkIn(const char* buffer, const PartRow& row, uint32_t block) const {
+    return {.buffer = buffer,
+            .offset = row.PlaceOf(roles_.PartOf(block)) * roles_.blocks_per_part() +
+                      block % roles_.blocks_per_part()};
+  }
+
+  /// Where an op finds a block, and where it leaves it.
+  std::pair<Chunk, Chunk> Move(const Op& op, uint32_t block) {
+    const auto found = place_of_.find(block);
+    const bool has_come = found != place_of_.end();
+    const bool is_wanted = output_.Has(roles_.PartOf(block));
+    Chunk now;
+    if (has_come) {
+      now = found->second;
+    } else if (input_.Has(roles_.PartOf(block))) {
+      now = ChunkIn("i", input_, block);
+    }
+    if (op.is_send()) return {now, {.buffer = "o", .offset = now.offset}};
+    Chunk target = now;
+    if (is_wanted) {
+      target = ChunkIn("o", output_, block);
+    } else if (!has_come) {
+      target = {.buffer = "s", .offset = scratch_chunks_++};
+    }
+    place_of_[block] = target;
+    return {op.is_combine() ? now : target, target};
   }
 
   std::span<const Op> ops_;
   std::vector<uint32_t>& block_of_;  // channel -> thread block; all kNoStep between nodes
   std::vector<ThreadBlock> blocks_;
-  std::vector<std::pair<uint32_t, uint32_t>> place_;  // op -> thread block and step in it
-  llvm::DenseMap<uint32_t, uint32_t> recv_of_;        // block -> its receive
+  std::vector<std::pair<uint32_t, uint32_t>> place_;  // op -> thread block and its first step there
+  llvm::DenseMap<uint32_t, uint32_t> recv_of_;        // block -> its last receive
+  const Roles roles_;
+  const PartRow input_, output_;
+  llvm::DenseMap<uint32_t, Chunk> place_of_;  // block that something has come of -> where it lies
+  uint32_t scratch_chunks_ = 0;
 };
+
+/// How many times a rank's own count NCCL takes for the size of a call.
+uint32_t SizeMultiplier(const PlanHeader& header) {
+  const CollectiveKind kind = header.collective.kind;
+  const bool is_multiple = kind == CollectiveKind::kReduceScatter ||
+                           kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall;
+  return is_multiple ? header.nodes : 1;
+}
+
+/// The chunks that the size of a call is cut into.
+uint32_t ChunksOf(const PlanHeader& header) {
+  return SizeMultiplier(header) * header.roles().blocks_per_part();
+}
+
+const char* CollOf(CollectiveKind kind) {
+  if (kind == CollectiveKind::kMulticast) return "broadcast";
+  if (kind == CollectiveKind::kReduceScatter) return "reducescatter";
+  return Name(kind);
+}
 
 class MscclWriter {
  public:
@@ -128,12 +236,13 @@ class MscclWriter {
 
   void Run() {
     const PlanHeader& header = plan_.header();
+    const uint64_t bytes = header.payload.bytes * SizeMultiplier(header);
     // The attributes that loaders refuse to do without; one size, as a plan is for one.
     out_.Put(
         "<algo name=\"{}\" proto=\"Simple\" nchannels=\"1\" nchunksperloop=\"{}\" ngpus=\"{}\" "
-        "coll=\"broadcast\" inplace=\"1\" outofplace=\"1\" minBytes=\"{}\" maxBytes=\"{}\">\n",
-        EscapeXml(header.algorithm), header.payload.blocks, header.nodes, header.payload.bytes,
-        header.payload.bytes);
+        "coll=\"{}\" inplace=\"{}\" outofplace=\"1\" minBytes=\"{}\" maxBytes=\"{}\">\n",
+        EscapeXml(header.algorithm), ChunksOf(header), header.nodes, CollOf(header.collective.kind),
+        header.collective.kind == CollectiveKind::kMulticast ? 1 : 0, bytes, bytes);
     std::vector<const Program*> programs;
     for (const Program& program : plan_.programs()) programs.push_back(&program);
     std::ranges::sort(programs, {}, [](const Program* program) { return program->node; });
@@ -150,28 +259,31 @@ class MscclWriter {
     const char* target = "o";
     int64_t target_offset = -1;
     uint32_t count = 0;
-    std::optional<uint32_t> after;  ///< op of the same gpu
+    std::optional<StepRef> after;
     bool has_dependant = false;
   };
 
   void WriteGpu(const Program& program) {
     const Gpu gpu(plan_, program, &block_of_);
-    const uint32_t blocks = plan_.header().payload.blocks;
-    const bool is_source = plan_.header().roles().IsSource(program.node);
-    out_.Put("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"0\">\n",
-             program.node.value, is_source ? blocks : 0, blocks);
+    out_.Put("  <gpu id=\"{}\" i_chunks=\"{}\" o_chunks=\"{}\" s_chunks=\"{}\">\n",
+             program.node.value, gpu.input_chunks(), gpu.output_chunks(), gpu.scratch_chunks());
     uint32_t id = 0;
     for (const ThreadBlock& block : gpu.blocks()) {
       const Channel& channel = plan_.channels()[block.channel.index()];
       BeginBlock(id++, block.sends ? int64_t{channel.to.value} : -1,
                  block.sends ? -1 : int64_t{channel.from.value});
-      for (const Step& step : block.steps) WriteStep(gpu, program, step);
+      for (const Step& step : block.steps) WriteStep(program, step);
       out_.Put("    </tb>\n");
     }
-    if (is_source) {
-      BeginBlock(id, -1, -1);
-      for (uint32_t b = 0; b < blocks; ++b) {
-        Put(gpu, {.number = b, .type = "cpy", .source_offset = b, .target_offset = b, .count = 1});
+    const std::vector<std::pair<Chunk, Chunk>> copies = gpu.Copies();
+    for (uint32_t begin = 0; begin < copies.size(); begin += kMscclStepsMax) {
+      BeginBlock(id++, -1, -1);
+      for (uint32_t i = begin; i < std::min<size_t>(copies.size(), begin + kMscclStepsMax); ++i) {
+        Put({.number = i - begin,
+             .type = "cpy",
+             .source_offset = copies[i].first.offset,
+             .target_offset = copies[i].second.offset,
+             .count = 1});
       }
       out_.Put("    </tb>\n");
     }
@@ -182,32 +294,30 @@ class MscclWriter {
     out_.Put("    <tb id=\"{}\" send=\"{}\" recv=\"{}\" chan=\"0\">\n", id, send, recv);
   }
 
-  void WriteStep(const Gpu& gpu, const Program& program, const Step& step) {
+  void WriteStep(const Program& program, const Step& step) {
     const Op& op = plan_.ops(program)[step.op];
-    const std::vector<uint32_t> dependences = gpu.Dependences(plan_, step.op);
-    const uint32_t nops = dependences.empty() ? 0 : static_cast<uint32_t>(dependences.size()) - 1;
-    for (uint32_t i = 0; i < nops; ++i)
-      Put(gpu, {.number = step.number - nops + i, .type = "nop", .after = dependences[i]});
-    const bool from_input =
-        op.is_send() && plan_.header().roles().Contributes(program.node, op.block);
+    for (uint32_t i = 0; i + 1 < step.after.size(); ++i) {
+      Put({.number = step.number - static_cast<uint32_t>(step.after.size()) + 1 + i,
+           .type = "nop",
+           .after = step.after[i]});
+    }
     StepText text{.number = step.number,
-                  .type = op.is_send() ? "s" : "r",
-                  .source = from_input ? "i" : "o",
-                  .source_offset = op.block,
-                  .target_offset = op.block,
+                  .type = op.is_send()      ? "s"
+                          : op.is_combine() ? "rrc"
+                                            : "r",
+                  .source = step.source.buffer,
+                  .source_offset = step.source.offset,
+                  .target = step.target.buffer,
+                  .target_offset = step.target.offset,
                   .count = 1,
                   .has_dependant = step.has_dependant};
-    if (!dependences.empty()) text.after = dependences.back();
-    Put(gpu, text);
+    if (!step.after.empty()) text.after = step.after.back();
+    Put(text);
   }
 
-  void Put(const Gpu& gpu, const StepText& step) {
-    int64_t block = -1;
-    int64_t number = -1;
-    if (step.after) {
-      block = gpu.BlockOf(*step.after);
-      number = gpu.StepOf(*step.after).number;
-    }
+  void Put(const StepText& step) {
+    const int64_t block = step.after ? int64_t{step.after->block} : -1;
+    const int64_t number = step.after ? int64_t{step.after->number} : -1;
     out_.Put(
         "      <step s=\"{}\" type=\"{}\" srcbuf=\"{}\" srcoff=\"{}\" dstbuf=\"{}\" dstoff=\"{}\" "
         "cnt=\"{}\" depid=\"{}\" deps=\"{}\" hasdep=\"{}\"/>\n",
@@ -223,9 +333,12 @@ class MscclWriter {
 }  // namespace
 
 Status CheckMsccl(const Plan& plan) {
-  PREPOST_RETURN_IF_ERROR(ExpectPlainMulticast(plan));
+  const CombineOp op = plan.header().combine.op;
+  if (op == CombineOp::kUser || op == CombineOp::kUserOrdered)
+    return Rejected("MSCCL has no form for an operation of the caller's");
   if (plan.header().payload.bytes == 0) return Rejected("MSCCL has no form for an empty message");
-  if (plan.header().payload.blocks > kMscclStepsMax) {
+  const bool is_multicast = plan.header().collective.kind == CollectiveKind::kMulticast;
+  if (is_multicast && plan.header().payload.blocks > kMscclStepsMax) {
     return Rejected(
         fmt::format("{} blocks, an MSCCL thread block has at most {} steps; larger "
                     "blocks make fewer",
@@ -262,14 +375,17 @@ std::string MscclLosses(const Plan& plan) {
   std::string text =
       "MSCCL has no rounds and no credits (its FIFOs pace the senders), and a send is over when it "
       "has left, not when it has arrived";
-  if (payload.bytes % payload.block_bytes != 0 && payload.blocks > 1)
+  if (!plan.header().combine.is_none())
+    text +=
+        fmt::format("; that it is {}, NCCL is told with the call", ToString(plan.header().combine));
+  if (payload.bytes % payload.block_bytes != 0 && payload.blocks > payload.parts)
     text += "; its chunks are equal, so the last block is not short";
   // Its scheduler compares the number of elements with the chunks before it takes an algorithm.
-  if (payload.bytes % payload.blocks != 0) {
+  if (const uint32_t chunks = ChunksOf(plan.header()); payload.bytes % chunks != 0) {
     text += fmt::format(
         "; NCCL takes it for no message of {} bytes, as they are no multiple of its {} chunks: "
         "other blocks divide them",
-        payload.bytes, payload.blocks);
+        payload.bytes, chunks);
   }
   return text;
 }

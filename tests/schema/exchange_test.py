@@ -3,7 +3,8 @@
 
 GraphML is read by NetworkX and compared with the plan, op for op and edge for edge. MSCCL's XML is held to what its loader
 demands and then played: every gpu's thread blocks side by side, each in order, with queues between gpus that hold a single chunk,
-where a deadlock shows, and without limit, where what is sent too early does. In the end every gpu must have every chunk, sent only after it was there."""
+where a deadlock shows, and without limit, where what is sent too early does. In the end every gpu must have every chunk, sent only after it was there;
+of other collectives what it wants, with each contribution once."""
 import json
 import pathlib
 import subprocess
@@ -54,6 +55,11 @@ def check_graphml(path, plan):
 
 
 def check_form(algo):
+    assert algo.get("coll") in {"broadcast", "reduce", "allreduce", "reducescatter", "allgather", "gather", "scatter", "alltoall"}
+    of_all_ranks = algo.get("coll") in {"reducescatter", "allgather", "alltoall"}  # NCCL multiplies a rank's count by the ranks
+    largest = max(int(gpu.get(chunks)) for gpu in algo for chunks in ("i_chunks", "o_chunks"))
+    assert int(algo.get("nchunksperloop")) * (len(algo) if algo.get("coll") in {"gather", "scatter"} else 1) == largest
+    assert int(algo.get("minBytes")) == int(algo.get("maxBytes")) and (not of_all_ranks or int(algo.get("minBytes")) % len(algo) == 0)
     for element in algo.iter():
         assert set(element.attrib) == ATTRIBUTES[element.tag], element.attrib
     for gpu in algo:
@@ -120,6 +126,101 @@ def step_of(gpu, tb, step, memory, queues, done, capacity):
     return True
 
 
+def parts_of(collective, nodes, node, root):
+    """The parts that a node contributes to, and those that it wants."""
+    every, own, at_root = list(range(nodes)), [node], node == root
+    return {"reduce": ([0], [0] if at_root else []), "allreduce": ([0], [0]), "reduce_scatter": (every, own), "allgather": (own, every),
+            "gather": (own, every if at_root else []), "scatter": (every if at_root else [], own),
+            "alltoall": ([node * nodes + i for i in every], [i * nodes + node for i in every])}[collective]
+
+
+def play_collective(algo, plan, capacity):
+    """A value is a block and whose contributions are in it: each must be in it once."""
+    nodes, root, message = plan["nodes"], plan.get("root", 0), plan["message"]
+    per_part = message["blocks"] // message.get("parts", 1)
+    ends = [[[part * per_part + i for part in parts for i in range(per_part)] for parts in parts_of(plan["collective"], nodes, node, root)]
+            for node in range(nodes)]
+    memory, queues, done = {}, {}, {}
+    for gpu in algo:
+        number, blocks = int(gpu.get("id")), ends[int(gpu.get("id"))]
+        assert [int(gpu.get("i_chunks")), int(gpu.get("o_chunks"))] == [len(blocks[0]), len(blocks[1])]
+        memory[number] = {"i": [(block, frozenset([number])) for block in blocks[0]], "o": [None] * len(blocks[1]),
+                          "s": [None] * int(gpu.get("s_chunks"))}
+
+    def step_of_collective(gpu, tb, step):
+        if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(step.get("deps")):
+            return False
+        source, target = (memory[gpu][step.get(buffer)] for buffer in ("srcbuf", "dstbuf"))
+        at, to = int(step.get("srcoff")), int(step.get("dstoff"))
+        if step.get("type") == "s":
+            queue = queues.setdefault((gpu, int(tb.get("send"))), [])
+            if len(queue) >= capacity:
+                return False
+            assert source[at] is not None, "sent before it was there"
+            queue.append(source[at])
+        elif step.get("type") in ("r", "rrc"):
+            queue = queues.get((int(tb.get("recv")), gpu), [])
+            if not queue:
+                return False
+            block, ranks = queue.pop(0)
+            if step.get("type") == "rrc":
+                assert source[at][0] == block and not source[at][1] & ranks, "combined with another block, or counted twice"
+                ranks |= source[at][1]
+            target[to] = (block, ranks)
+        elif step.get("type") == "cpy":
+            target[to] = source[at]
+        return True
+
+    def sweep_all(kinds):
+        moved = False
+        for gpu in algo:
+            for tb in gpu:
+                key = int(gpu.get("id")), int(tb.get("id"))
+                position = done.get(key, 0)
+                if position < len(tb) and tb[position].get("type") in kinds and step_of_collective(key[0], tb, tb[position]):
+                    done[key] = position + 1
+                    moved = True
+        return moved
+
+    while any(sweep_all(kinds) for kinds in [("s", "cpy", "nop"), ("r", "rrc")]):
+        pass
+    contributors = {}
+    for node, (inputs, _) in enumerate(ends):
+        for block in inputs:
+            contributors.setdefault(block, set()).add(node)
+    for gpu in algo:
+        number = int(gpu.get("id"))
+        assert all(done.get((number, int(tb.get("id"))), 0) == len(tb) for tb in gpu), f"gpu {number} is stuck"
+        assert memory[number]["o"] == [(block, frozenset(contributors[block])) for block in ends[number][1]], number
+
+
+def check_collectives(folder):
+    count = 0
+    for collective, schedules in {"reduce": ["chain", "binomial_tree", "circulant"], "allreduce": ["ring", "halving", "doubling", "chain"],
+                                  "reduce_scatter": ["ring", "halving"], "allgather": ["ring", "halving"],
+                                  "gather": ["direct", "binomial"], "scatter": ["direct", "binomial"],
+                                  "alltoall": ["pairwise", "bruck"]}.items():
+        for schedule in schedules:
+            for nodes in [2, 4] if schedule == "doubling" else [1, 2, 3, 5]:
+                for ready in ["auto", "window=3"]:
+                    command = [COMMAND, "compile", "--collective", collective, "--algorithm", schedule, "--nodes", str(nodes),
+                               "--message-bytes", "40", "--block-bytes", "20", "--ready", ready, "-o", folder / "plan.json"]
+                    if collective in ("reduce", "gather", "scatter"):
+                        command += ["--root", str(nodes // 2)]
+                    if collective in ("reduce", "allreduce", "reduce_scatter"):
+                        command += ["--combine", "sum:float32"]
+                    subprocess.run(command, check=True)
+                    subprocess.run([COMMAND, "export", folder / "plan.json", "-o", folder / "plan.xml"], check=True,
+                                   stderr=subprocess.DEVNULL)
+                    algo = ElementTree.parse(folder / "plan.xml").getroot()
+                    check_form(algo)
+                    plan = json.loads((folder / "plan.json").read_text())
+                    play_collective(algo, plan, capacity=1)
+                    play_collective(algo, plan, capacity=1000)
+                    count += 1
+    return count
+
+
 def main():
     count = 0
     with tempfile.TemporaryDirectory() as name:
@@ -140,8 +241,9 @@ def main():
                     play(algo, plan, capacity=1)
                     play(algo, plan, capacity=plan["message"]["blocks"])
                     count += 1
+        count += check_collectives(folder)
     print(f"{count} plans exported, read and played")
-    assert count > 100
+    assert count > 200
 
 
 main()
