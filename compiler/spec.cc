@@ -66,6 +66,14 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   }
   if (Status status = CheckCombine(spec.combine); !status.ok())
     return Rejected(status.message(), "/combine" + status.where());
+  if (const char* expected = DeterministicAlgorithm(spec.collective);
+      spec.is_deterministic && spec.algorithm != (expected == nullptr ? "" : expected)) {
+    return Rejected(expected == nullptr
+                        ? fmt::format("{} combines nothing", Name(spec.collective))
+                        : fmt::format("sums of {} depend on the size, those of {} do not",
+                                      spec.algorithm, expected),
+                    "/deterministic");
+  }
   const uint64_t size = SizeOf(spec.combine.type);
   if (size != 0 && payload.bytes % size != 0) {
     return Rejected(fmt::format("{} bytes are not a whole number of {} ({} bytes each)",
@@ -117,8 +125,9 @@ Status CheckSpec(const Spec& spec) {
   PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
   if (spec.collective != CollectiveKind::kMulticast) {
     PREPOST_RETURN_IF_ERROR(CheckCollective(spec, *payload));
-  } else if (!spec.combine.is_none()) {
-    return Rejected("a multicast combines nothing", "/combine");
+  } else if (!spec.combine.is_none() || spec.is_deterministic) {
+    return Rejected("a multicast combines nothing",
+                    spec.is_deterministic ? "/deterministic" : "/combine");
   } else {
     const Result<Algorithm> algorithm = FindAlgorithm(spec.algorithm);
     if (!algorithm.ok()) return Rejected(algorithm.status().message(), "/algorithm");
@@ -138,8 +147,13 @@ Spec WithDefaults(Spec spec) {
   const CollectiveChoice choice = ChooseCollective({.kind = spec.collective,
                                                     .members = std::max(spec.nodes, 1u),
                                                     .bytes = spec.message_bytes.value_or(0),
-                                                    .combine = spec.combine});
-  if (is_auto) spec.algorithm = choice.algorithm;
+                                                    .combine = spec.combine,
+                                                    .is_deterministic = spec.is_deterministic});
+  if (is_auto) {
+    spec.algorithm = choice.algorithm;
+    if (spec.send_window.automatic && choice.send_window)
+      spec.send_window = {.automatic = false, .window = choice.send_window};
+  }
   if (std::exchange(spec.choose_block_bytes, false))
     spec.block_bytes = is_auto ? choice.block_bytes : 1u << 20;
   return spec;

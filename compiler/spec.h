@@ -50,6 +50,9 @@ struct Spec {
   /// The file that `topology` is still to be read from, relative to the spec's; empty: none.
   std::string topology_path;
   std::vector<NodeId> order;  ///< the node at each vertex of the schedule; empty: see OrderNodes()
+  /// Of collectives that combine: DeterministicAlgorithm() and no other, so that sums do not depend
+  /// on the size.
+  bool is_deterministic = false;
 
   friend bool operator==(const Spec&, const Spec&) = default;
 };

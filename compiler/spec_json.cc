@@ -98,7 +98,8 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   form.Scalar("format", ExpectString(kSpecFormat))
       .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings))
       .Scalar("collective", ReadWord(&spec.collective))
-      .Object("combine", &combine, Need::kOptional);
+      .Object("combine", &combine, Need::kOptional)
+      .Scalar("deterministic", ReadBool(&spec.is_deterministic), Need::kOptional);
   AddSpecKeys(&spec, &form);
   form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
                       Need::kOptional)
@@ -125,6 +126,7 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
                                  {"send_window", "auto"}};
   if (!spec.combine.is_none())
     json["combine"] = {{"op", Name(spec.combine.op)}, {"type", Name(spec.combine.type)}};
+  if (spec.is_deterministic) json["deterministic"] = true;
   if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;

@@ -58,8 +58,10 @@ class Chooser {
         AddAllreduces();
         break;
       case CollectiveKind::kReduceScatter:
-        Add("halving", Whole(size_.bytes, size_),
-            q_ * at_.hop + (n_ - 1) * m_ * (Turns() + Sums()));
+        if (!size_.is_deterministic) {
+          Add("halving", Whole(size_.bytes, size_),
+              q_ * at_.hop + (n_ - 1) * m_ * (Turns() + Sums()));
+        }
         AddRings(size_.bytes, 1, Sums());
         break;
       case CollectiveKind::kAllgather:
@@ -146,6 +148,11 @@ class Chooser {
 };
 
 }  // namespace
+
+const char* DeterministicAlgorithm(CollectiveKind kind) {
+  if (kind == CollectiveKind::kReduceScatter) return "ring";
+  return kind == CollectiveKind::kReduce || kind == CollectiveKind::kAllreduce ? "chain" : nullptr;
+}
 
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters) {

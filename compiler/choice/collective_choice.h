@@ -44,9 +44,13 @@ struct CollectiveChoice {
   std::optional<uint32_t> send_window = {};
 };
 
+/// The schedule of `kind` in which an element is the same expression whatever the size; of
+/// collectives that combine nothing null.
+const char* DeterministicAlgorithm(CollectiveKind kind);
+
 /// The best by the model, of equals the first of the table in collective_choice.cc. Decided by its
-/// arguments alone, so that all members choose the same. Of a reduce and an allreduce that are
-/// deterministic, or whose operands must be in the order of ranks, `chain`.
+/// arguments alone, so that all members choose the same. If deterministic, DeterministicAlgorithm(); of
+/// a reduce and an allreduce whose operands must be in the order of ranks, `chain`.
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters = {});
 

@@ -38,6 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   PREPOST_CHECK(again.ok() && Written(*again) == text);
 
   prepost::Spec chosen = *spec;
+  if (chosen.collective != prepost::CollectiveKind::kMulticast) chosen = WithDefaults(chosen);
   if (IsAutomatic(chosen)) {
     if (chosen.nodes > kNodesMax) return 0;
     const prepost::Result<prepost::Choice> choice = Choose(chosen, {});

@@ -247,7 +247,9 @@ class Member {
         ++state->completed;
         changed_.notify_all();
       }
-      if (self_ == root && state->completed < limit) SendNext(group, *state);
+      if (self_ != root || message + 1 >= limit) return;
+      FillMessage(*state);
+      Send(group, *state, message + 1);
     };
     if (scene_.notifies && self_ == root) {
       callbacks.delivered = [this, state](uint64_t message) {
@@ -287,10 +289,17 @@ class Member {
     if (is_wrong) options.block_bytes = 12345;
     const bool has_calls = scene_.has_calls() && group == 1;
     if (has_calls) options = {.calls = true, .deterministic = is_wrong};
+    // Before the group is there: from then on its callbacks may take the memory.
+    const auto count = static_cast<uint32_t>(members.size());
+    if (has_calls) {
+      FillCall(*state, count);
+    } else if (self_ == root) {
+      FillMessage(*state);
+    }
     const Status status = session_->CreateGroup(group, members, root, options, callbacks);
     if (!status.ok()) Say("broken " + status.ToString());
-    if (has_calls) return CallNext(state, static_cast<uint32_t>(members.size()), limit);
-    if (self_ == root) SendNext(group, *state);
+    if (has_calls) return MakeCall(state, count, 0, limit);
+    if (self_ == root) Send(group, *state, 0);
   }
 
   static uint32_t ValueOf(uint64_t seed, uint64_t call, uint64_t member, uint64_t i) {
@@ -298,15 +307,24 @@ class Member {
                                  40);
   }
 
-  /// An allreduce or an alltoall in turn, again and again; `self_` is known by its values alone.
-  void CallNext(const std::shared_ptr<State>& state, uint32_t members, uint64_t limit) {
-    const uint64_t number = state->completed;
-    const bool is_alltoall = number % 2 == 1;
-    const uint64_t values = SizeOf(state->seed, number) / 4 / members * members;
+  static uint64_t ValuesOf(const State& state, uint64_t call, uint32_t members) {
+    return SizeOf(state.seed, call) / 4 / members * members;
+  }
+
+  /// The next call's; `self_` is known by its values alone.
+  void FillCall(State& state, uint32_t members) {
+    const uint64_t values = ValuesOf(state, state.completed, members);
     for (uint64_t i = 0; i < values; ++i) {
-      const uint32_t value = ValueOf(state->seed, number, self_, i);
-      std::memcpy(&state->memory[4 * i], &value, 4);
+      const uint32_t value = ValueOf(state.seed, state.completed, self_, i);
+      std::memcpy(&state.memory[4 * i], &value, 4);
     }
+  }
+
+  /// An allreduce or an alltoall in turn, again and again; this one's memory is filled.
+  void MakeCall(const std::shared_ptr<State>& state, uint32_t members, uint64_t number,
+                uint64_t limit) {
+    const bool is_alltoall = number % 2 == 1;
+    const uint64_t values = ValuesOf(*state, number, members);
     const Call call = {.kind = is_alltoall ? CollectiveKind::kAlltoall : CollectiveKind::kAllreduce,
                        .input = state->memory.data(),
                        .output = state->output.data(),
@@ -321,7 +339,9 @@ class Member {
         ++state->completed;
         changed_.notify_all();
       }
-      if (state->completed < limit) CallNext(state, members, limit);
+      if (number + 1 >= limit) return;
+      FillCall(*state, members);
+      MakeCall(state, members, number + 1, limit);
     }));
   }
 
@@ -336,10 +356,14 @@ class Member {
     }
   }
 
-  void SendNext(uint64_t group, State& state) {
+  /// With the next message.
+  void FillMessage(State& state) {
     const uint64_t bytes = SizeOf(state.seed, state.completed);
     for (uint64_t i = 0; i < bytes; ++i) state.memory[i] = ByteOf(state.seed, state.completed, i);
-    static_cast<void>(session_->Send(group, state.memory.data(), bytes));
+  }
+
+  void Send(uint64_t group, State& state, uint64_t message) {
+    static_cast<void>(session_->Send(group, state.memory.data(), SizeOf(state.seed, message)));
   }
 
   void Check(const State& state, uint64_t message, uint64_t bytes) {

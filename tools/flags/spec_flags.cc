@@ -263,6 +263,12 @@ void SpecFlags::AddCollectivesTo(CLI::App& command) {
                   "sum:float32")
       ->type_name("OP:TYPE")
       ->group(group);
+  command
+      .add_flag(
+          "--deterministic", is_deterministic_,
+          "Sums are the same expression whatever the size, and take longer: chain, or ring of a "
+          "reduce_scatter")
+      ->group(group);
 }
 
 Status SpecFlags::Locate(const Status& status, const Spec& spec,
@@ -280,6 +286,7 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
 std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
   return {{"--collective", collective_.has_value()},
           {"--combine", combine_.has_value()},
+          {"--deterministic", is_deterministic_},
           {"--nodes", nodes_.has_value()},
           {"--root", root_.has_value()},
           {"--block-bytes", block_bytes_.has_value()},
@@ -346,6 +353,7 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
     if (!combine.ok()) return Usage("--combine", combine.status());
     spec.combine = *combine;
   }
+  if (is_deterministic_) spec.is_deterministic = true;
   if (!takes_collectives_ && spec.collective != CollectiveKind::kMulticast) {
     return Rejected(
         fmt::format("a spec of {}, and this takes specs of multicasts", Name(spec.collective)),

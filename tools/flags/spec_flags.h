@@ -81,7 +81,7 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
-  /// --collective and --combine; without them specs are of multicasts.
+  /// --collective, --combine and --deterministic; without them specs are of multicasts.
   void AddCollectivesTo(CLI::App& command);
 
   /// True when some flag was given.
@@ -137,6 +137,7 @@ class SpecFlags {
   bool takes_collectives_ = false;
   std::optional<std::string> collective_;
   std::optional<std::string> combine_;
+  bool is_deterministic_ = false;
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;
   std::optional<std::string> block_bytes_;

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/choice/collective_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "ir/analysis/expressions.h"
+#include "tests/support/plans.h"
+
+namespace prepost {
+namespace {
+
+Spec Automatic(CollectiveKind kind, uint32_t nodes, uint64_t bytes) {
+  Spec spec;
+  spec.collective = kind;
+  spec.nodes = nodes;
+  spec.algorithm = kAutoAlgorithm;
+  spec.choose_block_bytes = true;
+  spec.message_bytes = bytes;
+  if (Combines(kind)) spec.combine = {.op = CombineOp::kSum, .type = ElementType::kFloat32};
+  return spec;
+}
+
+/// Of what any size makes of a part, the fingerprints.
+std::map<uint32_t, std::set<uint64_t>> FingerprintsOverSizes(CollectiveKind kind, uint32_t nodes,
+                                                             bool is_deterministic) {
+  std::map<uint32_t, std::set<uint64_t>> by_part;
+  for (const uint64_t bytes : {4ull, 4096ull, 400'000ull, 8ull << 20}) {
+    Spec spec = Automatic(kind, nodes, bytes);
+    spec.is_deterministic = is_deterministic;
+    const VerifiedPlan plan = test::CompileOrDie(WithDefaults(spec));
+    const Roles roles = plan.header().roles();
+    const PlanTables tables(plan);
+    Expressions expressions(tables);
+    for (uint32_t block = 0; block < plan.header().payload.blocks; ++block) {
+      const Expressions::OfBlock values = expressions.Of(block);
+      for (uint32_t node = 0; node < nodes; ++node) {
+        if (!roles.Wants(NodeId(node), block)) continue;
+        by_part[roles.PartOf(block)].insert(expressions.FingerprintOf(values.at_end[node]));
+      }
+    }
+  }
+  return by_part;
+}
+
+// Catches a schedule, or a size of block, that joins operands otherwise at another size.
+TEST(CollectiveChoiceTest, DeterministicSumsDoNotDependOnTheSize) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kReduce, CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter}) {
+    for (const uint32_t nodes : {2u, 3u, 4u, 7u, 8u}) {
+      SCOPED_TRACE(testing::Message() << Name(kind) << " of " << nodes);
+      for (const auto& [part, fingerprints] : FingerprintsOverSizes(kind, nodes, true))
+        EXPECT_EQ(fingerprints.size(), 1u) << "part " << part;
+    }
+    SCOPED_TRACE(Name(kind));
+    EXPECT_GT(FingerprintsOverSizes(kind, 8, false)[0].size(), 1u)
+        << "nothing to be guarded against";
+  }
+}
+
+TEST(CollectiveChoiceTest, OnlyWhatIsDeterministicMayBeSaidSo) {
+  Spec spec = Automatic(CollectiveKind::kAllreduce, 4, 4096);
+  spec.is_deterministic = true;
+  spec.algorithm = "halving";
+  spec.choose_block_bytes = false;
+  EXPECT_EQ(CheckSpec(spec).message(), "sums of halving depend on the size, those of chain do not");
+  EXPECT_EQ(CheckSpec(spec).where(), "/deterministic");
+  spec.algorithm = "chain";
+  EXPECT_TRUE(CheckSpec(spec).ok());
+  Spec gather = WithDefaults(Automatic(CollectiveKind::kAllgather, 4, 4096));
+  gather.is_deterministic = true;
+  EXPECT_EQ(CheckSpec(gather).message(), "allgather combines nothing");
+  Spec multicast;
+  multicast.nodes = 2;
+  multicast.message_bytes = 1;
+  multicast.is_deterministic = true;
+  EXPECT_EQ(CheckSpec(multicast).message(), "a multicast combines nothing");
+}
+
+// Catches what the model asks for and the plan does not get.
+TEST(CollectiveChoiceTest, LargePartsOfAnAlltoallGoOneByOne) {
+  EXPECT_EQ(WithDefaults(Automatic(CollectiveKind::kAlltoall, 8, 1 << 20)).send_window.window, 1u);
+  Spec said = Automatic(CollectiveKind::kAlltoall, 8, 1 << 20);
+  said.send_window = {.automatic = false, .window = {}};
+  EXPECT_EQ(WithDefaults(said).send_window.window, std::nullopt);
+}
+
+}  // namespace
+}  // namespace prepost
