@@ -183,7 +183,8 @@ class Member {
     }
     std::this_thread::sleep_for(scene_.delay);
     SayStruck();
-    session_.reset();
+    session_.get_deleter()(session_.get());  // its callbacks use it until it is gone
+    static_cast<void>(session_.release());
     Say("left");
   }
 
