@@ -142,6 +142,12 @@ class Promise {
 Status Session::Call(uint64_t group, const prepost::Call& call,
                      std::function<void(const Status&)> done) {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
+  if (call.kind > CollectiveKind::kBarrier || call.op > CombineOp::kUserOrdered ||
+      call.type > ElementType::kFloat64) {
+    return UsageError(fmt::format("cannot call in group {}: no such kind, op or type: {}, {}, {}",
+                                  group, static_cast<int>(call.kind), static_cast<int>(call.op),
+                                  static_cast<int>(call.type)));
+  }
   const auto fail = [&](const std::string& why) {
     return UsageError(fmt::format(
         "cannot call {} in group {}: {}",
@@ -154,7 +160,6 @@ Status Session::Call(uint64_t group, const prepost::Call& call,
   };
   const auto count = static_cast<uint32_t>(members->size());
   const NodeId self(place_of(impl_->options.self));
-  if (call.kind > CollectiveKind::kBarrier) return fail("there is no such kind");
   if (HasRoot(call.kind) && place_of(call.root) == count)
     return fail(fmt::format("its root, member {}, is not in it", call.root));
   const uint64_t element = SizeOf(call.type);

@@ -231,6 +231,12 @@ void GroupState::Fail(Failure cause) {
   failure = std::move(cause);
   for (auto& [message, view] : sending) freed_.push_back(std::move(view));
   sending.clear();
+  for (auto& [number, call] : calling) {
+    for (auto* view : {&call.input, &call.output})
+      if (*view != nullptr) freed_.push_back(std::move(*view));
+    if (call.function != nullptr) freed_objects_.push_back(std::move(call.function));
+  }
+  calling.clear();
   while (!arrivals.empty() && !arrivals.back().is_complete) {
     if (arrivals.back().memory.view != nullptr)
       freed_.push_back(std::move(arrivals.back().memory.view));

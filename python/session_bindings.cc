@@ -291,6 +291,8 @@ class NativeGroup {
                 const py::object& output, uint64_t count, const std::string& type,
                 const std::string& op, const py::object& function,
                 std::vector<uint64_t> send_counts, std::vector<uint64_t> receive_counts) {
+    if (GroupState::IsAsking())
+      throw StatusError(UsageError("neither an operation nor incoming may make a call"));
     GroupState::Calling calling;
     if (!input.is_none()) calling.input = std::make_unique<BufferView>(input, /*is_written=*/false);
     if (!output.is_none())

@@ -112,7 +112,8 @@ def main():
                 cells += f"{median * 1e6:>18.0f}" if bound == 0 else f"{median * 1e6:>10.0f} ({median / bound:5.3f})"
             print(f"{collective:16}{name:12}{cells}")
     if options.json:
-        rows = [{"collective": c, "name": n, "bytes": b, "seconds": s} for (c, n, b), s in samples.items()]
+        rows = [{"collective": c, "name": n, "bytes": b, "seconds": s,
+                 "bound_seconds": None if options.host else bound_of(c, b, nodes) / payload} for (c, n, b), s in samples.items()]
         pathlib.Path(options.json).write_text(json.dumps({"options": vars(options), "payload_rate": payload, "samples": rows}, indent=1))
 
 

@@ -307,11 +307,11 @@ class Collectives:
 
     def _call(self, kind: str, array: Any, out: Any, result: Any, count: int, type_of: str, *, op: str = "", function: Any = None,
               root: Optional[int] = None, counts: Tuple[List[int], List[int]] = ([], []), wait: bool, timeout: Optional[float]) -> Any:
-        seconds = _check.timeout(timeout)
+        seconds, is_waited_for = _check.timeout(timeout), _check.flag("wait", wait)  # before the call is made, which all make
         memory = (None if array is None else _buffer(array), None if out is None else _buffer(out))
         number = self._native.call(kind, 0 if root is None else root, memory[0], memory[1], count, type_of, op, function, *counts)
         call = Call(self, number, result, (array, out))
-        return call.wait(seconds) if _check.flag("wait", wait) else call
+        return call.wait(seconds) if is_waited_for else call
 
 
 def _function(op: Callable[[Any, Any], Any], type_of: str) -> Callable[[Any, Any, Any], None]:
@@ -325,6 +325,11 @@ def _function(op: Callable[[Any, Any], Any], type_of: str) -> Callable[[Any, Any
     dtype = numpy.dtype(type_of)
 
     def combine(out: Any, own: Any, other: Any) -> None:
-        numpy.frombuffer(out, dtype)[...] = op(numpy.frombuffer(own, dtype), numpy.frombuffer(other, dtype))
+        # Copies, as the memory is another call's afterwards, and `op` may keep what it got.
+        result = numpy.asarray(op(numpy.frombuffer(own, dtype).copy(), numpy.frombuffer(other, dtype).copy()))
+        target = numpy.frombuffer(out, dtype)
+        if result.shape != target.shape or result.dtype != dtype:
+            raise UsageError(f"op returned {result.shape} of {result.dtype}, for {target.shape} of {dtype}")
+        target[...] = result
 
     return combine

@@ -354,7 +354,8 @@ void Engine::Obey(Command command) {
     case Command::Kind::kCall:
       if (group.state == Group::State::kGone || group.state == Group::State::kBroken) {
         group.calls.push_back(std::move(command.call));
-        return group.state == Group::State::kGone ? FailCalls(group, group.failure) : void();
+        if (group.state == Group::State::kGone) FailCalls(group, group.failure);
+        return;
       }
       group.calls.push_back(std::move(command.call));
       return Advance(group);
@@ -410,6 +411,7 @@ void Engine::Hear(KeeperEvent event) {
       return HearClaim(*group, event.number, event.node, event.text);
     case KeeperEvent::Kind::kClosed:
       Retire(*group);
+      FailCalls(*group, {});
       Unlist(*group);
       if (group->callbacks.closed) group->callbacks.closed();
       return;

@@ -117,8 +117,9 @@ void Engine::Remember(Group& group, uint64_t number, const CallShape& shape) {
   group.called.emplace_back(number, shape);
 }
 
-/// Those that were not played to the end.
-void Engine::FailCalls(Group& group, const Status& cause) {
+/// Those that were not played to the end. `cause` ok: of a group that has closed.
+void Engine::FailCalls(Group& group, const Status& failure) {
+  const Status cause = failure.ok() ? Rejected("the group is over") : failure;
   const auto calls = std::exchange(group.calls, {});
   for (const std::shared_ptr<GroupCall>& call : calls) {
     if (call->done) call->done(cause);

@@ -34,6 +34,7 @@ constexpr double kMessagesPerSecond = 50'000;
 constexpr milliseconds kCrowdedTick{1};
 /// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
 constexpr uint32_t kRepeatsPerSecondMax = 1000;
+constexpr uint32_t kClaimsPerSecondMax = 200;  ///< that are told to all
 /// Messages that a leader may announce before those before them are complete: more than a mover
 /// takes.
 constexpr uint64_t kAnnouncedMax = 16;
@@ -300,6 +301,7 @@ void Keeper::Obey(Command command) {
       break;
     case Command::Kind::kClose:
       message.kind = Kind::kDone;
+      group.is_done = true;
       if (group.is_leader()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
       break;
     case Command::Kind::kStall:
@@ -386,7 +388,8 @@ void Keeper::Hear(Group& group, Peer& peer) {
 bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now) {
   const auto kind = static_cast<size_t>(message.kind);
   uint64_t& said = peer.progress_max[std::min(kind, peer.progress_max.size() - 1)];
-  const bool is_counted = message.kind != Kind::kProgress && message.kind != Kind::kQuery;
+  const bool is_counted = message.kind != Kind::kProgress && message.kind != Kind::kQuery &&
+                          message.kind != Kind::kWaiting;
   const bool is_news = is_counted && message.progress > said;
   said = std::max(said, message.progress);
   if (is_news || message.kind == Kind::kNext) return false;
@@ -417,7 +420,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
                                : End(group, std::move(failure));
     }
     case Kind::kWaiting:
-      return RelayClaim(group, peer.node, message);
+      return RelayClaim(group, peer, message);
     case Kind::kHave:
       peer.have = std::max(peer.have, message.progress);
       break;
@@ -503,6 +506,8 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
                      .group = group.kept.serial,
                      .number = message.progress});
     case Kind::kRelease:
+      if (!group.is_done)
+        return End(group, Nonsense(group, group.kept.leader, "\"release\" out of turn"));
       return Finish(group);
     default:
       if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
@@ -521,18 +526,27 @@ void Keeper::Finish(Group& group) {
   Part(group);
 }
 
-/// To all, the first of a call, again after a while, and whatever differs from it.
-void Keeper::RelayClaim(Group& group, NodeId node, const ControlMessage& message) {
+/// To all, the first of a call, again after a while, and whatever differs from it; of a member not
+/// more often than it has to (Engine::ClaimCall()), nor of all together so often that the others would
+/// take it for a flood.
+void Keeper::RelayClaim(Group& group, Peer& peer, const ControlMessage& message) {
   const bool is_known = message.progress == group.claim && message.text == group.claim_text;
   const auto now = Clock::now();
   if (is_known && now - group.claimed_at < options_.failure_max / 2) return;
+  if (now - peer.claimed_at < options_.failure_max / 8) return;
+  if (now - group.claims_since >= std::chrono::seconds(1)) {
+    group.claims_since = now;
+    group.claims = 0;
+  }
+  if (++group.claims > kClaimsPerSecondMax) return;
+  peer.claimed_at = now;
   group.claim = message.progress;
   group.claim_text = message.text;
   group.claimed_at = now;
   ControlMessage told = message;
-  told.start_ns = node.value;
+  told.start_ns = peer.node.value;
   Broadcast(group, told);
-  ReportClaim(group, node, message);
+  ReportClaim(group, peer.node, message);
 }
 
 void Keeper::ReportClaim(const Group& group, NodeId node, const ControlMessage& message) {

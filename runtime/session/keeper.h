@@ -235,7 +235,7 @@ class Keeper final : private Lobby::Owner {
   static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearLeader(Group& group, const ControlMessage& message);
-  void RelayClaim(Group& group, NodeId node, const ControlMessage& message);
+  void RelayClaim(Group& group, Peer& peer, const ControlMessage& message);
   void ReportClaim(const Group& group, NodeId node, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number);
   void Finish(Group& group);

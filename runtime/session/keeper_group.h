@@ -32,6 +32,7 @@ struct Keeper::Peer {
   std::array<uint64_t, kGates> arrived = {};  ///< by gate
   bool joined = false;                        ///< it has all its connections
   bool done = false;
+  Clock::time_point claimed_at;  ///< at the leader: when a claim of its was told to all
 };
 
 struct Keeper::Group {
@@ -45,6 +46,9 @@ struct Keeper::Group {
   uint64_t claim = 0;
   std::string claim_text;
   Clock::time_point claimed_at;
+  uint32_t claims = 0;  ///< since then
+  Clock::time_point claims_since;
+  bool is_done = false;   ///< this node
   bool has_last = false;  ///< not at the leader: it has said how many there are
   // Connected, until the peers know each other.
   std::vector<TcpSocket> sockets;

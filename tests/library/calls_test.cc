@@ -498,6 +498,9 @@ TEST(CallsTest, WrongCallsAreRefused) {
     return call;
   };
   refuse(4, good, "is for messages, not for calls");
+  refuse(kGroup, with([](Call& call) { call.kind = static_cast<CollectiveKind>(99); }), "99, 1, 12");
+  refuse(kGroup, with([](Call& call) { call.op = static_cast<CombineOp>(200); }), "2, 200, 12");
+  refuse(kGroup, with([](Call& call) { call.type = static_cast<ElementType>(201); }), "2, 1, 201");
   refuse(9, good, "there is none of this number");
   refuse(kGroup, with([](Call& it) { it.op = CombineOp::kXor; }), "xor");
   refuse(kGroup, with([](Call& it) { it.op = CombineOp::kNone; }), "");

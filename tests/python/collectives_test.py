@@ -163,6 +163,46 @@ class Errors(unittest.TestCase):
                 self.assertIn("ValueError: no such sum", str(result))
             self.assertGreater(hook.call_count, 0)
 
+    # An array that it was given is its own; a result is not stretched or rounded.
+    def test_an_operation_gets_copies_and_gives_what_fits(self):
+        kept = []
+        with Members(2) as members:
+            def keeps(a, b):
+                kept.append((a, b, a + b))
+                return a + b
+            for round in range(3):
+                members.run(lambda i, g, n=10 ** round: g.allreduce(numpy.full(n, float(i + 1)), keeps))
+        for a, b, total in kept:
+            self.assertTrue(numpy.array_equal(a + b, total))
+            a[:] = 0
+        for wrong in (numpy.dot, lambda a, b: (a + b).astype("float32"), lambda a, b: a[:1]):
+            with Members(2, failure_max=1) as members, unittest.mock.patch("sys.unraisablehook"):
+                for result in members.run(lambda i, g, op=wrong: g.allreduce(numpy.ones(4), op)):
+                    self.assertIsInstance(result, prepost.TransferError)
+                    self.assertIn("op returned", str(result))
+
+    # A wrong argument makes no call, with which members would be out of step; nor does an operation.
+    def test_what_is_refused_makes_no_call(self):
+        with Members(2, failure_max=1) as members:
+            with self.assertRaises(prepost.UsageError):
+                members.groups[0].barrier(wait="no")
+            found = members.run(lambda i, g: g.allreduce(numpy.ones(4)))
+            self.assertTrue(all(numpy.array_equal(it, numpy.full(4, 2.0)) for it in found), found)
+
+            def calls(a, b):
+                members.groups[0].barrier(wait=False)
+            with unittest.mock.patch("sys.unraisablehook"):
+                for result in members.run(lambda i, g: g.allreduce(numpy.ones(4), calls)):
+                    self.assertIn("may make a call", str(result))
+
+    def test_a_session_that_is_closed_gives_memory_back(self):
+        with Members(2) as members:
+            memory = bytearray(800)
+            call = members.groups[0].allreduce(numpy.ones(100), out=memoryview(memory).cast("d"), wait=False)
+            members.sessions[0].close()
+            del call  # which has `out`
+            memory.extend(b"more")
+
     def test_a_member_that_does_not_come(self):
         with Members(2) as members:
             with self.assertRaises(prepost.Timeout):

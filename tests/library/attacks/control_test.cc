@@ -24,8 +24,8 @@ using test::RelayedSessions;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// Messages as a member sends them that has said `said` before.
-RelayedBytes Sealed(const ControlMessage& message, size_t said, size_t count) {
+/// Messages as a member sends them that has said `said` before; of a claim, each of the next call.
+RelayedBytes Sealed(ControlMessage message, size_t said, size_t count) {
   auto pair = ControlSocket::MakePair();
   RelayedBytes bytes;
   for (size_t i = 0; i < said + count; ++i) {
@@ -34,6 +34,7 @@ RelayedBytes Sealed(const ControlMessage& message, size_t said, size_t count) {
     EXPECT_EQ(recv(pair->second.fd(), one.data(), one.size(), MSG_WAITALL),
               static_cast<ssize_t>(one.size()));
     if (i >= said) bytes.insert(bytes.end(), one.begin(), one.end());
+    if (message.kind == ControlMessage::Kind::kWaiting) ++message.progress;
   }
   return bytes;
 }
@@ -83,26 +84,48 @@ TEST(ControlAttackTest, AShiftedStreamIsNoMessage) {
   EXPECT_THAT(sessions->LogOf(0, 1).failures.front(), HasSubstr("nonsense"));
 }
 
-// The root announces what only members with NICs are told of, without end. Catches memory that
-// grows with it.
-TEST(ControlAttackTest, AnnouncementsOutOfTurnEndTheGroup) {
+/// What ends a group of 0, 1 at 1 or, if `is_of_leader` is false, at 0, when the other one says
+/// `lie` so many times once it is open.
+std::string EndBy(const ControlMessage& lie, size_t count, bool is_of_leader) {
   constexpr size_t kMessageBytes = kControlMessageBytes + ControlSocket::kCheckBytes;
   size_t said = 0;
   std::atomic<bool> is_lying = false;
   RelayedSessions sessions(2, {}, [&](RelayedLink& link, bool to_connector, RelayedBytes& bytes) {
-    if (link.purpose != LinkPurpose::kControl || !to_connector) return;
+    if (link.purpose != LinkPurpose::kControl || to_connector != is_of_leader) return;
     said += bytes.size();
     if (said % kMessageBytes != 0 || !is_lying.exchange(false)) return;
-    const RelayedBytes lies =
-        Sealed({.kind = ControlMessage::Kind::kNext, .progress = 1}, said / kMessageBytes, 100);
+    const RelayedBytes lies = Sealed(lie, said / kMessageBytes, count);
     bytes.insert(bytes.end(), lies.begin(), lies.end());
   });
   sessions->Create(1, {0, 1}, 0, {.algorithm = "chain"});
-  ASSERT_TRUE(sessions->Wait(1, Members(2), [](const GroupLog& log) { return log.opened == 1; }));
+  EXPECT_TRUE(sessions->Wait(1, Members(2), [](const GroupLog& log) { return log.opened == 1; }));
   is_lying = true;
-  ASSERT_TRUE(sessions->Wait(1, {1}, [](const GroupLog& log) { return !log.failures.empty(); }));
-  EXPECT_THAT(sessions->LogOf(1, 1).failures.front(), AnyOf(HasSubstr("announces a message out of turn"),
+  const uint32_t hearer = is_of_leader ? 1 : 0;
+  EXPECT_TRUE(
+      sessions->Wait(1, {hearer}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  const auto failures = sessions->LogOf(hearer, 1).failures;
+  return failures.empty() ? "" : failures.front();
+}
+
+// The root announces what only members with NICs are told of, without end. Catches memory that
+// grows with it.
+TEST(ControlAttackTest, AnnouncementsOutOfTurnEndTheGroup) {
+  EXPECT_THAT(EndBy({.kind = ControlMessage::Kind::kNext, .progress = 1}, 100, true),
+              AnyOf(HasSubstr("announces a message out of turn"),
                     HasSubstr("messages announced without end")));
+}
+
+// Catches a member that takes a group for closed that it has not closed.
+TEST(ControlAttackTest, AReleaseOutOfTurnEndsTheGroup) {
+  EXPECT_THAT(EndBy({.kind = ControlMessage::Kind::kRelease}, 1, true),
+              HasSubstr("\"release\" out of turn"));
+}
+
+// Catches claims that are taken for news, are told to everybody, or are kept, however many come.
+TEST(ControlAttackTest, ClaimsWithoutEndEndTheGroup) {
+  const ControlMessage claim = {.kind = ControlMessage::Kind::kWaiting, .progress = 1};
+  EXPECT_THAT(EndBy(claim, 3000, true), HasSubstr("messages without pause"));
+  EXPECT_THAT(EndBy(claim, 3000, false), HasSubstr("messages without pause"));
 }
 
 }  // namespace
