@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <list>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -70,10 +71,11 @@ class TcpRelay {
  private:
   static constexpr std::array<size_t, 2> kHelloTotal = {kHelloBytes + kProofBytes,
                                                         kChallengeBytes + kVerdictBytes};
+  using Sides = std::array<FileDescriptor, 2>;  ///< of the connector, and to the listener
   struct Connection {
     RelayedLink link;
-    std::array<FileDescriptor, 2> fds;  ///< of the connector, and to the listener
-    std::array<size_t, 2> seen = {};    ///< of the hello, by who says it
+    std::shared_ptr<Sides> fds;       ///< an attack's `send` may outlive the connection
+    std::array<size_t, 2> seen = {};  ///< of the hello, by who says it
     RelayedBytes hello;
     bool is_over = false;
   };
@@ -91,7 +93,7 @@ class TcpRelay {
     while (!is_ending_) {
       std::vector<pollfd> polls = {{.fd = listener_.get(), .events = POLLIN, .revents = 0}};
       for (const Connection& it : connections) {
-        for (const FileDescriptor& fd : it.fds)
+        for (const FileDescriptor& fd : *it.fds)
           polls.push_back({.fd = fd.get(), .events = POLLIN, .revents = 0});
       }
       poll(polls.data(), polls.size(), 10);
@@ -101,7 +103,12 @@ class TcpRelay {
           if (polls[i++].revents != 0 && !it.is_over) Pass(it, side);
         }
       }
-      connections.remove_if([](const Connection& it) { return it.is_over; });
+      connections.remove_if([](const Connection& it) {
+        for (const FileDescriptor& fd : *it.fds) {
+          if (it.is_over) shutdown(fd.get(), SHUT_RDWR);
+        }
+        return it.is_over;
+      });
       if (polls.front().revents != 0) Accept(connections);
     }
   }
@@ -112,15 +119,15 @@ class TcpRelay {
     const auto* const address = reinterpret_cast<const sockaddr*>(&target_.storage);
     if (!from.valid() || connect(to.get(), address, target_.bytes) != 0) return;
     Connection& it = connections.emplace_back();
-    it.fds = {std::move(from), std::move(to)};
-    it.link.send = [&it](bool to_connector, const RelayedBytes& bytes) {
-      SendAll(it.fds[to_connector ? 0 : 1].get(), bytes);
+    it.fds = std::make_shared<Sides>(Sides{std::move(from), std::move(to)});
+    it.link.send = [fds = it.fds](bool to_connector, const RelayedBytes& bytes) {
+      SendAll((*fds)[to_connector ? 0 : 1].get(), bytes);
     };
   }
 
   void Pass(Connection& it, size_t side) {
     RelayedBytes bytes(1 << 16);
-    const ssize_t got = recv(it.fds[side].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    const ssize_t got = recv((*it.fds)[side].get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got <= 0) {
       it.is_over = true;
       return;
@@ -129,7 +136,7 @@ class TcpRelay {
     const size_t hello = std::min(bytes.size(), kHelloTotal[side] - it.seen[side]);
     it.seen[side] += hello;
     if (side == 0) it.hello.insert(it.hello.end(), bytes.begin(), bytes.begin() + ptrdiff_t(hello));
-    SendAll(it.fds[1 - side].get(), {bytes.begin(), bytes.begin() + ptrdiff_t(hello)});
+    SendAll((*it.fds)[1 - side].get(), {bytes.begin(), bytes.begin() + ptrdiff_t(hello)});
     bytes.erase(bytes.begin(), bytes.begin() + ptrdiff_t(hello));
     if (bytes.empty()) return;
     ByteReader reader(std::span<const std::byte>(it.hello).subspan(kPrefixBytes));
@@ -138,7 +145,7 @@ class TcpRelay {
     it.link.to = reader.Get<uint32_t>();
     it.link.lane = LaneOf(reader.Get<uint32_t>()).value();
     attack_(it.link, side == 1, bytes);
-    SendAll(it.fds[1 - side].get(), bytes);
+    SendAll((*it.fds)[1 - side].get(), bytes);
   }
 
   const Attack attack_;
