@@ -14,7 +14,6 @@
 
 #include "compiler/collectives/collective_schedule.h"
 #include "compiler/pass_manager.h"
-#include "compiler/passes/scratch.h"
 #include "compiler/schedules/fan.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
@@ -80,7 +79,7 @@ Result<Plan> PlayCollective(const Spec& spec, PlanHeader header) {
       algorithm->own != nullptr ? algorithm->own->Transfers(extent)
                                 : ByMulticast(algorithm->multicast, OrderNodes(spec), extent);
   header.ports = PortsOf(transfers);
-  return PlanInOrder(std::move(header), transfers);
+  return PlanInOrder(std::move(header), transfers).plan;
 }
 
 Result<Plan> PlayInOrder(const Algorithm& algorithm, const NodeOrder& order, PlanHeader header) {
@@ -108,16 +107,9 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                     .payload = *MakePayload(*spec.message_bytes, spec.block_bytes,
                                             PartsOf(spec.collective, spec.nodes)),
                     .combine = spec.combine};
-  PassManager passes(options);
   SpecReady ready = spec.ready;
   SpecSendWindow send_window = spec.send_window;
   ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
-  if (spec.collective != CollectiveKind::kMulticast && *spec.message_bytes == 0) {
-    // There is nothing that credits could hold back.
-    if (ready.automatic) ready = {.automatic = false, .ready = {}};
-    if (send_window.automatic) send_window = {.automatic = false, .window = {}};
-  }
-  passes.AddAll(ready, send_window);
   const auto internal = [](const Status& status) {
     if (status.code() != StatusCode::kRejected) return status;
     return Rejected("internal error: " + status.message());
@@ -127,10 +119,7 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                                                    std::move(header))
                                      : PlayCollective(spec, std::move(header));
   if (!played.ok()) return internal(played.status());
-  // Where each receive has a buffer of its own there may be too many; with credits they are shared.
-  Result<Plan> placed = is_multicast ? std::move(played) : AssignScratch(*std::move(played));
-  Result<VerifiedPlan> plan = placed.ok() ? passes.Run(*std::move(placed))
-                                          : passes.Run(*std::move(played), /*is_complete=*/false);
+  Result<VerifiedPlan> plan = CompletePlan(*std::move(played), ready, send_window, options);
   if (!plan.ok()) return internal(plan.status());
   return plan;
 }

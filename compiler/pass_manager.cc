@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ostream>
 
+#include "compiler/passes/scratch.h"
 #include "ir/near_name.h"
 #include "ir/verify/verify.h"
 
@@ -90,6 +91,22 @@ Result<VerifiedPlan> PassManager::Run(Plan plan, bool is_complete) const {
     Print(*verified, pass.name, options_.print_after, "after");
   }
   return verified.ok() ? std::move(verified) : VerifyAfter(std::move(plan), "schedule");
+}
+
+Result<VerifiedPlan> CompletePlan(Plan plan, SpecReady ready, SpecSendWindow send_window,
+                                  const CompileOptions& options, PassManager::WhereOf where_of) {
+  const PlanHeader& header = plan.header();
+  if (header.collective.kind != CollectiveKind::kMulticast && header.payload.bytes == 0) {
+    // There is nothing that credits could hold back.
+    if (ready.automatic) ready = {.automatic = false, .ready = {}};
+    if (send_window.automatic) send_window = {.automatic = false, .window = {}};
+  }
+  PassManager passes(options, std::move(where_of));
+  passes.AddAll(ready, send_window);
+  // Where each receive has a buffer of its own there may be too many; with credits they are shared.
+  Result<Plan> placed = AssignScratch(std::move(plan));
+  return placed.ok() ? passes.Run(*std::move(placed))
+                     : passes.Run(std::move(plan), /*is_complete=*/false);
 }
 
 }  // namespace prepost

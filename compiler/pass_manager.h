@@ -53,6 +53,13 @@ class PassManager {
   std::vector<Pass> passes_;
 };
 
+/// The plan of a schedule, without credits and without scratch buffers: gets the buffers, and the
+/// compiler's passes, verified after each. With `where_of` as PassManager has it. Errors: also more
+/// buffers than a plan may have.
+Result<VerifiedPlan> CompletePlan(Plan plan, SpecReady ready, SpecSendWindow send_window,
+                                  const CompileOptions& options,
+                                  PassManager::WhereOf where_of = {});
+
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_PASS_MANAGER_H_

@@ -102,6 +102,11 @@ std::string WhereInRolled(const RolledPlan& rolled, const Plan& flat, const Diag
 }  // namespace
 
 Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
+  if (spec.collective != CollectiveKind::kMulticast) {
+    return Rejected(fmt::format("only a multicast has a plan for any size: {} is compiled for one",
+                                Name(spec.collective)),
+                    "/collective");
+  }
   Spec sized = spec;  // a size that is always right: it does not matter
   sized.message_bytes = 0;
   PREPOST_RETURN_IF_ERROR(CheckSpec(sized));

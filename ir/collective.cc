@@ -102,4 +102,16 @@ bool Roles::IsTarget(NodeId node) const {
   return IsMember(node) && (kind_ != kMulticast || node != root_);
 }
 
+uint32_t MovingParts(const Collective& collective, uint32_t nodes) {
+  const auto parts =
+      static_cast<uint32_t>(PartsOf(collective.kind, nodes - std::min(nodes, collective.helpers)));
+  const Roles roles(collective, nodes, parts);
+  for (uint32_t part = parts; part-- > 1;) {
+    for (uint32_t node = 0; node < nodes; ++node) {
+      if (roles.Lacks(NodeId(node), part)) return part + 1;
+    }
+  }
+  return 1;
+}
+
 }  // namespace prepost

@@ -115,6 +115,10 @@ class Roles {
   uint32_t blocks_per_part_;
 };
 
+/// Of a collective's parts those up to the last that some node must be sent, 1 if there is none: of a
+/// gather whose root is the last member, all but the last. Needs nodes with at most 2^32 parts.
+uint32_t MovingParts(const Collective& collective, uint32_t nodes);
+
 }  // namespace prepost
 
 #endif  // PREPOST_IR_COLLECTIVE_H_

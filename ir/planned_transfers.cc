@@ -159,18 +159,22 @@ TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> t
   return {.plan = std::move(writer).Build(), .transfer_of_op = std::move(dealt.all)};
 }
 
-Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers) {
+TransferPlan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers,
+                         const WaitsOfEnd& waits_of) {
   const uint32_t nodes = header.nodes;
   const bool is_empty = header.payload.bytes == 0;
   BlockHistory history(header.roles(), header.payload.blocks);
   TransferWriter writer(std::move(header), ChannelsOf(transfers), transfers.size());
-  const DealtTransfers dealt = DealToNodes(transfers, nodes);
+  DealtTransfers dealt = DealToNodes(transfers, nodes);
+  llvm::DenseMap<uint32_t, OpId> op_of;  // of the node in hand, if somebody may ask
   std::vector<OpId> after;
   for (uint32_t node = 0; node < nodes; ++node) {
     writer.BeginProgram(node);
     history.Begin(NodeId(node));
+    op_of.clear();
     for (size_t i = dealt.begin[node]; i < dealt.begin[node + 1]; ++i) {
-      const PlannedTransfer& it = transfers[dealt.all[i]];
+      const uint32_t transfer = dealt.all[i];
+      const PlannedTransfer& it = transfers[transfer];
       const OpKind kind = it.from == node ? OpKind::kSend
                           : it.combines   ? OpKind::kCombine
                                           : OpKind::kRecv;
@@ -182,14 +186,19 @@ Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers) 
         if (kind == OpKind::kCombine && !is_empty)
           history.ForEachSend(past, [&](uint32_t send) { after.push_back(OpId(send)); });
       }
+      if (waits_of && kind != OpKind::kRecv) {
+        for (const uint32_t before : waits_of(transfer, kind == OpKind::kSend))
+          after.push_back(op_of.lookup(before));
+      }
       std::ranges::sort(after);
       after.erase(std::unique(after.begin(), after.end()), after.end());
       const OpId op = writer.Add(it, after);
+      if (waits_of) op_of[transfer] = op;
       for (uint32_t block = it.block; block < it.block + it.count; ++block)
         history.Add(block, op.value, kind);
     }
   }
-  return std::move(writer).Build();
+  return {.plan = std::move(writer).Build(), .transfer_of_op = std::move(dealt.all)};
 }
 
 }  // namespace prepost

@@ -83,10 +83,16 @@ struct TransferPlan {
 /// sorting the transfers, unless they are sorted.
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of);
+
+/// The same for what one end of `transfer` waits for besides: its send, or the combine of what comes.
+using WaitsOfEnd = std::function<std::span<const uint32_t>(uint32_t transfer, bool is_send)>;
+
 /// The same; each op waits for what the order of ids asks for: a send for the last receives of its
-/// blocks before it, a combine for these and, unless the message is empty, for the sends since.
-/// Receives have no scratch buffers yet. Needs blocks in range.
-Plan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers);
+/// blocks before it, a combine for these and, unless the message is empty, for the sends since; and
+/// for what `waits_of` gives, if there is one. Receives have no scratch buffers yet. Needs blocks in
+/// range.
+TransferPlan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers,
+                         const WaitsOfEnd& waits_of = {});
 
 }  // namespace prepost
 

@@ -12,15 +12,18 @@
 #include "compiler/rounds/rounds_findings.h"
 #include "compiler/spec.h"
 #include "ir/json/json_reader.h"
+#include "ir/json/json_word.h"
+#include "ir/near_name.h"
 #include "ir/plan.h"
 #include "ir/utf8.h"
+#include "ir/words.h"
 
 namespace prepost {
 namespace {
 
 constexpr const char* kRoundsFormat = "prepost.rounds";
 constexpr uint32_t kRoundsMajor = 1;
-constexpr uint32_t kRoundsMinor = 0;
+constexpr uint32_t kRoundsMinor = 1;
 constexpr const char* kEmptyRound = "-";
 constexpr size_t kWordMax = 64;   ///< characters of a word that are kept: no transfer has so many
 constexpr size_t kShownMax = 40;  ///< of a wrong word
@@ -64,6 +67,12 @@ class RoundsFileBuilder {
   /// No more can be taken: what is read from here on would fit no plan.
   bool is_full() const { return is_full_; }
 
+  bool is_empty() const { return rounds_ == 0; }
+
+  /// The collective that stands before the rounds, and what it combines.
+  void SetCollective(CollectiveKind kind) { file_.collective = kind; }
+  void SetCombine(const Combine& combine) { file_.combine = combine; }
+
   void BeginRound(JsonPlace place) {
     if (rounds_ == kRoundsMax) return Refuse(place, fmt::format("more than {} rounds", kRoundsMax));
     ++rounds_;
@@ -73,26 +82,37 @@ class RoundsFileBuilder {
   /// no transfer.
   bool AddTransfer(std::string_view word, JsonPlace place) {
     std::string_view rest = word;
-    uint64_t from = 0, to = 0, block = 0;
-    const bool is_transfer = word.size() <= kWordMax && TakeNumber(&rest, &from) &&
-                             TakeCharacter(&rest, '>') && TakeNumber(&rest, &to) &&
-                             TakeCharacter(&rest, ':') && TakeNumber(&rest, &block) && rest.empty();
-    if (!is_transfer) {
+    uint64_t from = 0, to = 0, first = 0;
+    bool combines = false;
+    bool is_transfer = word.size() <= kWordMax && TakeNumber(&rest, &from) &&
+                       TakeCharacter(&rest, '>') && TakeNumber(&rest, &to) &&
+                       ((combines = TakeCharacter(&rest, '+')) || TakeCharacter(&rest, ':')) &&
+                       TakeNumber(&rest, &first);
+    uint64_t last = first;
+    if (is_transfer && TakeCharacter(&rest, '-')) is_transfer = TakeNumber(&rest, &last);
+    if (!is_transfer || !rest.empty()) {
       Find(place, [&] {
-        return fmt::format("expected a transfer FROM>TO:BLOCK such as 0>1:0, found {}",
-                           Quoted(word));
+        return fmt::format("expected a transfer FROM>TO:BLOCK such as 0>1:0, found {}{}",
+                           Quoted(word), NearCollective(word));
       });
       return false;
     }
     const bool is_node = from < kNodesMax && to < kNodesMax;
-    if (!is_node || block >= kBlocksMax) {
+    if (!is_node || std::max(first, last) >= kBlocksMax) {
       FindTooLarge(is_node, word, place);
+      return false;
+    }
+    if (last < first) {
+      Find(place,
+           [&] { return fmt::format("the blocks of {} end before they begin", Quoted(word)); });
       return false;
     }
     Keep({.round = rounds_ - 1,
           .from = static_cast<uint32_t>(from),
           .to = static_cast<uint32_t>(to),
-          .block = static_cast<uint32_t>(block)},
+          .block = static_cast<uint32_t>(first),
+          .count = static_cast<uint32_t>(last - first + 1),
+          .combines = combines},
          place);
     return true;
   }
@@ -103,15 +123,16 @@ class RoundsFileBuilder {
       return Refuse(kNoPlace, fmt::format("more than {} rounds", kRoundsMax));
     rounds_ = it.round + 1;
     const bool is_node = it.from < kNodesMax && it.to < kNodesMax;
-    if (is_node && it.block < kBlocksMax) return Keep(it, kNoPlace);
-    FindTooLarge(is_node, fmt::format("{}>{}:{}", it.from, it.to, it.block), kNoPlace);
+    if (is_node && it.block < kBlocksMax && it.count != 0 && it.count <= kBlocksMax - it.block)
+      return Keep(it, kNoPlace);
+    FindTooLarge(is_node, ToString(it), kNoPlace);
   }
 
   /// `make` returns the message of a finding in the round that was begun last.
   template <typename Make>
   void Find(JsonPlace place, Make make) {
     findings_.Add([&] {
-      return Rejected(fmt::format("round {}: {}", rounds_ - 1, make()),
+      return Rejected((is_empty() ? "" : fmt::format("round {}: ", rounds_ - 1)) + make(),
                       place.line == kNoPlace.line
                           ? file_.name
                           : fmt::format("{}:{}:{}", file_.name, place.line, place.column));
@@ -136,11 +157,20 @@ class RoundsFileBuilder {
   void Keep(const PlannedTransfer& transfer, JsonPlace place) {
     if (file_.transfers.size() == kTransfersMax)
       return Refuse(place, fmt::format("more than {} transfers", kTransfersMax));
+    range_blocks_ += transfer.count - 1;
+    if (range_blocks_ > kRangeBlocksMax) {
+      return Refuse(place, fmt::format("ranges have more than {} blocks in all", kRangeBlocksMax));
+    }
     file_.transfers.push_back(transfer);
     if (place.line == kNoPlace.line) return;
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     file_.positions.push_back({.line = static_cast<uint32_t>(std::min(place.line, kMost)),
                                .column = static_cast<uint32_t>(std::min(place.column, kMost))});
+  }
+  /// A word before the first round may have been meant for a collective.
+  std::string NearCollective(std::string_view word) const {
+    if (rounds_ > 1 || !file_.transfers.empty() || word.size() > kShownMax) return "";
+    return DidYouMean(std::string(word), NamesOf<CollectiveKind>());
   }
   /// `is_block`: else one of the nodes of `word`.
   void FindTooLarge(bool is_block, std::string_view word, JsonPlace place) {
@@ -153,7 +183,8 @@ class RoundsFileBuilder {
 
   RoundsFile file_;
   RoundsFindings findings_;
-  uint32_t rounds_ = 0;  ///< begun so far
+  uint32_t rounds_ = 0;        ///< begun so far
+  uint64_t range_blocks_ = 0;  ///< beside the first of each transfer
   bool is_full_ = false;
 };
 
@@ -204,7 +235,7 @@ class RoundsTextReader {
         TakeComment();
       } else if (c == '\n') {
         words_ = 0;
-        is_empty_round_ = false;
+        is_empty_round_ = is_heading_ = false;
         characters_.Take();
       } else if (IsBlank(c)) {
         characters_.Take();
@@ -230,6 +261,14 @@ class RoundsTextReader {
       if (word_.size() <= kWordMax) word_ += static_cast<char>(c);
       characters_.Take();
     }
+    if (is_heading_) return TakeHeading(place);
+    if (words_ == 0 && file_.is_empty() && !file_.file().collective) {
+      const std::optional<CollectiveKind> kind = EnumeratorOf<CollectiveKind>(word_);
+      if (kind) {
+        is_heading_ = true;
+        return file_.SetCollective(*kind);
+      }
+    }
     if (words_++ == 0) {
       file_.BeginRound(place);
       is_empty_round_ = word_ == kEmptyRound;
@@ -245,11 +284,24 @@ class RoundsTextReader {
     if (file_.AddTransfer(word_, place)) characters_.SetFruitful();
   }
 
+  /// A word behind the collective: what it combines.
+  void TakeHeading(JsonPlace place) {
+    if (file_.file().combine) {
+      return file_.Refuse(place, fmt::format("expected the first round on a line of its own, found "
+                                             "{} behind the operation",
+                                             Quoted(word_)));
+    }
+    const Result<Combine> combine = ParseCombine(Printable(word_));
+    if (!combine.ok()) return file_.Refuse(place, combine.status().message());
+    file_.SetCombine(*combine);
+  }
+
   CharacterReader& characters_;
   RoundsFileBuilder& file_;
   std::string word_;
   uint64_t words_ = 0;  ///< of the line so far
   bool is_empty_round_ = false;
+  bool is_heading_ = false;  ///< the line has the collective
 };
 
 /// From the '{' on, which is not taken yet.
@@ -267,9 +319,16 @@ Status ReadRoundsJson(std::istream& in, JsonPlace begin, RoundsFileBuilder* buil
     builder->AddTransfer(scalar.text, last);
     return builder->is_full() ? Rejected("too large") : Status();
   };
-  JsonForm form;
+  JsonForm form, combine;
+  Combine given;
+  combine.Scalar("op", ReadWord(&given.op)).Scalar("type", ReadWord(&given.type));
   form.Scalar("format", ExpectString(kRoundsFormat))
       .Scalar("version", ExpectVersion(kRoundsMajor, kRoundsMinor, warnings))
+      .Scalar(
+          "collective",
+          [&](const JsonScalar& scalar) { return ReadWord(&file.collective.emplace())(scalar); },
+          Need::kOptional)
+      .Object("combine", &combine, Need::kOptional)
       .Scalar(
           "nodes",
           [&](const JsonScalar& scalar) {
@@ -290,16 +349,33 @@ Status ReadRoundsJson(std::istream& in, JsonPlace begin, RoundsFileBuilder* buil
           Need::kOptional)
       .ScalarLists(
           "rounds", [&] { builder->BeginRound(last); }, read_transfer);
-  return ReadJson(in, file.name, &form, begin);
+  PREPOST_RETURN_IF_ERROR(ReadJson(in, file.name, &form, begin));
+  if (!given.is_none()) file.combine = given;
+  return {};
 }
 
 }  // namespace
+
+std::string ToString(const PlannedTransfer& transfer) {
+  std::string text = fmt::format("{}>{}{}{}", transfer.from, transfer.to,
+                                 transfer.combines ? '+' : ':', transfer.block);
+  if (transfer.count != 1)
+    text += fmt::format("-{}", uint64_t{transfer.block} + transfer.count - 1);
+  return text;
+}
 
 Status RoundsFile::At(size_t transfer, const std::string& message) const {
   const std::string text = fmt::format("round {}: {}", transfers[transfer].round, message);
   if (positions.empty()) return Rejected(text, name);
   const Position& position = positions[transfer];
   return Rejected(text, fmt::format("{}:{}:{}", name, position.line, position.column));
+}
+
+std::string RoundsFile::PlaceOf(size_t transfer) const {
+  const std::string round = fmt::format(": round {}", transfers[transfer].round);
+  if (positions.empty()) return name + round;
+  const Position& position = positions[transfer];
+  return fmt::format("{}:{}:{}{}", name, position.line, position.column, round);
 }
 
 std::string RoundsFile::RoundOf(size_t transfer) const {

@@ -181,8 +181,10 @@ class ValueRule {
                    .set = Union(own.set, other.set, &twice)};
     if (twice && !header_.combine.is_idempotent()) {
       findings_->Add(PlaceOf(plan_, op, "block"), Rule::kValue, [&] {
-        return fmt::format("block {} is combined with what has node {}'s contribution already",
-                           block, *twice);
+        return fmt::format(
+            "block {}, made of {}, is combined with one that is made of {}: node {}'s contribution "
+            "is in both",
+            block, ToString(own.set), ToString(other.set), *twice);
       });
       return kSpoilt;
     }

@@ -264,13 +264,18 @@ def check_rounds(plan_schema):
 
     bare = {key: value for key, value in rounds.items() if key not in ["nodes", "root", "blocks"]}
     for good in [rounds, bare, {**bare, "version": "1.1"}, {**rounds, "rounds": [[], *rounds["rounds"], []]},
-                 {**bare, "nodes": 1, "blocks": 16777216, "rounds": []}, {**bare, "rounds": [["00>1:000"]]}]:
+                 {**bare, "nodes": 1, "blocks": 16777216, "rounds": []}, {**bare, "rounds": [["00>1:000"]]},
+                 {**bare, "collective": "reduce", "combine": {"op": "sum", "type": "int8"}, "rounds": [["0>1+0-3"], ["2>1+2", "2>1+3"],
+                                                                                                     ["2>1+0-1"]]},
+                 {**bare, "collective": "allgather", "rounds": [["0>1:0", "1>0:1"]]}]:
         rounds_schema.validate(good)
         assert compile_rounds(good).returncode == 0, good
     wrong = [{**bare, **change} for change in [
         {"nodes": 0}, {"nodes": 1048577}, {"nodes": "4"}, {"root": -1}, {"root": 1048576}, {"root": None}, {"blocks": 0},
         {"blocks": 16777217}, {"blocks": 1.5}, {"rounds": {}}, {"rounds": ["0>1:0"]}, {"rounds": [["0>1"]]},
-        {"rounds": [["0>1:0 0>2:0"]]}, {"rounds": [[" 0>1:0"]]}, {"rounds": [[["0>1:0"]]]}, {"rounds": [[[0, 1, 0]]]},
+        {"rounds": [["0>1:0 0>2:0"]]}, {"rounds": [[" 0>1:0"]]}, {"rounds": [["0>1-0"]]}, {"rounds": [["0>1:0-"]]},
+        {"collective": "sum"}, {"collective": "reduce", "combine": "sum:int8"}, {"collective": "reduce", "combine": {"op": "sum"}},
+        {"collective": "reduce", "combine": {"op": "add", "type": "int8"}}, {"rounds": [[["0>1:0"]]]}, {"rounds": [[[0, 1, 0]]]},
         {"rounds": [[{"from": 0, "to": 1, "block": 0}]]}, {"extra": 1}, {"version": "2.0"}, {"format": "prepost.spec"}]]
     for document in wrong + [document for name, document in removed_keys(bare) if "x-comment" not in name]:
         assert not rounds_schema.is_valid(document), f"the schema accepts rounds: {document}"

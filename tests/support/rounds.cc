@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "compiler/pass_manager.h"
+#include "compiler/rounds/rounds_file.h"
 
 namespace prepost::test {
 namespace {
@@ -18,9 +19,12 @@ Rounds RoundsOf(const Plan& plan) {
   Rounds rounds(plan.header().rounds);
   for (const Op& op : plan.ops()) {
     const Channel& channel = plan.channels()[op.channel.index()];
-    if (!op.is_send() || op.is_credit()) continue;
-    rounds[op.round].push_back(
-        fmt::format("{}>{}:{}", channel.from.value, channel.to.value, op.block));
+    if (op.is_send() || op.is_credit()) continue;
+    rounds[op.round].push_back(ToString(PlannedTransfer{.from = channel.from.value,
+                                                        .to = channel.to.value,
+                                                        .block = op.block,
+                                                        .count = op.count,
+                                                        .combines = op.is_combine()}));
   }
   return rounds;
 }
@@ -91,7 +95,16 @@ std::string Scribble(Random& random, const std::string& text) {
 
 }  // namespace
 
-std::string RoundsText(const Plan& plan) { return Text(RoundsOf(plan)); }
+std::string RoundsText(const Plan& plan) {
+  const PlanHeader& header = plan.header();
+  std::string heading;
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    heading = Name(header.collective.kind);
+    if (!header.combine.is_none()) heading += " " + ToString(header.combine);
+    heading += "\n";
+  }
+  return heading + Text(RoundsOf(plan));
+}
 
 std::string RoundsJson(const Plan& plan) {
   const PlanHeader& header = plan.header();
@@ -101,10 +114,18 @@ std::string RoundsJson(const Plan& plan) {
     for (const std::string& transfer : transfers) quoted.push_back('"' + transfer + '"');
     rounds.push_back(fmt::format("[{}]", fmt::join(quoted, ",")));
   }
+  std::string collective;
+  if (header.collective.kind != CollectiveKind::kMulticast)
+    collective = fmt::format(R"("collective": "{}", )", Name(header.collective.kind));
+  if (!header.combine.is_none()) {
+    collective += fmt::format(R"("combine": {{"op": "{}", "type": "{}"}}, )",
+                              Name(header.combine.op), Name(header.combine.type));
+  }
   return fmt::format(
-      R"({{"format": "prepost.rounds", "version": "1.0", "nodes": {}, "root": {}, "blocks": {},)"
+      R"({{"format": "prepost.rounds", "version": "1.{}", {}"nodes": {}, "root": {}, "blocks": {},)"
       "\n\"rounds\": [{}]}}",
-      header.nodes, header.collective.root.value, header.payload.blocks, fmt::join(rounds, ",\n"));
+      collective.empty() ? 0 : 1, collective, header.nodes, header.collective.root.value,
+      header.payload.blocks, fmt::join(rounds, ",\n"));
 }
 
 RandomRounds MakeRandomRounds(Random& random, uint32_t nodes_max, uint32_t blocks_max) {
@@ -124,9 +145,7 @@ Result<VerifiedPlan> CompileRounds(const std::string& text, const RoundsOptions&
   Result<RoundsPlan> read = ReadRounds(in, "r.txt", options);
   if (!read.ok()) return read.status();
   const CompileOptions compile_options;
-  PassManager passes(compile_options);
-  passes.AddAll(ready, send_window);
-  return passes.Run(std::move(read->plan));
+  return CompletePlan(std::move(read->plan), ready, send_window, compile_options, read->where_of);
 }
 
 }  // namespace prepost::test

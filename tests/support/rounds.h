@@ -15,7 +15,8 @@
 
 namespace prepost::test {
 
-/// The transfers of `plan` as a text of rounds, or as JSON with nodes, root and blocks.
+/// The transfers of `plan` as a text of rounds, with its collective but for a multicast, or as JSON
+/// with nodes, root and blocks, too.
 std::string RoundsText(const Plan& plan);
 std::string RoundsJson(const Plan& plan);
 

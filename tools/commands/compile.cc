@@ -97,24 +97,25 @@ Status RunRounds(CompileFlags& flags) {
   const Result<RoundsRequest> request = flags.input.flags.ToRounds(*bytes);
   if (!request.ok()) return request.status();
   // What of the flags is wrong is named as in a spec.
+  std::string file;
   const auto locate = [&](const Status& status) {
+    if (status.where().starts_with(file)) return status;
     return flags.input.flags.Locate(status, {.message_bytes = bytes->value_or(0)}, "");
   };
   const auto read = [&](std::istream& in, const std::string& name,
                         std::vector<std::string>* warnings) {
     const Ticker ticker("reading " + name);
+    file = name;
     Result<RoundsPlan> plan = ReadRounds(in, name, request->options, warnings);
-    const bool is_of_file = plan.ok() || plan.status().where().starts_with(name);
-    return is_of_file ? std::move(plan) : Result<RoundsPlan>(locate(plan.status()));
+    return plan.ok() ? std::move(plan) : Result<RoundsPlan>(locate(plan.status()));
   };
   Result<RoundsPlan> rounds = ReadWith(read, flags.rounds);
   if (!rounds.ok()) return rounds.status();
   flags.options.log = &std::cerr;
-  PassManager passes(flags.options);
-  passes.AddAll(request->ready, request->send_window);
   const Result<VerifiedPlan> plan = [&] {
     const Ticker ticker("compiling");
-    return passes.Run(std::move(rounds->plan));
+    return CompletePlan(std::move(rounds->plan), request->ready, request->send_window,
+                        flags.options, rounds->where_of);
   }();
   if (!plan.ok()) return locate(plan.status());
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
@@ -172,9 +173,12 @@ void AddCompile(CLI::App& app, Action* action) {
       "plan.json\n"
       "  prepost compile --nodes 64 --message-bytes 100MiB --algorithm chain --encoding shards -o "
       "shards/\n"
-      "  prepost compile --collective allreduce --combine sum:float32 --nodes 8 --message-bytes 64MiB "
+      "  prepost compile --collective allreduce --combine sum:float32 --nodes 8 --message-bytes "
+      "64MiB "
       "-o plan.json\n"
       "  prepost compile --rounds examples/rounds/ring-4.txt --message image.raw -o plan.json\n"
+      "  prepost compile --rounds examples/rounds/exchange-4.txt --message-bytes 64MiB -o "
+      "plan.json\n"
       "  prepost compile --nodes 1000 --message-bytes any -o rolled.json\n"
       "  prepost compile --nodes 65536 --message-bytes any --node 7 --dump");
   flags->input.AddTo(*command, /*takes_any=*/true);
@@ -182,7 +186,7 @@ void AddCompile(CLI::App& app, Action* action) {
   command
       ->add_option("--rounds", flags->rounds,
                    "File with a schedule of your own, - for stdin: a line per round, a transfer is "
-                   "FROM>TO:BLOCK; instead of --algorithm")
+                   "FROM>TO:BLOCK, or FROM>TO+BLOCK to combine; instead of --algorithm")
       ->type_name("FILE")
       ->check(NameOf("a file"))
       ->group("The multicast");

@@ -533,9 +533,13 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const Au
 Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
   const Result<Spec> spec = Read(spec_path, 0, Spec());
   if (!spec.ok()) return spec;
-  if (spec->collective != CollectiveKind::kMulticast)
-    return Locate(Rejected("only a multicast has a plan for any size", "/collective"), *spec,
-                  spec_path);
+  if (spec->collective != CollectiveKind::kMulticast) {
+    return Locate(
+        Rejected(fmt::format("only a multicast has a plan for any size: {} is compiled for one",
+                             Name(spec->collective)),
+                 "/collective"),
+        *spec, spec_path);
+  }
   if (!IsAutomatic(*spec)) return Settle(*spec, spec_path, {});
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
   return Locate(
@@ -557,6 +561,8 @@ Result<RoundsRequest> SpecFlags::ToRounds(std::optional<uint64_t> message_bytes)
   constexpr const char* kAuto = "is for --algorithm auto or --block-bytes auto";
   const Refused all_refused[] = {
       {"--algorithm", algorithm_.has_value(), "the rounds of --rounds are the schedule"},
+      {"--deterministic", is_deterministic_,
+       "the rounds of --rounds say in which order values are combined"},
       {"--topology", topology_.has_value(), kPlaced},
       {"--order", order_.has_value(), kPlaced},
       {"--rules", rules_.has_value(), kAuto},
@@ -573,10 +579,16 @@ Result<RoundsRequest> SpecFlags::ToRounds(std::optional<uint64_t> message_bytes)
   }
   const Result<Spec> spec = Read(/*spec_path=*/"", message_bytes, {.nodes = 1});
   if (!spec.ok()) return spec.status();
-  RoundsRequest request{.options = {.nodes = nodes_, .root = root_, .message_bytes = message_bytes},
+  RoundsRequest request{.options = {.collective = {},
+                                    .combine = {},
+                                    .nodes = nodes_,
+                                    .root = root_,
+                                    .message_bytes = message_bytes},
                         .ready = spec->ready,
                         .send_window = spec->send_window};
   if (block_bytes_) request.options.block_bytes = spec->block_bytes;
+  if (collective_) request.options.collective = spec->collective;
+  if (combine_) request.options.combine = spec->combine;
   return request;
 }
 

@@ -10,6 +10,7 @@
 
 #include <sstream>
 
+#include "compiler/schedules/fan.h"
 #include "compiler/schedules/schedule.h"
 #include "tests/support/checker.h"
 #include "tests/support/plans.h"
@@ -81,7 +82,7 @@ TEST(RoundsReaderTest, WarnsOfANewerMinorVersion) {
   std::istringstream in(R"({"format": "prepost.rounds", "version": "1.3", "rounds": [["0>1:0"]]})");
   std::vector<std::string> warnings;
   EXPECT_TRUE(ReadRounds(in, "r.txt", {}, &warnings).ok());
-  EXPECT_THAT(warnings, ElementsAre(StartsWith("version 1.3 is newer than 1.0")));
+  EXPECT_THAT(warnings, ElementsAre(StartsWith("version 1.3 is newer than 1.1")));
 }
 
 // Rounds after the last transfer count for nothing; those before the first do.
@@ -403,7 +404,7 @@ TEST(RoundsReaderTest, ChangedRoundsAreRefusedOrValid) {
   const uint64_t cases = test::RandomCases(2000);
   for (uint64_t i = 0; i < cases; ++i) {
     std::string text = test::MakeRandomRounds(random, 5, 3).text;
-    text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:-# \n"));
+    text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:+-# \n"));
     const Result<RoundsPlan> read = Read(text);
     refused += read.ok() ? 0 : 1;
     if (read.ok()) {
@@ -415,6 +416,205 @@ TEST(RoundsReaderTest, ChangedRoundsAreRefusedOrValid) {
   }
   EXPECT_GT(refused, cases / 4) << "seed " << seed;
   EXPECT_LT(refused, cases) << "seed " << seed;
+}
+
+// The same of every schedule of another collective, in every ready mode. Catches a combine that is read
+// as a receive, ranges that are cut, and roots and blocks per part that are found wrong.
+TEST(RoundsReaderTest, RoundsOfACollectivesPlanMakeThatPlan) {
+  const std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 5});
+  test::Sample sample(test::ScheduleLabels(specs));
+  for (const Spec& spec : specs) {
+    if (!sample.Takes()) continue;
+    const VerifiedPlan plan = test::CompileOrDie(spec);
+    RoundsOptions options{.message_bytes = spec.message_bytes, .block_bytes = spec.block_bytes};
+    SpecReady ready = spec.ready;
+    SpecSendWindow send_window = spec.send_window;
+    ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
+    const Result<VerifiedPlan> from_json =
+        test::CompileRounds(test::RoundsJson(plan), options, ready, send_window);
+    if (spec.nodes == 1) options.nodes = 1;
+    // Nothing in the text says who leads where there is no root.
+    if (spec.nodes == 1 || !HasRoot(spec.collective)) options.root = spec.root.value;
+    const Result<VerifiedPlan> from_text =
+        test::CompileRounds(test::RoundsText(plan), options, ready, send_window);
+    for (const Result<VerifiedPlan>* again : {&from_text, &from_json}) {
+      ASSERT_TRUE(again->ok()) << test::Label(spec) << ": " << again->status().ToString() << "\n"
+                               << test::RoundsText(plan);
+      PlanHeader header = (*again)->header();
+      header.algorithm = spec.algorithm;
+      ASSERT_TRUE((*again)->WithHeader(header) == plan) << test::Label(spec) << "\n"
+                                                        << Dump(**again) << Dump(plan);
+    }
+  }
+}
+
+/// What `prepost compile --rounds` says of `text`; "" if it is a plan.
+std::string CompileErrorOf(const std::string& text, const RoundsOptions& options = {}) {
+  const Result<VerifiedPlan> plan = test::CompileRounds(text, options);
+  return plan.ok() ? "" : plan.status().ToString();
+}
+
+TEST(RoundsReaderTest, FlagsSayWhatATextIsOf) {
+  const Combine sum = {.op = CombineOp::kSum, .type = ElementType::kInt32};
+  const Result<VerifiedPlan> of_text =
+      test::CompileRounds("allreduce sum:int32 # both\n\n0>1+0 1>0+0\n", {});
+  ASSERT_TRUE(of_text.ok()) << of_text.status().ToString();
+  EXPECT_EQ(of_text->header().collective.kind, CollectiveKind::kAllreduce);
+  EXPECT_EQ(of_text->header().combine, sum);
+  EXPECT_EQ(of_text->header().rounds, 1u);
+  const RoundsOptions options{.collective = CollectiveKind::kAllreduce, .combine = sum};
+  for (const char* text : {"0>1+0 1>0+0\n", "reduce max:int8\n0>1+0 1>0+0\n"})
+    EXPECT_TRUE(*test::CompileRounds(text, options) == *of_text) << text;
+  // A barrier needs no operation, and has no bytes.
+  const Result<VerifiedPlan> barrier = test::CompileRounds("barrier\n0>1+0 1>0+0\n", {});
+  ASSERT_TRUE(barrier.ok()) << barrier.status().ToString();
+  EXPECT_EQ(barrier->header().payload.bytes, 0u);
+  EXPECT_EQ(barrier->header().combine.op, CombineOp::kAnd);
+}
+
+// Blocks are as small as the message allows, in whole elements; of parts, those of each.
+TEST(RoundsReaderTest, SizesAreOfWholeElementsAndOfParts) {
+  const std::string three = "0>1+0\n0>1+1\n0>1+2\n";
+  const auto payload_of = [](const std::string& text, const RoundsOptions& options) {
+    const Result<VerifiedPlan> plan = test::CompileRounds(text, options);
+    EXPECT_TRUE(plan.ok()) << plan.status().ToString();
+    return plan.ok() ? plan->header().payload : Payload();
+  };
+  EXPECT_EQ(payload_of("reduce sum:float32\n" + three, {.message_bytes = 40}),
+            (Payload{.bytes = 40, .block_bytes = 16, .blocks = 3}));
+  // Root 1 is the last of the gather: its own part does not move, and has as many blocks.
+  EXPECT_EQ(payload_of("gather\n0>1:0\n0>1:1\n0>1:2\n", {.message_bytes = 25}),
+            (Payload{.bytes = 25, .block_bytes = 9, .blocks = 6, .parts = 2}));
+  EXPECT_EQ(payload_of("alltoall\n0>1:2-3 1>0:4-5\n", {.block_bytes = 10}),
+            (Payload{.bytes = 20, .block_bytes = 10, .blocks = 8, .parts = 4}));
+  EXPECT_EQ(CompileErrorOf("reduce sum:float32\n" + three, {.message_bytes = 38}),
+            "/message_bytes: 38 bytes are not a whole number of float32 (4 bytes each)");
+  EXPECT_EQ(CompileErrorOf("reduce sum:float32\n" + three, {.block_bytes = 10}),
+            "/message_bytes: 30 bytes are not a whole number of float32 (4 bytes each)");
+  EXPECT_EQ(CompileErrorOf("gather\n0>1:0\n0>1:1\n", {.message_bytes = 30, .block_bytes = 10}),
+            "/block_bytes: 30 bytes in blocks of 10 bytes are 3 blocks, but the rounds have 2 in a "
+            "part; blocks of 15 bytes make so many");
+  EXPECT_EQ(
+      CompileErrorOf("barrier\n0>1+0 1>0+0\n0>1+1 1>0+1\n"),
+      "/message_bytes: 0 bytes in blocks of 1048576 bytes are 1 block, but the rounds have 2");
+  EXPECT_EQ(ErrorOf(R"({"format": "prepost.rounds", "version": "1.1", "collective": "allgather",)"
+                    R"("blocks": 3, "rounds": [["0>1:0", "1>0:1"]]})"),
+            "r.txt: 3 blocks cannot be those of 2 parts of equally many blocks, which allgather "
+            "between 2 nodes has");
+}
+
+// One line and column for each way in which rounds that combine can be wrong.
+TEST(RoundsReaderTest, WrongCollectivesHaveTheirPlace) {
+  struct Case {
+    const char* text;
+    const char* error;
+  };
+  constexpr Case kCases[] = {
+      // Counted twice, missing, never delivered.
+      {"reduce sum:float32\n0>1+0\n1>2+0\n0>2+0\n",
+       "r.txt:4:1: round 2: value: block 0, made of {0-2}, is combined with one that is made of "
+       "{0}: "
+       "node 0's contribution is in both"},
+      {"reduce max:float32\n0>1+0\n1>2+0\n0>2+0\n", ""},
+      {"allreduce sum:float32\n0>1+0\n1>2+0\n2>1:0\n",
+       "r.txt: value: block 0 at node 0 is made of {0}, node 1's contribution is missing"},
+      {"reduce_scatter sum:int32\n0>1+0 1>0+0\n",
+       "r.txt: value: block 1 at node 1 is made of {1}, node 0's contribution is missing"},
+      // Takes in the place of a combine.
+      {"reduce sum:float32\n0>1:0\n",
+       "r.txt: value: block 0 at node 1 is made of {0}, node 1's contribution is missing"},
+      {"allreduce sum:int32\n0>1+0 1>0:0\n",
+       "r.txt:2:1: round 0: node 0 sends block 0 and takes it from another node in this round: it "
+       "can send what it takes from the next one on"},
+      {"allreduce sum:float32\n0>1+0 1>2+0 2>0+0\n0>1+0 1>2+0 2>0+0\n",
+       "r.txt:3:13: round 1: value: block 0, made of {0,2}, is combined with one that is made of "
+       "{1-2}: node 2's contribution is in both; 2 more"},
+      // Sums of floats in other orders.
+      {"allreduce sum:float32\n0>2+0 1>0+0 2>1+0\n2>0+0 0>1+0 1>2+0\n", nullptr},
+      // What combines nothing.
+      {"0>1+0\n",
+       "r.txt:1:1: round 0: 0>1+0 adds to what node 1 has, and a multicast combines nothing\n"
+       "  r.txt: node 1 never gets any block"},
+      {"allgather\n0>1+0 1>0:1\n",
+       "r.txt:2:1: round 0: 0>1+0 adds to what node 1 has, and an allgather combines nothing\n"
+       "  r.txt: node 1 never gets any block"},
+      {"allgather sum:int8\n0>1:0 1>0:1\n", "r.txt: allgather combines nothing"},
+      {"allreduce\n0>1+0 1>0+0\n",
+       "/combine: what allreduce does to values is missing, such as sum:float32"},
+      {"allreduce and:float32\n0>1+0 1>0+0\n", nullptr},
+      // Parts.
+      {"allgather\n0>1:0 1>0:1\n0>2:0-1\n",
+       "r.txt: node 0 never gets block 2\n  r.txt: node 1 never gets block 2"},
+      {"allgather\n0>1:1 1>0:1\n",
+       "r.txt:2:1: round 0: node 0 sends block 1 to node 1, which has it from the start\n"
+       "  r.txt: node 1 never gets any block"},
+      {"alltoall\n0>1:1 1>0:1-2\n", nullptr},
+      {"alltoall\n0>1:1 1>2:3\n2>0:6\n",
+       "r.txt: node 0 never gets block 3\n  r.txt: node 1 never gets block 7\n"
+       "  r.txt: node 2 never gets blocks 2 and 5"},
+      {"scatter\n0>1:1\n1>2:1-2\n",
+       "r.txt:3:1: round 1: node 1 sends block 2, which it does not have yet: it never gets it"},
+      {"gather\n1>0:1 2>0:2\n1>0:0-1\n",
+       "r.txt:3:1: round 1: node 1 sends block 0 to node 0, which has it from the start"},
+      // The root.
+      {"gather\n1>0:1 0>1:0\n",
+       "r.txt: all nodes that receive something send something, too: which is the root of the "
+       "gather? --root names it"},
+      {"reduce sum:int8\n1>0+0 1>2+0\n",
+       "r.txt: nodes 0 and 2 both receive and send nothing: which is the root of the reduce? "
+       "--root "
+       "names it"},
+      // The form.
+      {"alreduce sum:int8\n",
+       "r.txt:1:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found 'alreduce', did "
+       "you mean 'allreduce'?\n"
+       "  r.txt:1:10: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found 'sum:int8'"},
+      {"reduce sum:int8 0>1+0\n",
+       "r.txt:1:17: expected the first round on a line of its own, found '0>1+0' behind the "
+       "operation"},
+      {"reduce sum:int8\nreduce\n",
+       "r.txt:2:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found 'reduce'"},
+      {"allgather\n0>1:0-\n",
+       "r.txt:2:1: round 0: expected a transfer FROM>TO:BLOCK such as 0>1:0, found '0>1:0-'"},
+      {"allgather\n0>1:3-2\n", "r.txt:2:1: round 0: the blocks of '0>1:3-2' end before they begin"},
+      {"0>1:0-1\n",
+       "r.txt:1:1: round 0: 0>1:0-1 are several blocks in one message, and messages of a multicast "
+       "have one; a transfer for each is what is meant\n"
+       "  r.txt: node 1 never gets any block"},
+  };
+  for (const auto& [text, error] : kCases) {
+    const std::string found = CompileErrorOf(text);
+    if (error != nullptr) {
+      EXPECT_THAT(found, StartsWith(error)) << text;
+      EXPECT_EQ(found.empty(), *error == '\0') << found;
+    } else {
+      EXPECT_NE(found, "") << text;
+    }
+  }
+}
+
+// One change of a collective's rounds: whatever is still accepted is valid, also for a checker that
+// shares no code.
+TEST(RoundsReaderTest, ChangedCollectivesAreRefusedOrValid) {
+  const uint64_t seed = test::TestSeed();
+  test::Random random(seed);
+  const std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 5, .blocks_max = 3});
+  uint64_t refused = 0;
+  const uint64_t cases = test::RandomCases(1500);
+  for (uint64_t i = 0; i < cases; ++i) {
+    const Spec& spec = specs[random.Below(specs.size())];
+    if (spec.nodes == 1) continue;
+    std::string text = test::RoundsText(test::CompileOrDie(spec));
+    text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:+-# \n"));
+    const Result<VerifiedPlan> plan = test::CompileRounds(text, {});
+    refused += plan.ok() ? 0 : 1;
+    if (plan.ok()) {
+      EXPECT_THAT(test::IndependentCheck(*plan), IsEmpty()) << "seed " << seed << "\n" << text;
+    } else {
+      ASSERT_FALSE(plan.status().message().empty()) << text;
+    }
+  }
+  EXPECT_GT(refused, cases / 4) << "seed " << seed;
 }
 
 }  // namespace

@@ -307,7 +307,7 @@ const Example kCombineExamples[] = {
        for (test::DraftOp& op : d.programs[2].ops) op.op.block = 0;
      },
      Rule::kValue, "/programs/1/ops/2/block",
-     "block 0 is combined with what has node 2's contribution already"},
+     "node 2's contribution is in both"},
     {"SendsBeforeItCombines", BarrierReduce, [](Draft& d) { d.programs[1].ops[1].after = {}; },
      Rule::kCausal, "/programs/1/ops/1/after", "does not wait for node 1 op 0 (combine 2>1:0)"},
     {"ReplacesWhatWasNotSent", BarrierAllreduce,

@@ -109,6 +109,19 @@ TEST_F(RolledTest, ComesFromStdinAndPipes) {
   }
 }
 
+// Of other collectives there is no plan for every size, and no command makes a multicast in its place.
+TEST_F(RolledTest, OnlyMulticastsHaveOne) {
+  for (const char* algorithm : {"chain", "ring", "auto"}) {
+    test::ExpectRefused(
+        {"compile", "--nodes", "4", "--collective", "allreduce", "--combine", "sum:float32",
+         "--algorithm", algorithm, "--message-bytes", "any", "-o", folder_ / "none.json"},
+        1,
+        "--collective: only a multicast has a plan for any size: allreduce is "
+        "compiled for one",
+        folder_);
+  }
+}
+
 // Two rolled plans, where plans of one size are wanted: what to do.
 TEST_F(RolledTest, OtherCommandsSayHowToUnroll) {
   const std::string hint = rolled_ + ": a rolled plan, for every message size: prepost unroll " +

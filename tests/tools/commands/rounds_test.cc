@@ -81,6 +81,26 @@ TEST_F(RoundsTest, RunsAndCanBeExplained) {
   EXPECT_THAT(OutputOf({"draw", plan_, "-o", "-"}), HasSubstr("<svg"));
 }
 
+// Of another collective, with the file's heading and with flags. Catches flags that are not handed on,
+// and a path that is taken for a place in a spec.
+TEST_F(RoundsTest, AreThoseOfAnyCollective) {
+  const std::string heading = Write("heading", "allreduce sum:int32\n0>1+0 1>0+0\n");
+  const std::string bare = Write("bare", "0>1+0 1>0+0\n"), by_flags = folder_ / "by_flags.json";
+  Compile({"--rounds", heading, "--message-bytes", "4000", "-o", plan_});
+  Compile({"--rounds", bare, "--collective", "allreduce", "--combine", "sum:int32",
+           "--message-bytes", "4000", "-o", by_flags});
+  EXPECT_EQ(OutputOf({"diff", plan_, by_flags}), "same\n");
+  EXPECT_THAT(OutputOf({"verify", plan_}), HasSubstr("valid: rounds, 2 nodes, 1 block"));
+  const std::string twice = Write("twice", "reduce sum:int8\n0>1+0\n0>1+0\n");
+  test::ExpectRefused({"compile", "--rounds", twice, "-o", folder_ / "none.json"}, 1,
+                      twice + ":3:1: round 1: value: block 0, made of {0-1}, is combined with one",
+                      folder_);
+  ExpectRefused({"--collective", "reduce"}, 1, "--combine: what reduce does to values is missing");
+  ExpectRefused({"--combine", "sum:int8"}, 1, "--combine: multicast combines nothing");
+  ExpectRefused({"--deterministic"}, 2,
+                "--deterministic: the rounds of --rounds say in which order");
+}
+
 TEST_F(RoundsTest, ComeThroughAPipe) {
   for (const std::string& text :
        {test::ReadText(chain_),
