@@ -20,8 +20,8 @@ struct GoalBlocks {
   Payload payload;
 };
 
-/// Step 3 of goal_reader.cc. `block_bytes` as in GoalOptions. Errors: a send whose block cannot be
-/// recognised, sizes that are no message in equal blocks; at the op's line.
+/// Step 4 of goal_reader.cc, of a multicast. `block_bytes` as in GoalOptions. Errors: a send whose
+/// block cannot be recognised, sizes that are no message in equal blocks; at the op's line.
 Result<GoalBlocks> FindGoalBlocks(const GoalFile& file, const GoalMessages& messages, uint32_t root,
                                   std::optional<uint64_t> block_bytes);
 

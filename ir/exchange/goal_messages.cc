@@ -6,63 +6,28 @@
 #include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
-#include <queue>
 #include <tuple>
+#include <utility>
 
 #include "ir/count.h"
+#include "ir/exchange/goal_graph.h"
 #include "ir/exchange/goal_writer.h"
 
 namespace prepost {
 namespace {
 
-/// Successors of vertices, as CSR; edges are added once, all of them.
-struct Graph {
-  Graph(uint32_t size, const std::vector<std::pair<uint32_t, uint32_t>>& edges) : begin(size + 1) {
-    for (const auto& edge : edges) ++begin[edge.first + 1];
-    for (uint32_t v = 0; v < size; ++v) begin[v + 1] += begin[v];
-    to.resize(edges.size());
-    std::vector<size_t> next(begin.begin(), begin.end() - 1);
-    for (const auto& [from, target] : edges) to[next[from]++] = target;
-  }
-  std::span<const uint32_t> Successors(uint32_t v) const {
-    return std::span(to).subspan(begin[v], begin[v + 1] - begin[v]);
-  }
-  uint32_t size() const { return static_cast<uint32_t>(begin.size() - 1); }
-
-  std::vector<size_t> begin;
-  std::vector<uint32_t> to;
-};
-
-/// A topological order, the smallest vertex first where there is a choice; what is on a cycle or
-/// behind one is missing.
-std::vector<uint32_t> TopologicalOrder(const Graph& graph) {
-  std::vector<uint32_t> waits(graph.size());
-  for (uint32_t target : graph.to) ++waits[target];
-  std::priority_queue<uint32_t, std::vector<uint32_t>, std::greater<>> ready;
-  for (uint32_t v = 0; v < graph.size(); ++v) {
-    if (waits[v] == 0) ready.push(v);
-  }
-  std::vector<uint32_t> order;
-  while (!ready.empty()) {
-    const uint32_t v = ready.top();
-    ready.pop();
-    order.push_back(v);
-    for (uint32_t target : graph.Successors(v)) {
-      if (--waits[target] == 0) ready.push(target);
-    }
-  }
-  return order;
-}
-
 class MessageFinder {
  public:
-  explicit MessageFinder(const GoalFile& file) : file_(file) {}
+  MessageFinder(const GoalFile& file, CollectiveKind kind)
+      : file_(file),
+        combines_(Combines(kind)),
+        is_transitive_(kind != CollectiveKind::kMulticast) {}
 
   Result<GoalMessages> Run() {
     PREPOST_RETURN_IF_ERROR(OrderRanks());
     PREPOST_RETURN_IF_ERROR(MatchMessages());
+    if (combines_) PREPOST_RETURN_IF_ERROR(FindCombines());
     PREPOST_RETURN_IF_ERROR(FindWaits());
-    PREPOST_RETURN_IF_ERROR(FindRounds());
     return std::move(out_);
   }
 
@@ -78,7 +43,7 @@ class MessageFinder {
     const auto ops = static_cast<uint32_t>(file_.ops.size());
     std::vector<std::pair<uint32_t, uint32_t>> edges;
     for (const GoalOrder& order : file_.orders) edges.emplace_back(order.earlier, order.later);
-    out_.sequence = TopologicalOrder(Graph(ops, edges));
+    out_.sequence = GoalOrderOf(GoalGraph(ops, edges));
     out_.place.assign(ops, kGoalNone);
     for (uint32_t i = 0; i < out_.sequence.size(); ++i) out_.place[out_.sequence[i]] = i;
     if (out_.sequence.size() == ops) return {};
@@ -163,14 +128,78 @@ class MessageFinder {
     }
   }
 
-  // Step 4.
+  // Step 3.
 
-  /// A channel's end at one rank: the peer, and whether it is sends.
-  using End = std::pair<uint32_t, bool>;
+  /// Which calc combines what each recv brings.
+  Status FindCombines() {
+    out_.calc_of.assign(out_.messages.size(), kGoalNone);
+    bool has_calcs = false;
+    for (uint32_t calc = 0; calc < file_.ops.size(); ++calc) {
+      if (op(calc).kind != Kind::kCalc) continue;
+      has_calcs = true;
+      llvm::SmallVector<uint32_t, 1>& combined = combined_[calc];
+      for (const GoalOrder& order : file_.OrdersOf(calc)) {
+        if (order.is_start || op(order.earlier).kind != Kind::kRecv || !IsData(order.earlier))
+          continue;
+        const uint32_t message = out_.message_of[order.earlier];
+        if (std::exchange(out_.calc_of[message], calc) != kGoalNone) {
+          return file_.At(calc, fmt::format("the recv in line {}, which this calc requires, is "
+                                            "combined already: two calcs require it",
+                                            op(order.earlier).line));
+        }
+        combined.push_back(message);
+      }
+      if (!combined.empty()) continue;
+      return file_.At(calc,
+                      "this calc requires no recv of data: in a collective that combines, a calc "
+                      "combines what a recv brings with what its rank has");
+    }
+    if (!has_calcs && !out_.messages.empty()) CombineAll();
+    return {};
+  }
+
+  /// Of a text that leaves the work out: each recv combines what it brings as it comes.
+  void CombineAll() {
+    for (uint32_t m = 0; m < out_.messages.size(); ++m) out_.calc_of[m] = out_.messages[m].recv;
+    out_.notes.emplace_back("no calcs: each recv is taken to combine what it brings");
+  }
+
+  /// A send carries what its rank has combined, and no more.
+  Status CheckUncombined(uint32_t send) const {
+    for (const GoalOrder& order : file_.OrdersOf(send)) {
+      if (order.is_start || op(order.earlier).kind != Kind::kRecv || !IsData(order.earlier))
+        continue;
+      const uint32_t message = out_.message_of[order.earlier];
+      const uint32_t calc = out_.calc_of[message];
+      if (calc == kGoalNone) continue;
+      const End end = EndOf(order.earlier);
+      const Clock& clock = waits_[send];
+      const auto at = std::ranges::lower_bound(clock, end, {}, &std::pair<End, uint32_t>::first);
+      if (at != clock.end() && at->first == end && at->second >= message) continue;
+      return file_.At(send, fmt::format("this send requires the recv in line {}, and not the calc "
+                                        "in line {} that combines it: a plan's nodes send what "
+                                        "they have combined",
+                                        op(order.earlier).line, op(calc).line));
+    }
+    return {};
+  }
+
+  // Step 5.
+
+  /// A channel's end at one rank: the peer, and what is done there.
+  enum class Use : uint8_t { kTake, kSend, kCombine };
+  using End = std::pair<uint32_t, Use>;
   /// The last message of each channel's end that has completed; few per op, so a sorted list.
   using Clock = llvm::SmallVector<std::pair<End, uint32_t>, 4>;
 
-  End EndOf(uint32_t index) const { return {op(index).peer, op(index).kind == Kind::kSend}; }
+  End EndOf(uint32_t index) const {
+    const uint32_t message = out_.message_of[index];
+    const bool is_combined =
+        combines_ && message != kGoalNone && out_.calc_of[message] != kGoalNone;
+    return {op(index).peer, op(index).kind == Kind::kSend ? Use::kSend
+                            : is_combined                 ? Use::kCombine
+                                                          : Use::kTake};
+  }
 
   /// Messages of one channel are numbered in its order, so the larger number is the later one.
   static void Join(Clock& clock, End end, uint32_t message) {
@@ -182,6 +211,21 @@ class MessageFinder {
     }
   }
 
+  /// `earlier` has completed. What a recv brings is there when it is combined, by a calc or by itself.
+  void JoinDone(Clock& clock, uint32_t earlier) const {
+    if (IsData(earlier)) {
+      const End end = EndOf(earlier);
+      const uint32_t message = out_.message_of[earlier];
+      if (end.second != Use::kCombine || out_.calc_of[message] == earlier)
+        Join(clock, end, message);
+      return;
+    }
+    const auto combined = combined_.find(earlier);
+    if (combined == combined_.end()) return;
+    for (const uint32_t message : combined->second)
+      Join(clock, EndOf(out_.messages[message].recv), message);
+  }
+
   Status FindWaits() {
     waits_.resize(file_.ops.size());
     uint64_t entries = 0;
@@ -189,23 +233,32 @@ class MessageFinder {
       Clock clock;
       for (const GoalOrder& order : file_.OrdersOf(index)) {
         const bool is_done_send = !order.is_start && op(order.earlier).kind == Kind::kSend;
-        if (!order.is_start && IsData(order.earlier))
-          Join(clock, EndOf(order.earlier), out_.message_of[order.earlier]);
-        if (is_done_send && IsData(order.earlier)) continue;  // it waited for the rest itself
+        if (!order.is_start) JoinDone(clock, order.earlier);
+        if (!is_transitive_ && is_done_send && IsData(order.earlier))
+          continue;  // it waited for the rest itself
         for (const auto& [end, message] : waits_[order.earlier]) Join(clock, end, message);
         CountLost(index, order);
       }
       entries += clock.size();
-      if (entries > kWaitsMax * (file_.ops.size() + kWaitsMax))
+      if (entries > kWaitsMax * (file_.ops.size() + kWaitsMax) ||
+          (is_transitive_ && entries > kTransitiveWaitsMax))
         return file_.At(index, "too much that waits for too many peers at once");
       waits_[index] = std::move(clock);
     }
     NoteLost();
     for (const GoalMessage& m : out_.messages) {
-      std::vector<uint32_t>& before = out_.waits.emplace_back();
-      for (const auto& [end, message] : waits_[m.send]) before.push_back(message);
+      if (combines_) PREPOST_RETURN_IF_ERROR(CheckUncombined(m.send));
+      AddWaits(m.send, &out_.waits.emplace_back());
+    }
+    for (const uint32_t calc : out_.calc_of) {
+      std::vector<uint32_t>& before = out_.combine_waits.emplace_back();
+      if (calc != kGoalNone) AddWaits(calc, &before);
     }
     return {};
+  }
+
+  void AddWaits(uint32_t index, std::vector<uint32_t>* before) const {
+    for (const auto& [end, message] : waits_[index]) before->push_back(message);
   }
 
   void NoteLost() {
@@ -226,85 +279,22 @@ class MessageFinder {
   void CountLost(uint32_t index, const GoalOrder& order) {
     if (!IsData(index) || !IsData(order.earlier)) return;
     if (op(index).kind == Kind::kRecv) {
-      ++waiting_recvs_;
+      const bool is_combine = combines_ && out_.calc_of[out_.message_of[index]] == index;
+      waiting_recvs_ += is_combine ? 0 : 1;
     } else if (order.is_start && EndOf(index) != EndOf(order.earlier)) {
       ++lost_starts_;
     }
   }
 
-  // Step 5.
-
-  /// Message to message: what a send waits for, and each channel's order.
-  std::vector<std::pair<uint32_t, uint32_t>> NeededOrders() const {
-    std::vector<std::pair<uint32_t, uint32_t>> edges;
-    for (uint32_t m = 0; m < out_.messages.size(); ++m) {
-      for (const uint32_t before : out_.waits[m]) edges.emplace_back(before, m);
-    }
-    llvm::DenseMap<std::pair<uint32_t, uint32_t>, uint32_t> last;
-    for (uint32_t m = 0; m < out_.messages.size(); ++m) {
-      const auto [before, is_first] =
-          last.try_emplace({op(out_.messages[m].send).rank, op(out_.messages[m].recv).rank}, m);
-      if (!is_first) edges.emplace_back(before->second, m);
-      before->second = m;
-    }
-    return edges;
-  }
-
-  /// Adds, for each rank, its sends and its receives one after the other, in the order of
-  /// `rank_of`.
-  template <typename SendPlace, typename RecvPlace>
-  void AddPorts(SendPlace send_place, RecvPlace recv_place,
-                std::vector<std::pair<uint32_t, uint32_t>>* edges) const {
-    std::vector<uint32_t> order(out_.messages.size());
-    const auto chain = [&](auto key) {
-      for (uint32_t m = 0; m < order.size(); ++m) order[m] = m;
-      std::ranges::sort(order, {}, key);
-      for (size_t i = 1; i < order.size(); ++i) {
-        if (key(order[i - 1]).first == key(order[i]).first)
-          edges->emplace_back(order[i - 1], order[i]);
-      }
-    };
-    chain([&](uint32_t m) { return std::pair(op(out_.messages[m].send).rank, send_place(m)); });
-    chain([&](uint32_t m) { return std::pair(op(out_.messages[m].recv).rank, recv_place(m)); });
-  }
-
-  Status FindRounds() {
-    const auto size = static_cast<uint32_t>(out_.messages.size());
-    const std::vector<std::pair<uint32_t, uint32_t>> needed = NeededOrders();
-    auto edges = needed;
-    AddPorts([&](uint32_t m) { return out_.place[out_.messages[m].send]; },
-             [&](uint32_t m) { return out_.place[out_.messages[m].recv]; }, &edges);
-    Graph graph(size, edges);
-    out_.order = TopologicalOrder(graph);
-    if (out_.order.size() != size) {
-      out_.order = TopologicalOrder(Graph(size, needed));
-      if (out_.order.size() != size) return Deadlock();
-      std::vector<uint32_t> place(size);
-      for (uint32_t i = 0; i < size; ++i) place[out_.order[i]] = i;
-      edges = needed;
-      AddPorts([&](uint32_t m) { return place[m]; }, [&](uint32_t m) { return place[m]; }, &edges);
-      graph = Graph(size, edges);
-    }
-    for (const uint32_t m : out_.order) {
-      for (const uint32_t later : graph.Successors(m))
-        out_.messages[later].round =
-            std::max(out_.messages[later].round, out_.messages[m].round + 1);
-    }
-    return {};
-  }
-
-  Status Deadlock() const {
-    std::vector<bool> goes(out_.messages.size());
-    for (const uint32_t m : out_.order) goes[m] = true;
-    const auto stuck = std::ranges::find(goes, false) - goes.begin();
-    const uint32_t send = out_.messages[static_cast<size_t>(stuck)].send;
-    return file_.At(send, "this send never starts: it waits, over other ranks, for itself");
-  }
-
+  /// In all, where what others waited for counts, too.
+  static constexpr uint64_t kTransitiveWaitsMax = uint64_t{1} << 26;
   /// Peers that an op waits for at once, on average; files that need more are made to need them.
   static constexpr uint64_t kWaitsMax = 1024;
 
   const GoalFile& file_;
+  const bool combines_;
+  const bool is_transitive_;  ///< waits list what is waited for over other sends, too
+  llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t, 1>> combined_;  // calc -> messages
   GoalMessages out_;
   std::vector<Clock> waits_;  // op -> what has completed when it starts
   uint64_t lost_starts_ = 0;
@@ -313,6 +303,8 @@ class MessageFinder {
 
 }  // namespace
 
-Result<GoalMessages> FindGoalMessages(const GoalFile& file) { return MessageFinder(file).Run(); }
+Result<GoalMessages> FindGoalMessages(const GoalFile& file, CollectiveKind kind) {
+  return MessageFinder(file, kind).Run();
+}
 
 }  // namespace prepost

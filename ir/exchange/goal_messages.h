@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoalMessages: which send of a GOAL text goes to which recv, what waits for what, and in which
-// rounds that can be. Internal to ir/.
+// GoalMessages: which send of a GOAL text goes to which recv, and what waits for what. In which rounds
+// that can be is for goal_rounds.h. Internal to ir/.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_MESSAGES_H_
 #define PREPOST_IR_EXCHANGE_GOAL_MESSAGES_H_
 
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/collective.h"
 #include "ir/exchange/goal_text.h"
 
 namespace prepost {
@@ -20,7 +21,7 @@ inline constexpr uint32_t kGoalNone = 0xffffffff;
 struct GoalMessage {
   uint32_t send;
   uint32_t recv;
-  uint32_t round = 0;
+  uint32_t round = 0;  ///< by FindGoalRounds()
 };
 
 struct GoalMessages {
@@ -29,15 +30,23 @@ struct GoalMessages {
   /// Those with data, in the order of their senders and, of one sender, in its order.
   std::vector<GoalMessage> messages;
   std::vector<uint32_t> message_of;  ///< op -> message; kGoalNone: calcs and synchronisation
-  /// Message -> those of its sender that have completed when it starts: the last of each channel.
+  /// Message -> those of its sender that have completed when it starts: the last of each channel, of
+  /// its sends, receives and combines each; of a multicast without what its sends waited for.
   std::vector<std::vector<uint32_t>> waits;
-  std::vector<uint32_t> order;     ///< all messages, each behind those it waits for
+  /// Where values are combined, else empty: message -> the calc that combines what it brings, its
+  /// recv itself in a text without calcs, or kGoalNone; and those of its receiver that have completed when it does.
+  std::vector<uint32_t> calc_of;
+  std::vector<std::vector<uint32_t>> combine_waits;
+  std::vector<uint32_t>
+      order;           ///< all messages, each behind those it waits for; by FindGoalRounds()
+  uint32_t ports = 1;  ///< by FindGoalRounds(): messages of a rank in a round, one way
   std::vector<std::string> notes;  ///< what a plan cannot say, a line each
 };
 
-/// Steps 1, 2, 4 and 5 of goal_reader.cc. Errors: requirements that are a cycle, messages that do
-/// not match, a deadlock; at the op's line.
-Result<GoalMessages> FindGoalMessages(const GoalFile& file);
+/// Steps 1, 2, 3 and 5 of goal_reader.cc. Where `kind` combines, calcs do. Errors: requirements that
+/// are a cycle, messages that do not match, calcs that combine nothing, or something twice; at the op's
+/// line.
+Result<GoalMessages> FindGoalMessages(const GoalFile& file, CollectiveKind kind);
 
 }  // namespace prepost
 

@@ -149,13 +149,17 @@ std::string GoalLosses(const Plan& plan) {
     text += fmt::format(", credits become messages of {} byte (tags from {} up)", kGoalCreditBytes,
                         kGoalCreditTag);
   }
-  if (!header.combine.is_none()) {
-    text += fmt::format(
-        ", no values: a combine is a recv and a calc of 1 ns for {} bytes, which import does not "
-        "read",
-        kGoalCombineBytes);
-  } else if (header.collective.kind != CollectiveKind::kMulticast) {
-    text += ", no collective but a broadcast for import";
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    if (!header.combine.is_none()) {
+      text += fmt::format(", no values: a combine is a recv and a calc of 1 ns for {} bytes",
+                          kGoalCombineBytes);
+    }
+    text +=
+        fmt::format(", no collective (import takes --collective {}", Name(header.collective.kind));
+    if (!header.combine.is_none() && header.collective.kind != CollectiveKind::kBarrier)
+      text += fmt::format(" --combine {}", ToString(header.combine));
+    return text + fmt::format(" --message-bytes {} --block-bytes {})", header.payload.bytes,
+                              header.payload.block_bytes);
   }
   if (header.payload.blocks == 1 && header.payload.bytes < header.payload.block_bytes) {
     text += fmt::format(", no size of a full block (import takes --block-bytes {})",

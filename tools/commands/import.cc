@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost import: a broadcast in the form of another tool becomes a verified plan.
+// prepost import: a collective in the form of another tool becomes a verified plan.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -8,10 +8,13 @@
 #include <optional>
 
 #include "compiler/pass_manager.h"
+#include "compiler/passes/scratch.h"
+#include "compiler/spec.h"
 #include "ir/exchange/goal_reader.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
+#include "tools/flags/spec_flags.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
 
@@ -21,15 +24,20 @@ namespace {
 struct ImportFlags {
   std::string path;
   PlanOutput output;
+  std::optional<std::string> collective, combine;
   std::optional<uint32_t> root;
-  std::string block_bytes;
+  std::string block_bytes, message_bytes;
   std::string ready = "barrier";
   std::string send_window = "none";
 };
 
 /// What the verifier finds, at the lines of the GOAL text.
 Status VerifyAtLines(const GoalPlan& imported) {
-  const Verdict verdict = Verify(imported.plan);
+  // Where each receive has a scratch buffer of its own there may be too many: then only the plan with
+  // its credits is verified.
+  const Result<Plan> placed = AssignScratch(Plan(imported.plan));
+  if (!placed.ok()) return {};
+  const Verdict verdict = Verify(*placed);
   if (verdict.ok()) return {};
   std::string text;
   for (const Diagnostic& diagnostic : verdict.diagnostics)
@@ -45,6 +53,8 @@ Result<GoalPlan> Read(const ImportFlags& flags, const GoalOptions& options) {
       WithInput(flags.path, [&](std::istream& in, const std::string& name) -> Status {
         const Ticker ticker("reading " + flags.path);
         Result<GoalPlan> read = ReadGoal(in, name, options);
+        if (!read.ok() && read.status().where() == "/combine")
+          return Rejected(read.status().message(), "--combine");
         if (!read.ok()) return read.status();
         imported = *std::move(read);
         return {};
@@ -53,27 +63,55 @@ Result<GoalPlan> Read(const ImportFlags& flags, const GoalOptions& options) {
   return *std::move(imported);
 }
 
-Status Run(const ImportFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(flags.output.Check());
-  GoalOptions options{.root = flags.root, .block_bytes = {}};
+Status WrongFlag(const char* flag, const Status& status) {
+  return {StatusCode::kUsage, fmt::format("{}: {}", flag, status.message())};
+}
+
+Result<GoalOptions> GoalOptionsOf(const ImportFlags& flags) {
+  GoalOptions options{.root = flags.root, .block_bytes = {}, .combine = {}, .message_bytes = {}};
+  if (flags.collective) {
+    const Result<CollectiveKind> kind = ParseCollective(*flags.collective);
+    if (!kind.ok()) return WrongFlag("--collective", kind.status());
+    options.collective = *kind;
+  }
+  if (flags.combine) {
+    const Result<Combine> combine = ParseCombine(*flags.combine);
+    if (!combine.ok()) return WrongFlag("--combine", combine.status());
+    options.combine = *combine;
+  }
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);
     const Status status = bytes.ok() ? MakePayload(0, *bytes).status() : bytes.status();
-    if (!status.ok()) return {StatusCode::kUsage, "--block-bytes: " + status.message()};
+    if (!status.ok()) return WrongFlag("--block-bytes", status);
     options.block_bytes = *bytes;
   }
+  if (!flags.message_bytes.empty()) {
+    if (options.collective == CollectiveKind::kMulticast) {
+      return WrongFlag("--message-bytes",
+                   Rejected("the messages of a broadcast say it; it is for other collectives"));
+    }
+    const Result<uint64_t> bytes = ParseMessageBytes("--message-bytes", flags.message_bytes);
+    if (!bytes.ok()) return bytes.status();
+    options.message_bytes = *bytes;
+  }
+  return options;
+}
+
+Status Run(const ImportFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(flags.output.Check());
+  const Result<GoalOptions> options = GoalOptionsOf(flags);
+  if (!options.ok()) return options.status();
   const Result<SpecReady> ready = ParseReady(flags.ready);
   if (!ready.ok()) return {StatusCode::kUsage, "--ready: " + ready.status().message()};
   const Result<SpecSendWindow> send_window = ParseSendWindow(flags.send_window);
   if (!send_window.ok())
     return {StatusCode::kUsage, "--send-window: " + send_window.status().message()};
 
-  Result<GoalPlan> imported = Read(flags, options);
+  Result<GoalPlan> imported = Read(flags, *options);
   if (!imported.ok()) return imported.status();
   const CompileOptions compile_options;
-  PassManager passes(compile_options);
-  passes.AddAll(*ready, *send_window);
-  const Result<VerifiedPlan> plan = passes.Run(std::move(imported->plan));
+  const Result<VerifiedPlan> plan =
+      CompletePlan(std::move(imported->plan), *ready, *send_window, compile_options);
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)
@@ -85,28 +123,49 @@ Status Run(const ImportFlags& flags) {
 
 void AddImport(CLI::App& app, Action* action) {
   auto flags = std::make_shared<ImportFlags>();
-  CLI::App* command = app.add_subcommand("import", "Make a plan of a GOAL broadcast");
+  CLI::App* command = app.add_subcommand("import", "Make a plan of a GOAL text");
   command->footer(
-      "Reads the GOAL text of a broadcast, written by prepost export, by Schedgen or by hand: "
-      "finds "
-      "the root, the blocks and\n"
-      "their routes, verifies the plan, and gives it the readiness that --ready and --send-window "
-      "ask for.\n\n"
+      "Reads the GOAL text of a broadcast or, with --collective, of another collective, written by "
+      "prepost export, by Schedgen or by hand:\n"
+      "finds the root, the blocks and their routes, verifies the plan, and gives it the readiness "
+      "that --ready and --send-window ask for.\n"
+      "In a collective that combines, a recv that a calc requires is combined with what its rank "
+      "has.\n\n"
       "Examples:\n"
       "  prepost import examples/goal/binomial-8.goal -o tree.json\n"
       "  prepost import examples/goal/chain-4.goal --ready window=1 --send-window 1 -o chain.json\n"
+      "  prepost import examples/goal/allreduce-4.goal --collective allreduce --combine "
+      "sum:float32 -o "
+      "sum.json\n"
       "  prepost export plan.json --format goal | prepost import - -o again.json");
   command->add_option("FILE", flags->path, "GOAL text, - for stdin")->required();
   flags->output.AddTo(*command);
   command
+      ->add_option("--collective", flags->collective,
+                   "What the text is of: multicast, reduce, allreduce, reduce_scatter, allgather, "
+                   "gather, scatter, alltoall or barrier [multicast]")
+      ->type_name("C");
+  command
+      ->add_option("--combine", flags->combine,
+                   "What calcs of a reduce, allreduce or reduce_scatter do to elements of which "
+                   "type, such as sum:float32")
+      ->type_name("OP:TYPE");
+  command
       ->add_option("--root", flags->root,
-                   "The rank that has the message [the one that receives nothing]")
+                   "The rank that has, or gets, the message [the one that receives, or sends, "
+                   "nothing]")
       ->type_name("R")
       ->check(NodeNumber());
   command
       ->add_option("--block-bytes", flags->block_bytes,
-                   "Size of a full block, where a single block leaves it open [the largest]")
+                   "Size of a full block, where a single block or ranges of blocks leave it open "
+                   "[the largest]")
       ->type_name("B");
+  command
+      ->add_option("--message-bytes", flags->message_bytes,
+                   "Size of the message, or of a part of it, where ranges of blocks leave it open; "
+                   "not of a broadcast [found]")
+      ->type_name("M");
   command
       ->add_option("--ready", flags->ready,
                    "How senders know that receives are posted: auto, barrier, channel, window=W, "

@@ -9,10 +9,15 @@
 #include <sstream>
 
 #include "compiler/pass.h"
+#include "compiler/pass_manager.h"
+#include "compiler/passes/scratch.h"
+#include "compiler/schedules/fan.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/analysis/plan_diff.h"
 #include "ir/exchange/goal_writer.h"
+#include "tests/support/checker.h"
 #include "tests/support/plans.h"
+#include "tests/support/sample.h"
 
 namespace prepost::goal_reader_test {
 namespace {
@@ -30,8 +35,10 @@ Result<GoalPlan> Read(const std::string& text, const GoalOptions& options = {}) 
 std::string ErrorOf(const std::string& text, const GoalOptions& options = {}) {
   const Result<GoalPlan> read = Read(text, options);
   if (!read.ok()) return read.status().ToString();
+  const Result<Plan> plan = AssignScratch(Plan(read->plan));
+  if (!plan.ok()) return plan.status().ToString();
   std::string findings;
-  for (const Diagnostic& finding : Verify(read->plan).diagnostics)
+  for (const Diagnostic& finding : Verify(*plan).diagnostics)
     findings += read->AtLine(finding).ToString() + "\n";
   return findings;
 }
@@ -281,6 +288,203 @@ TEST(GoalReaderTest, NotesSayWhatIsDropped) {
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_THAT(read->notes, ElementsAre(HasSubstr("1 message without data"),
                                        HasSubstr("1 irequires between ops of different peers")));
+}
+
+GoalOptions OptionsOf(const Spec& spec) {
+  GoalOptions options{.collective = spec.collective, .combine = spec.combine};
+  if (HasRoot(spec.collective)) options.root = spec.root.value;
+  return options;
+}
+
+// The round trip of collectives: every schedule and ready mode. With its sizes a plan has the same
+// messages, order and credits again; without, the same message or part, in as many blocks or fewer.
+// Catches combines that become receives, ranges that are cut, sends that carry more or less than in the
+// plan, and sizes that are guessed wrong.
+TEST(GoalReaderTest, ReadsBackCollectives) {
+  const std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 6});
+  test::Sample sample(test::ScheduleLabels(specs));
+  int same_order = 0, compared = 0, fewer_blocks = 0;
+  for (const Spec& spec : specs) {
+    if (!sample.Takes() || spec.nodes == 1) continue;
+    const VerifiedPlan plan = test::CompileOrDie(spec);
+    GoalOptions options = OptionsOf(spec);
+    SpecReady ready = {.automatic = false, .ready = plan.header().ready};
+    const SpecSendWindow send_window = {.automatic = false, .window = plan.header().send_window};
+    for (const bool has_sizes : {true, false}) {
+      if (has_sizes) {
+        options.message_bytes = spec.message_bytes;
+        options.block_bytes = spec.block_bytes;
+      } else {
+        options.message_bytes = options.block_bytes = std::nullopt;
+      }
+      const Result<GoalPlan> read = Read(Goal(plan), options);
+      ASSERT_TRUE(read.ok()) << test::Label(spec) << ": " << read.status().ToString() << "\n"
+                             << Goal(plan);
+      const CompileOptions compile_options;
+      const Result<VerifiedPlan> again =
+          CompletePlan(read->plan, ready, send_window, compile_options);
+      ASSERT_TRUE(again.ok()) << test::Label(spec) << ": " << again.status().ToString() << "\n"
+                              << Goal(plan) << Dump(read->plan);
+      EXPECT_THAT(test::IndependentCheck(*again), IsEmpty()) << test::Label(spec);
+      EXPECT_EQ(again->header().payload.bytes, plan.header().payload.bytes) << test::Label(spec);
+      EXPECT_LE(again->header().payload.blocks, plan.header().payload.blocks) << test::Label(spec);
+      if (!has_sizes) {
+        fewer_blocks += again->header().payload.blocks < plan.header().payload.blocks ? 1 : 0;
+        continue;
+      }
+      ++compared;
+      bool is_same = true;
+      for (const DiffSection& section : DiffPlans(plan, *again).sections) {
+        if (section.name == "header" || section.name == "rounds") continue;
+        // Where blocks or credits wait in a row, which windows make, other rounds are another order.
+        is_same = false;
+        ASSERT_TRUE((section.name == "order" || section.name == "credits") &&
+                    (ready.ready.mode == ReadyMode::kWindow || send_window.window))
+            << test::Label(spec) << ": " << section.name << ": " << section.differences.front()
+            << "\n"
+            << Goal(plan) << Dump(plan) << Dump(*again);
+      }
+      same_order += is_same ? 1 : 0;
+    }
+  }
+  EXPECT_GT(same_order, compared / 2) << compared;
+  EXPECT_GT(fewer_blocks, 0);
+}
+
+/// Ranks 0 and 1 exchange what they have of a block of 8 bytes, with `rank_0` in rank 0.
+std::string Exchange(const std::string& rank_0) {
+  return "num_ranks 2\nrank 0 {\n" + rank_0 +
+         "}\nrank 1 {\ns: send 8b to 0 tag 7\nr: recv 8b from 0 tag 7\nc: calc 2\nc requires "
+         "r\n}\n";
+}
+
+const GoalOptions kAllreduce = {.collective = CollectiveKind::kAllreduce,
+                                .combine = {.op = CombineOp::kSum, .type = ElementType::kFloat32}};
+
+// Two ranks that exchange share a round: each sends what it had before. Catches rounds that put one
+// before the other, which would count a contribution twice.
+TEST(GoalReaderTest, ExchangesShareARound) {
+  const Result<GoalPlan> read =
+      Read(Exchange("s: send 8b to 1 tag 7\nr: recv 8b from 1 tag 7\nc: calc 2\nc requires r\n"),
+           kAllreduce);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->plan.header().rounds, 1u);
+  EXPECT_EQ(read->plan.header().payload, (Payload{.bytes = 8, .block_bytes = 8, .blocks = 1}));
+  const Result<Plan> placed = AssignScratch(Plan(read->plan));
+  ASSERT_TRUE(placed.ok());
+  EXPECT_EQ(Verify(*placed).ToString(), "");
+}
+
+TEST(GoalReaderTest, CalcsOfACollectiveCombine) {
+  const std::string send = "s: send 8b to 1 tag 7\n", recv = "r: recv 8b from 1 tag 7\n";
+  // A calc without a recv, two for one, a send between the two, none at all.
+  EXPECT_EQ(ErrorOf(Exchange(send + recv + "c: calc 2\n"), kAllreduce),
+            "x.goal:5: this calc requires no recv of data: in a collective that combines, a calc "
+            "combines what a recv brings with what its rank has");
+  EXPECT_EQ(
+      ErrorOf(Exchange(send + recv + "c: calc 2\nc requires r\nd: calc 2\nd requires r\n"),
+              kAllreduce),
+      "x.goal:7: the recv in line 4, which this calc requires, is combined already: two calcs "
+      "require it");
+  EXPECT_EQ(
+      ErrorOf(Exchange(recv + "c: calc 2\nc requires r\n" + send + "s requires r\n"), kAllreduce),
+      "x.goal:6: this send requires the recv in line 3, and not the calc in line 4 that "
+      "combines it: a plan's nodes send what they have combined");
+  EXPECT_THAT(ErrorOf(Exchange(send + recv), kAllreduce),
+              HasSubstr("no round is left for this send"));
+  EXPECT_EQ(ErrorOf(Exchange(send + recv), {.collective = CollectiveKind::kAllreduce}),
+            "/combine: what allreduce does to values is missing, such as sum:float32");
+  EXPECT_EQ(ErrorOf(Exchange(send + recv),
+                    {.collective = CollectiveKind::kAllgather, .combine = kAllreduce.combine}),
+            "/combine: allgather combines nothing");
+  // Rank 0 combines before it sends, so rank 1 gets its own contribution back.
+  EXPECT_THAT(
+      ErrorOf(Exchange(recv + "c: calc 2\nc requires r\n" + send + "s requires c\n"), kAllreduce),
+      HasSubstr("x.goal:11: value: block 0, made of {1}, is combined with one that is made "
+                "of {0-1}: node 1's contribution is in both"));
+}
+
+// As Schedgen writes recursive doubling: one tag, and nothing for the work. Rank 0 sends the second
+// time what it has combined by then.
+TEST(GoalReaderTest, WithoutCalcsEachRecvCombines) {
+  std::string text = "num_ranks 4\n";
+  for (int rank = 0; rank < 4; ++rank) {
+    text += fmt::format(
+        "rank {} {{\na: send 8b to {}\nb: recv 8b from {}\nc: send 8b to {}\nc requires b\n"
+        "d: recv 8b from {}\n}}\n",
+        rank, rank ^ 1, rank ^ 1, rank ^ 2, rank ^ 2);
+  }
+  EXPECT_EQ(ErrorOf(text, kAllreduce), "");
+  const Result<GoalPlan> read = Read(text, kAllreduce);
+  EXPECT_EQ(read->plan.header().rounds, 2u);
+  EXPECT_THAT(read->notes, ElementsAre("no calcs: each recv is taken to combine what it brings"));
+  // Without the order, the second send is of its own contribution alone, which comes too late for that.
+  EXPECT_THAT(ErrorOf(std::regex_replace(text, std::regex("c requires b\n"), ""), kAllreduce),
+              HasSubstr("no round is left for this send"));
+}
+
+// What a rank sends of a block is what it requires, wherever it stands. Catches sends that carry what
+// came before them in the file.
+TEST(GoalReaderTest, ASendCarriesWhatItRequires) {
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nr: recv 8b from 1 tag 0\nc: calc 2\nc requires r\n"
+      "s: send 8b to 2 tag 0\n}\n"  // its own alone
+      "rank 1 {\nsend 8b to 0 tag 0\nsend 8b to 2 tag 0\n}\n"
+      "rank 2 {\na: recv 8b from 0 tag 0\nx: calc 2\nx requires a\n"
+      "b: recv 8b from 1 tag 0\ny: calc 2\ny requires b\ny requires x\n}\n";
+  GoalOptions options = kAllreduce;
+  options.collective = CollectiveKind::kReduce;
+  options.root = 2;
+  EXPECT_EQ(ErrorOf(text, options), "");
+  const std::string late =
+      std::regex_replace(text, std::regex("tag 0\n\\}\nrank 1"), "tag 0\ns requires c\n}\nrank 1");
+  ASSERT_NE(late, text);
+  EXPECT_THAT(ErrorOf(late, options), HasSubstr("node 1's contribution is in both"));
+}
+
+TEST(GoalReaderTest, TagsAndSizesMakeRanges) {
+  const auto two = [](const std::string& messages) {
+    std::string text = "num_ranks 2\nrank 0 {\n", peer = "}\nrank 1 {\n";
+    std::istringstream in(messages);
+    for (std::string bytes, tag; in >> bytes >> tag;) {
+      text += fmt::format("send {}b to 1 tag {}\n", bytes, tag);
+      peer += fmt::format("r{0}: recv {1}b from 0 tag {0}\n", tag, bytes);
+    }
+    return text + peer + "}\n";
+  };
+  const auto read = [&](const std::string& messages, std::optional<uint64_t> message_bytes,
+                        std::optional<uint64_t> block_bytes) {
+    return Read(two(messages), {.root = 0,
+                                .block_bytes = block_bytes,
+                                .collective = CollectiveKind::kScatter,
+                                .message_bytes = message_bytes});
+  };
+  // Part 1 of 2 in three blocks, one in all, and a range of the latter two.
+  EXPECT_EQ(read("10 3 10 4 5 5", {}, {})->plan.header().payload,
+            (Payload{.bytes = 25, .block_bytes = 10, .blocks = 6, .parts = 2}));
+  EXPECT_EQ(read("25 1", {}, {})->plan.header().payload,
+            (Payload{.bytes = 25, .block_bytes = 25, .blocks = 2, .parts = 2}));
+  EXPECT_EQ(read("25 1", {}, 64)->plan.header().payload,
+            (Payload{.bytes = 25, .block_bytes = 64, .blocks = 2, .parts = 2}));
+  const Result<GoalPlan> ranges = read("10 3 15 4", 25, 10);
+  ASSERT_TRUE(ranges.ok()) << ranges.status().ToString();
+  EXPECT_EQ(ranges->plan.ops()[1].count, 2u);
+  const auto error_of = [&](const std::string& messages, std::optional<uint64_t> message_bytes,
+                            std::optional<uint64_t> block_bytes) {
+    return read(messages, message_bytes, block_bytes).status().ToString();
+  };
+  EXPECT_EQ(error_of("10 3 12 4", 25, 10),
+            "x.goal:4: 12 bytes are no whole blocks from block 4 on, of 25 bytes in blocks of 10");
+  EXPECT_EQ(error_of("10 3 15 9", 25, 10),
+            "x.goal:4: tag 9 is no block, there are 6 blocks: a tag is the number of the first "
+            "block of a message");
+  EXPECT_EQ(error_of("10 3 15 4", {}, {}),
+            "x.goal: how many blocks a message has is open: a tag is the first one's number, and "
+            "--message-bytes (of a part) with --block-bytes says how large they are");
+  EXPECT_EQ(
+      error_of("25 1", 30, {}),
+      "x.goal: --message-bytes 30 does not agree with the messages, which are those of 25 in a "
+      "part; --block-bytes beside it may");
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
@@ -151,6 +152,47 @@ TEST_F(ExchangeTest, CombinesBecomeCalcs) {
   EXPECT_THAT(msccl.out(), HasSubstr("coll=\"reduce\""));
   EXPECT_THAT(msccl.out(),
               HasSubstr("type=\"rrc\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"s\" dstoff=\"0\""));
+}
+
+// There and back with the flags that export's note says. Catches a note that is not what import takes.
+TEST_F(ExchangeTest, CollectivesComeBack) {
+  const std::string goal = folder_ / "a.goal", again = folder_ / "again.json";
+  struct Case {
+    const char *collective, *algorithm, *combine;
+  };
+  for (const auto& [collective, algorithm, combine] :
+       {Case{"allreduce", "halving", "sum:float32"}, Case{"reduce", "chain", "max:int32"},
+        Case{"alltoall", "bruck", ""}, Case{"gather", "binomial", ""},
+        Case{"barrier", "auto", ""}}) {
+    std::vector<std::string> flags = {"--nodes",       "5",       "--collective", collective,
+                                      "--algorithm",   algorithm, "--ready",      "barrier",
+                                      "--send-window", "none"};
+    if (*combine != 0) flags.insert(flags.end(), {"--combine", combine});
+    if (std::string_view(collective) != "barrier")
+      flags.insert(flags.end(), {"--message-bytes", "404", "--block-bytes", "40"});
+    Compile(plan_, flags);
+    Command exported({"export", plan_, "-o", goal});
+    ASSERT_EQ(exported.Wait(), 0) << exported.err();
+    std::string hint = exported.err().substr(exported.err().find("(import takes ") + 14);
+    hint = hint.substr(0, hint.find(')'));
+    std::vector<std::string> import = {"import", goal, "-o", again};
+    std::istringstream words(hint);
+    for (std::string word; words >> word;) import.push_back(word);
+    Command imported(import);
+    ASSERT_EQ(imported.Wait(), 0) << hint << ": " << imported.err();
+    Command diff({"diff", plan_, again});
+    diff.Wait();
+    EXPECT_THAT(diff.out(), ::testing::AnyOf(StartsWith("same messages and order"),
+                                             StartsWith("same messages, different rounds")))
+        << collective << "\n"
+        << diff.out();
+  }
+  ExpectRefused({"import", goal, "--collective", "allredcue"}, 2, "did you mean 'allreduce'?");
+  ExpectRefused({"import", goal, "--collective", "reduce"}, 1,
+                "--combine: what reduce does to values is missing");
+  ExpectRefused({"import", goal, "--combine", "sum:int8"}, 1,
+                "--combine: multicast combines nothing");
+  ExpectRefused({"import", goal, "--message-bytes", "7"}, 2, "it is for other collectives");
 }
 
 }  // namespace
