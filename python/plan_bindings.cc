@@ -145,10 +145,14 @@ using Compiled = std::pair<NativePlan, std::vector<std::string>>;
 /// keys stand beside the rounds; those that it does not have come from the rounds.
 Compiled CompileRounds(const std::string& text, const std::string& name,
                        const ReadTheRounds& read) {
-  std::istringstream in(text);
-  const Spec spec = ValueOf(ReadSpec(in, "spec"));
   const nlohmann::json given = nlohmann::json::parse(text);
+  nlohmann::json complete = given;  // which the collective may be missing in: the rounds say it
+  complete.emplace("collective", Name(CollectiveKind::kMulticast));
+  std::istringstream in(complete.dump());
+  const Spec spec = ValueOf(ReadSpec(in, "spec"));
   RoundsOptions options = {.message_bytes = spec.message_bytes};
+  if (given.contains("collective")) options.collective = spec.collective;
+  if (given.contains("combine")) options.combine = spec.combine;
   if (given.contains("nodes")) options.nodes = spec.nodes;
   if (given.contains("root")) options.root = spec.root.value;
   if (given.contains("block_bytes")) options.block_bytes = spec.block_bytes;
@@ -160,9 +164,8 @@ Compiled CompileRounds(const std::string& text, const std::string& name,
   Result<RoundsPlan> rounds = read(options);
   if (!rounds.ok()) throw StatusError(located(rounds.status()));
   const CompileOptions compile;
-  PassManager passes(compile);
-  passes.AddAll(spec.ready, spec.send_window);
-  Result<VerifiedPlan> plan = passes.Run(std::move(rounds->plan));
+  Result<VerifiedPlan> plan = CompletePlan(std::move(rounds->plan), spec.ready, spec.send_window,
+                                           compile, rounds->where_of);
   if (!plan.ok()) throw StatusError(located(plan.status()));
   return {NativePlan(*std::move(plan)), std::move(rounds->notes)};
 }
@@ -184,16 +187,22 @@ Compiled CompileRoundsText(const std::string& spec, const std::string& text) {
   });
 }
 
-/// `transfers`: round, sender, receiver and block of each, in 4 bytes each.
+/// `transfers`: round, sender, receiver, first block, how many, and whether they are combined, of each,
+/// in 4 bytes each.
 Compiled CompileTransfers(const std::string& spec, const py::buffer& transfers) {
-  using Given = std::array<uint32_t, 4>;
+  using Given = std::array<uint32_t, 6>;
   const BufferView view(transfers, /*is_written=*/false);
   const ReleasedInterpreter released;
   std::vector<PlannedTransfer> all(view.bytes() / sizeof(Given));
   for (size_t i = 0; i < all.size(); ++i) {
     Given given;
     std::memcpy(&given, view.data() + i * sizeof(Given), sizeof(Given));
-    all[i] = {.round = given[0], .from = given[1], .to = given[2], .block = given[3]};
+    all[i] = {.round = given[0],
+              .from = given[1],
+              .to = given[2],
+              .block = given[3],
+              .count = given[4],
+              .combines = given[5] != 0};
   }
   return CompileRounds(spec, kRounds, [&](const RoundsOptions& options) {
     return PlanRounds(all, kRounds, options);

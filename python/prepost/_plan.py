@@ -13,11 +13,14 @@ from ._errors import RejectedError, UsageError
 
 Path = Union[str, "os.PathLike[str]"]
 
-#: (sender, receiver, block), numbers of Python or NumPy.
-Transfer = Tuple[int, int, int]
+#: A block, or a range of them in one message; numbers of Python or NumPy.
+Blocks = Union[int, range]
+#: (sender, receiver, blocks), or (sender, receiver, blocks, combines): whether the receiver combines what comes with what it has.
+Transfer = Union[Tuple[int, int, Blocks], Tuple[int, int, Blocks, bool]]
 
 _PLACED = "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
-_NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED}
+_NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED,
+                      "deterministic": "the rounds say in which order values are combined"}
 
 
 @dataclass(frozen=True)
@@ -45,20 +48,32 @@ def _topology(value: Any, folder: str) -> Any:
         raise RejectedError(f"{path}: cannot read the topology: {error}") from error
 
 
+def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]:
+    """Round, sender, receiver, first block, how many blocks, and whether they are combined. Raises TypeError or ValueError."""
+    sender, receiver, blocks, *rest = transfer
+    (combines,) = rest or (False,)
+    if isinstance(blocks, range):
+        if len(blocks) == 0 or blocks.step != 1:
+            raise ValueError(f"{blocks} is no range of consecutive blocks")
+        first, count = blocks.start, len(blocks)
+    else:
+        first, count = operator.index(blocks), 1
+    return number, operator.index(sender), operator.index(receiver), first, count, 1 if combines else 0
+
+
 def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
-    """Round, sender, receiver and block of all transfers."""
+    """The numbers of _six() of all transfers."""
     numbers = array.array("I")
     for number, transfers in enumerate(rounds):
         if not isinstance(transfers, Iterable):
             raise RejectedError(f"rounds: round {number}: expected transfers, found {transfers!r:.40}")
         for transfer in transfers:
             try:
-                sender, receiver, block = map(operator.index, transfer)
-                numbers.extend((number, sender, receiver, block))
+                numbers.extend(_six(number, transfer))
             except (TypeError, ValueError, OverflowError) as error:
                 raise RejectedError(f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
                                     f"{transfer!r:.40}") from error
-        if len(numbers) > 4 * _native.transfers_max:  # which is reported; a generator may never end
+        if len(numbers) > 6 * _native.transfers_max:  # which is reported; a generator may never end
             break
     return numbers
 
@@ -69,7 +84,7 @@ def _compile_rounds(rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dic
             raise UsageError(f"{key}: {reason}")
     if keys.get("block_bytes") == "auto":
         raise UsageError("block_bytes: auto chooses how many blocks there are, and the rounds say it")
-    spec = _spec_text(keys)
+    spec = _spec_text(keys, {})
     if isinstance(rounds, str) and (">" in rounds or "\n" in rounds):
         plan, notes = _native.compile_rounds_text(spec, _check.text("rounds", rounds))
     elif isinstance(rounds, (str, os.PathLike)):
@@ -83,9 +98,18 @@ def _compile_rounds(rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dic
     return Plan(plan)
 
 
-def _spec_text(keys: Mapping[str, Any]) -> str:
+def _combine(value: Any) -> Any:
+    """{"op": "sum", "type": "float32"} of "sum:float32"."""
+    if not isinstance(value, str):
+        return value
+    op, _, kind = value.partition(":")
+    return {"op": op, "type": kind}
+
+
+def _spec_text(keys: Mapping[str, Any], defaults: Mapping[str, Any] = {"collective": "multicast"}) -> str:
+    keys = {**keys, "combine": _combine(keys["combine"])} if "combine" in keys else keys
     try:
-        return json.dumps({"format": "prepost.spec", "version": "1.0", "collective": "multicast", **keys})
+        return json.dumps({"format": "prepost.spec", "version": "1.0", **defaults, **keys})
     except (TypeError, ValueError) as error:
         raise UsageError(f"the spec is no JSON: {error}") from error
 
@@ -96,17 +120,22 @@ def compile(spec: Union[Mapping[str, Any], Path, None] = None, *, rounds: Union[
 
     spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win over it: nodes, root,
         message_bytes, block_bytes (a number or "auto"), algorithm, ready, send_window, topology (a path, relative to the spec's
-        folder, or a mapping), order. Sizes are numbers of bytes. What is left to "auto" is chosen.
+        folder, or a mapping), order, collective ("allreduce"; without it a multicast), combine ("sum:float32"). Sizes are numbers of
+        bytes, of collectives of parts those of a part. What is left to "auto" is chosen.
     rounds: in place of a spec, the schedule itself (docs/compiler.md, "Your own schedule"): the path of a file of rounds, its text,
         or an iterable of rounds, such as a generator. Each round is an iterable of its transfers, (sender, receiver, block), and
-        may be empty; a node can send what it had before the round began. Of the keys nodes, root, message_bytes, block_bytes, ready
-        and send_window may stand beside it; nodes, root and blocks that are not said are found from the transfers. A str with
-        ">" or an end of line in it is a text. A warning names the first round in which a node needs several ports.
+        may be empty; a node can send what it had before the round began. (sender, receiver, block, True) has the receiver combine
+        what comes with what it has, and range(3, 6) in the place of a block is blocks 3 to 5 in one message; both are for other
+        collectives than multicasts. Of the keys collective, combine, nodes, root, message_bytes, block_bytes, ready and send_window
+        may stand beside it; nodes, root and blocks that are not said are found from the transfers. A str with ">" or an end of line
+        in it is a text. A warning names the first round in which a node needs several ports.
 
     Raises UsageError or RejectedError, which names the rounds in which something is wrong.
 
         plan = prepost.compile(nodes=8, message_bytes=1 << 24, algorithm="auto", block_bytes="auto")
         star = prepost.compile(rounds=([(0, node, block)] for node in range(1, 4) for block in range(8)), message_bytes=1 << 24)
+        pairs = ([(node, node ^ 1 << bit, 0, True) for node in range(8)] for bit in range(3))
+        total = prepost.compile(rounds=pairs, collective="allreduce", combine="sum:float32", message_bytes=1 << 20)
     """
     if rounds is not None:
         if spec is not None:

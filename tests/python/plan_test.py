@@ -153,6 +153,44 @@ class Plans(unittest.TestCase):
             prepost.compile(rounds=[[], [(0, 1, 0), (0, 2, 0)]])
         self.assertEqual(warned.filename, __file__)
 
+    def test_rounds_of_collectives(self):
+        pairs = [[(node, node ^ 1 << bit, 0, True) for node in range(4)] for bit in range(2)]
+        path = SOURCE / "examples/rounds/exchange-4.txt"
+        want = command("compile", "--rounds", path, "--message-bytes", 4096)
+        keys = {"message_bytes": 4096, "collective": "allreduce", "combine": "sum:float32"}
+        for plan in (prepost.compile(rounds=pairs, **keys), prepost.compile(rounds=path, message_bytes=4096),
+                     prepost.compile(rounds=path.read_text(), **keys),
+                     prepost.compile(rounds=pairs, **{**keys, "combine": {"op": "sum", "type": "float32"}})):
+            self.assertEqual(plan.to_json(), want)
+        self.assertEqual(prepost.compile(nodes=4, algorithm="doubling", **keys).to_json(),
+                         command("compile", "--nodes", 4, "--algorithm", "doubling", "--collective", "allreduce", "--combine",
+                                 "sum:float32", "--message-bytes", 4096))
+        # A range is one message, of NumPy's numbers too.
+        gather = prepost.compile(rounds=[[(1, 0, range(2, 4))]], collective="gather", block_bytes=10)
+        self.assertEqual((gather.ops, gather.blocks, gather.message_bytes, gather.root), (2, 4, 20, 0))
+        for error, text, rounds, more in (
+                (prepost.RejectedError, "^rounds: round 1: value: block 0, made of .*node 0's contribution is in both$",
+                 [[(0, 1, 0, True)], [(0, 1, 0, True)]], {**keys, "root": 1, "collective": "reduce"}),
+                (prepost.RejectedError, "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is missing$",
+                 [[(0, 1, 0, True)]], keys),
+                (prepost.RejectedError, "^rounds: round 0: 0>1\\+0 adds to what node 1 has, and a multicast", [[(0, 1, 0, True)]], {}),
+                (prepost.RejectedError, "^rounds: round 0: 0>1:0-1 are several blocks", [[(0, 1, range(2))]], {}),
+                (prepost.RejectedError, "^rounds: round 0: expected a transfer", [[(0, 1, range(2, 2))]], {}),
+                (prepost.RejectedError, "^rounds: round 0: expected a transfer", [[(0, 1, range(0, 4, 2))]], {}),
+                (prepost.RejectedError, "^rounds: round 0: expected a transfer", [[(0, 1, 0, True, 1)]], {}),
+                (prepost.RejectedError, "^spec: /combine: what reduce does to values is missing", [[(0, 1, 0, True)]],
+                 {"collective": "reduce"}),
+                (prepost.UsageError, "^deterministic: the rounds say", [[(0, 1, 0, True)]], {**keys, "deterministic": True}),
+                (prepost.RejectedError, "combine", [[(0, 1, 0, True)]], {**keys, "combine": "sum"})):
+            with self.subTest(rounds=rounds, keys=more), self.assertRaisesRegex(error, text):
+                prepost.compile(rounds=rounds, **more)
+
+    def test_only_multicasts_are_rolled(self):
+        for algorithm in ("chain", "ring"):
+            with self.subTest(algorithm=algorithm), self.assertRaisesRegex(
+                    prepost.RejectedError, "^spec: /collective: only a multicast has a plan for any size: allreduce is compiled for one$"):
+                prepost.roll(nodes=4, collective="allreduce", combine="sum:float32", algorithm=algorithm)
+
     def test_wrong_rounds(self):
         self.path.write_text("0>1:0\n1>2:1\n")
         lacks = "round 1: node 1 sends block 1, which it does not have yet: it never gets it\n"
