@@ -12,6 +12,21 @@ uint64_t OffsetIn(const PartRow& row, const Roles& roles, const Payload& payload
   return row.PlaceOf(roles.PartOf(block)) * payload.bytes + payload.BlockOffset(block);
 }
 
+/// Whether blocks lie next to each other, at the places that `place_of` says; where the first is.
+template <typename PlaceOf>
+std::optional<BlockPlace> StraightPlace(std::span<const BlockWork> works, PlaceOf place_of) {
+  std::optional<BlockPlace> first;
+  uint64_t bytes = 0;
+  for (const BlockWork& work : works) {
+    if (work.bytes == 0) continue;
+    const BlockPlace& place = work.*place_of;
+    if (!first) first = place;
+    if (place != BlockPlace{first->room, first->offset + bytes}) return std::nullopt;
+    bytes += work.bytes;
+  }
+  return first.value_or(BlockPlace{});
+}
+
 }  // namespace
 
 BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops) {
@@ -45,7 +60,7 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
       work.lands = op.is_combine() ? buffer : work.writes;
       place = work.writes;
     }
-    begin_.push_back(work_.size());
+    EndOp(op);
   }
   if (header.collective.kind == CollectiveKind::kMulticast) return;
   for (uint32_t i = 0; i < output.count; ++i) {
@@ -73,11 +88,23 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
       const BlockPlace place{op.is_send() ? MemoryRoom::kInput : MemoryRoom::kOutput, part.offset};
       work_.push_back({.bytes = part.bytes, .reads = place, .lands = place, .writes = place});
     }
-    begin_.push_back(work_.size());
+    EndOp(op);
   }
   copies_.push_back({.bytes = parts.sent[node.index()].bytes,
                      .input_offset = parts.sent[node.index()].offset,
                      .output_offset = parts.received[node.index()].offset});
+}
+
+/// All blocks of the op are in work_.
+void BlockPlaces::EndOp(const Op& op) {
+  const std::span<const BlockWork> works = std::span(work_).subspan(begin_.back());
+  OpPlace& place = op_places_.emplace_back();
+  for (const BlockWork& work : works) place.bytes += work.bytes;
+  const std::optional<BlockPlace> straight =
+      StraightPlace(works, op.is_send() ? &BlockWork::reads : &BlockWork::lands);
+  place.at = straight.value_or(BlockPlace{MemoryRoom::kStaging, staging_bytes_});
+  if (!straight) staging_bytes_ += place.bytes;
+  begin_.push_back(work_.size());
 }
 
 NodeBytes NodeBytesOf(const PlanHeader& header, NodeId node) {

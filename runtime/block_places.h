@@ -14,7 +14,12 @@
 
 namespace prepost {
 
-enum class MemoryRoom : uint8_t { kInput, kOutput, kScratch };
+enum class MemoryRoom : uint8_t {
+  kInput,
+  kOutput,
+  kScratch,
+  kStaging  ///< of ops whose blocks lie apart, and which send or receive them next to each other
+};
 
 struct BlockPlace {
   MemoryRoom room = MemoryRoom::kInput;
@@ -29,6 +34,12 @@ struct BlockWork {
   BlockPlace reads;   ///< a send; a combine: its own operand
   BlockPlace lands;   ///< a receive: where the bytes come
   BlockPlace writes;  ///< a combine: the result; a plain receive: `lands`
+};
+
+/// Where an op sends or receives its blocks, one after the other.
+struct OpPlace {
+  uint64_t bytes = 0;
+  BlockPlace at;  ///< of the first; kStaging: they lie apart
 };
 
 /// Of an alltoall whose parts have sizes of their own: bytes, by member. Where they lie may overlap in
@@ -55,6 +66,9 @@ class BlockPlaces {
   std::span<const BlockWork> Of(uint32_t op) const {
     return std::span(work_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
   }
+  const OpPlace& PlaceOf(uint32_t op) const { return op_places_[op]; }
+  /// Of all ops whose blocks lie apart, which have their own bytes of it each.
+  uint64_t staging_bytes() const { return staging_bytes_; }
   /// Blocks that the node contributes and wants and that no op of its receives: from where to where
   /// they are copied.
   struct Copy {
@@ -68,8 +82,12 @@ class BlockPlaces {
   bool exchanges() const { return exchanges_; }
 
  private:
+  void EndOp(const Op& op);
+
   std::vector<size_t> begin_;  // op -> its first
   std::vector<BlockWork> work_;
+  std::vector<OpPlace> op_places_;
+  uint64_t staging_bytes_ = 0;
   std::vector<Copy> copies_;
   bool exchanges_ = false;
 };

@@ -30,7 +30,6 @@
 #include <cstring>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <utility>
 
 namespace prepost {
@@ -272,7 +271,7 @@ void CpuExecutor::StartSend(uint64_t op) {
   SendRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    request.memory = places_ != nullptr ? Gathered(op)
+    request.memory = places_ != nullptr ? Gathered(IdOf(op))
                                         : memory_.source.subspan(payload_.BlockOffset(slot.block),
                                                                  payload_.BlockSize(slot.block));
   }
@@ -289,7 +288,7 @@ void CpuExecutor::PostRecv(uint64_t op) {
   RecvRequest request = {
       .op = IdOf(op), .channel = slot.channel, .block = slot.block, .memory = {}};
   if (!slot.is_credit()) {
-    request.memory = places_ != nullptr ? Landing(op)
+    request.memory = places_ != nullptr ? Landing(IdOf(op))
                                         : memory_.target.subspan(payload_.BlockOffset(slot.block),
                                                                  payload_.BlockSize(slot.block));
   }
@@ -317,82 +316,60 @@ std::byte* CpuExecutor::At(const BlockPlace& place) const {
       return memory_.target.data() + place.offset;
     case MemoryRoom::kScratch:
       return memory_.scratch.data() + place.offset;
+    case MemoryRoom::kStaging:
+      return memory_.staging.data() + place.offset;
   }
   PREPOST_CHECK(false);
   return nullptr;
 }
 
-namespace {
-
-/// Bytes of all blocks, if they lie next to each other at the places that `place_of` says.
-template <typename PlaceOf>
-std::optional<uint64_t> StraightBytes(std::span<const BlockWork> works, PlaceOf place_of) {
-  uint64_t bytes = 0;
-  for (const BlockWork& work : works) {
-    const BlockPlace& first = place_of(works.front());
-    const BlockPlace& place = place_of(work);
-    if (work.bytes == 0) continue;
-    if (place.room != first.room || place.offset != first.offset + bytes) return std::nullopt;
-    bytes += work.bytes;
-  }
-  return bytes;
+/// Where the op's blocks, which lie apart, are next to each other.
+std::byte* CpuExecutor::Staged(OpId op) {
+  const OpPlace& place = places_->PlaceOf(op.value);
+  if (!memory_.staging.empty()) return At(place.at);
+  std::unique_ptr<std::byte[]>& staged = staged_[op];
+  if (staged == nullptr) staged = std::make_unique_for_overwrite<std::byte[]>(place.bytes);
+  return staged.get();
 }
-
-uint64_t BytesOf(std::span<const BlockWork> works) {
-  uint64_t bytes = 0;
-  for (const BlockWork& work : works) bytes += work.bytes;
-  return bytes;
-}
-
-}  // namespace
 
 /// The bytes of a send: where they lie, or a copy of them next to each other.
-std::span<const std::byte> CpuExecutor::Gathered(uint64_t op) {
-  const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
-  if (BytesOf(works) == 0) return {};
-  const auto reads = [](const BlockWork& work) -> const BlockPlace& { return work.reads; };
-  if (const auto bytes = StraightBytes(works, reads))
-    return {At(works.front().reads), static_cast<size_t>(*bytes)};
-  const uint64_t bytes = BytesOf(works);
-  std::unique_ptr<std::byte[]>& staged = staged_[op];
-  staged = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  std::byte* to = staged.get();
-  for (const BlockWork& work : works) {
-    std::memcpy(to, At(work.reads), work.bytes);
+std::span<const std::byte> CpuExecutor::Gathered(OpId op) {
+  const OpPlace& place = places_->PlaceOf(op.value);
+  if (place.bytes == 0) return {};
+  if (place.at.room != MemoryRoom::kStaging) return {At(place.at), place.bytes};
+  std::byte* const staged = Staged(op);
+  std::byte* to = staged;
+  for (const BlockWork& work : places_->Of(op.value)) {
+    if (work.bytes != 0) std::memcpy(to, At(work.reads), work.bytes);
     to += work.bytes;
   }
-  return {staged.get(), static_cast<size_t>(bytes)};
+  return {staged, place.bytes};
 }
 
 /// Where the bytes of a receive come, next to each other: their places, or memory of their own.
-std::span<std::byte> CpuExecutor::Landing(uint64_t op) {
-  const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
-  if (BytesOf(works) == 0) return {};
-  const auto lands = [](const BlockWork& work) -> const BlockPlace& { return work.lands; };
-  if (const auto bytes = StraightBytes(works, lands))
-    return {At(works.front().lands), static_cast<size_t>(*bytes)};
-  const uint64_t bytes = BytesOf(works);
-  std::unique_ptr<std::byte[]>& staged = staged_[op];
-  staged = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  return {staged.get(), static_cast<size_t>(bytes)};
+std::span<std::byte> CpuExecutor::Landing(OpId op) {
+  const OpPlace& place = places_->PlaceOf(op.value);
+  if (place.bytes == 0) return {};
+  const bool is_apart = place.at.room == MemoryRoom::kStaging;
+  return {is_apart ? Staged(op) : At(place.at), place.bytes};
 }
 
 /// An op's bytes have been moved.
 void CpuExecutor::Arrive(uint64_t op) {
   Slot& slot = slots_[op];
   if (slot.is_credit()) return;
-  const auto staged = staged_.find(op);
+  const OpPlace& place = places_->PlaceOf(IdOf(op).value);
+  const bool is_apart = place.at.room == MemoryRoom::kStaging && place.bytes != 0;
   if (!slot.is_send()) {
-    const std::span<const BlockWork> works = places_->Of(static_cast<uint32_t>(op));
-    bytes_received_ += BytesOf(works);
-    const std::byte* from = staged == staged_.end() ? nullptr : staged->second.get();
-    for (const BlockWork& work : works) {
-      if (from == nullptr) break;
-      std::memcpy(At(work.lands), from, work.bytes);
+    bytes_received_ += place.bytes;
+    const std::byte* from = is_apart ? Staged(IdOf(op)) : nullptr;
+    for (const BlockWork& work : places_->Of(IdOf(op).value)) {
+      if (!is_apart) break;
+      if (work.bytes != 0) std::memcpy(At(work.lands), from, work.bytes);
       from += work.bytes;
     }
   }
-  if (staged != staged_.end()) staged_.erase(staged);
+  if (is_apart) staged_.erase(IdOf(op));
   if (!slot.is_combine()) return;
   slot.state = State::kArrived;
   if (slot.pending == 0 && channels_[slot.channel.index()].unstarted == op)
@@ -401,7 +378,7 @@ void CpuExecutor::Arrive(uint64_t op) {
 
 /// It has come, nothing that it waits for is open, and it is its turn.
 void CpuExecutor::CombineOp(uint64_t op) {
-  for (const BlockWork& work : places_->Of(static_cast<uint32_t>(op))) {
+  for (const BlockWork& work : places_->Of(IdOf(op).value)) {
     if (work.bytes == 0) continue;
     memory_.combine(At(work.writes), At(work.reads), At(work.lands), work.bytes / element_bytes_);
   }

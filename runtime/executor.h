@@ -40,6 +40,9 @@ struct NodeMemory {
   /// Of another collective: buffers, and what combines (the built-in operation, or the caller's).
   std::span<std::byte> scratch = {};
   CombineFunction combine = {};
+  /// Where blocks that lie apart are sent from and received, BlockPlaces::staging_bytes() of it; empty:
+  /// memory that is allocated for each such op, which a NIC could not reach.
+  std::span<std::byte> staging = {};
   /// Where its blocks lie, if that is known already; must outlive the executor. Null: it finds out.
   const BlockPlaces* places = nullptr;
 };
@@ -160,8 +163,9 @@ class alignas(64) CpuExecutor {
   // Of collectives other than multicasts.
   void CopyOwn();
   std::byte* At(const BlockPlace& place) const;
-  std::span<const std::byte> Gathered(uint64_t op);
-  std::span<std::byte> Landing(uint64_t op);
+  std::byte* Staged(OpId op);
+  std::span<const std::byte> Gathered(OpId op);
+  std::span<std::byte> Landing(OpId op);
   void Arrive(uint64_t op);
   void CombineOp(uint64_t op);
   void NextCombine(const Slot& combined);
@@ -214,8 +218,9 @@ class alignas(64) CpuExecutor {
   /// Where blocks lie, of another collective than a multicast; null: each at its offset.
   const BlockPlaces* places_ = nullptr;
   std::unique_ptr<const BlockPlaces> own_places_;  ///< what places_ is, if it was not given
-  /// Of ops whose blocks do not lie next to each other, while they are under way.
-  std::map<uint64_t, std::unique_ptr<std::byte[]>> staged_;
+  /// Of ops whose blocks do not lie next to each other, while they are under way, without
+  /// NodeMemory::staging.
+  std::map<OpId, std::unique_ptr<std::byte[]>> staged_;
   const OpObserver observer_;
   const Playable plan_;
   const std::unique_ptr<OpStream> stream_;

@@ -9,9 +9,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <deque>
+#include <memory>
 #include <vector>
 
 #include "runtime/executor.h"
+#include "runtime/playable.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {
@@ -37,6 +40,18 @@ class CollectiveTransfer {
     if (!header_.combine.is_none()) memory.combine = CombineFunctionOf(header_.combine);
     return memory;
   }
+  /// The same for endpoints of NICs, of all nodes: blocks that lie apart have a place as well.
+  std::vector<NodeMemory> StagedMemory(const VerifiedPlan& plan) {
+    std::vector<NodeMemory> all;
+    for (uint32_t node = 0; node < header_.nodes; ++node) {
+      const BlockPlaces& its = *places_.emplace_back(Playable(plan).PlacesOf(NodeId(node)));
+      NodeMemory& memory = all.emplace_back(this->memory(NodeId(node)));
+      memory.staging = staging_.emplace_back(its.staging_bytes(), std::byte{0xcc});
+      memory.places = &its;
+    }
+    return all;
+  }
+  const std::vector<std::byte>& input(NodeId node) const { return given_[node.index()]; }
   const std::vector<std::byte>& output(NodeId node) const { return outputs_[node.index()]; }
 
   void ExpectDelivered() const {
@@ -45,7 +60,7 @@ class CollectiveTransfer {
       EXPECT_TRUE(outputs_[node] == Expected(NodeId(node))) << "at node " << node;
   }
 
- private:
+  /// What the output of `node` must be.
   std::vector<std::byte> Expected(NodeId node) const {
     std::vector<std::byte> expected;
     if (outputs_[node.index()].empty()) return expected;
@@ -67,6 +82,7 @@ class CollectiveTransfer {
     return expected;
   }
 
+ private:
   std::vector<std::byte> Combined(const std::vector<std::byte>& a,
                                   const std::vector<std::byte>& b) const {
     std::vector<std::byte> result(a.size());
@@ -82,6 +98,8 @@ class CollectiveTransfer {
 
   const PlanHeader header_;
   std::vector<std::vector<std::byte>> inputs_, given_, outputs_, scratch_;  // by node
+  std::deque<std::vector<std::byte>> staging_;                              // by node, as the next
+  std::vector<std::unique_ptr<const BlockPlaces>> places_;
 };
 
 }  // namespace prepost::test

@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <functional>
 #include <utility>
 
 #include "backends/nic/program/encode.h"
@@ -36,12 +37,25 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
                                                              NodeId node,
                                                              const DeviceEndpointConfig& config) {
   PREPOST_CHECK(std::has_single_bit(config.ring_wqes_max) && config.ring_wqes_max <= 32768);
-  const uint64_t largest = plan.header().payload.BlockSize(0);
-  if (largest > kRcMessageBytesMax) {
-    return Rejected(fmt::format("block of {} bytes does not fit one RC message, the limit is {}",
-                                largest, kRcMessageBytesMax));
+  const std::span<const Op> ops = plan.ops(ProgramOf(plan, node));
+  const Payload& payload = plan.header().payload;
+  const uint64_t largest = payload.BlockSize(0);
+  uint32_t most = 1;  // blocks of an op
+  for (const Op& op : ops) most = std::max(most, op.is_credit() ? 1 : op.count);
+  if (largest > kRcMessageBytesMax / most) {
+    return Rejected(
+        most == 1 ? fmt::format("block of {} bytes does not fit one RC message, the limit is {}",
+                                largest, kRcMessageBytesMax)
+                  : fmt::format("{} blocks of {} bytes do not fit one RC message, the limit is {}",
+                                most, largest, kRcMessageBytesMax));
   }
   std::unique_ptr<DeviceEndpoint> endpoint(new DeviceEndpoint(device, plan, node, config));
+  if (plan.header().collective.kind != CollectiveKind::kMulticast) {
+    endpoint->memory_of_op_.resize(ops.size());
+    endpoint->config_.message = {};
+    PREPOST_RETURN_IF_ERROR(endpoint->RegisterRooms(config.rooms));
+  }
+  endpoint->config_.rooms = {};
   const Pairing pairing = PairUp(plan, ProgramOf(plan, node));
   PREPOST_RETURN_IF_ERROR(endpoint->MakeQueues(pairing));
   endpoint->MapChannels(pairing);
@@ -56,6 +70,16 @@ uint64_t DeviceEndpoint::EntriesOf(const Pairing& pairing) const {
     entries += RingSize(pair.receives, config_.ring_wqes_max);
   }
   return entries;
+}
+
+Status DeviceEndpoint::RegisterRooms(std::span<const DeviceEndpointConfig::Room> rooms) {
+  for (const DeviceEndpointConfig::Room& room : rooms) {
+    if (room.bytes.empty()) continue;
+    const Result<uint32_t> key = lease_.RegisterMemory(room.bytes, {.local_write = room.writable});
+    if (!key.ok()) return key.status();
+    rooms_.push_back({room.bytes, *key});
+  }
+  return {};
 }
 
 Status DeviceEndpoint::MakeQueues(const Pairing& pairing) {
@@ -135,26 +159,45 @@ OpenNode DeviceEndpoint::open_node() const {
 }
 
 void DeviceEndpoint::PostRecv(const RecvRequest& request) {
-  PREPOST_CHECK(IsInPlace(request.block, request.memory));
+  const RequestQueue::Request asked = {request.op, request.block};
+  Note(asked, request.memory);
   Link& link = LinkOf(request.channel);
-  if (link.receives.Add({request.op, request.block})) WriteReceive(link);
+  if (link.receives.Add(asked)) WriteReceive(link);
 }
 
 void DeviceEndpoint::PostSend(const SendRequest& request) {
-  PREPOST_CHECK(IsInPlace(request.block, request.memory));
+  const RequestQueue::Request asked = {request.op, request.block};
+  Note(asked, request.memory);
   Link& link = LinkOf(request.channel);
-  if (link.sends.Add({request.op, request.block})) WriteSend(link);
+  if (link.sends.Add(asked)) WriteSend(link);
 }
 
-/// Where the block lies; nothing of a credit.
-std::span<const std::byte> DeviceEndpoint::MemoryOf(uint32_t block) const {
-  if (block == kNoBlock) return {};
-  return config_.message.subspan(payload_.BlockOffset(block), payload_.BlockSize(block));
+/// Where its blocks lie; nothing of a credit.
+std::span<const std::byte> DeviceEndpoint::MemoryOf(const RequestQueue::Request& request) const {
+  if (request.block == kNoBlock) return {};
+  if (!memory_of_op_.empty()) return memory_of_op_[request.op.index()];
+  return config_.message.subspan(payload_.BlockOffset(request.block),
+                                 payload_.BlockSize(request.block));
 }
 
-bool DeviceEndpoint::IsInPlace(uint32_t block, std::span<const std::byte> memory) const {
-  const std::span<const std::byte> place = MemoryOf(block);
-  return memory.size() == place.size() && (memory.empty() || memory.data() == place.data());
+/// Of memory that is not empty.
+uint32_t DeviceEndpoint::KeyOf(std::span<const std::byte> memory) const {
+  if (memory_of_op_.empty()) return lkey_;
+  const auto has = [&](const Room& room) {
+    return !std::less<>()(memory.data(), room.bytes.data()) &&
+           static_cast<size_t>(memory.data() - room.bytes.data()) < room.bytes.size();
+  };
+  const auto found = std::ranges::find_if(rooms_, has);
+  PREPOST_CHECK(found != rooms_.end());
+  return found->lkey;
+}
+
+/// Keeps what MemoryOf() says of it, and checks that this is `memory`.
+void DeviceEndpoint::Note(const RequestQueue::Request& request, std::span<const std::byte> memory) {
+  if (!memory_of_op_.empty() && request.block != kNoBlock)
+    memory_of_op_[request.op.index()] = memory;
+  const std::span<const std::byte> place = MemoryOf(request);
+  PREPOST_CHECK(memory.size() == place.size() && (memory.empty() || memory.data() == place.data()));
 }
 
 /// What a queue is asked for and has not completed, at most, so that nothing is allocated later.
@@ -188,8 +231,9 @@ void DeviceEndpoint::FillFreedRings() {
 void DeviceEndpoint::WriteSend(Link& link) {
   const Qp& qp = link.qp;
   const auto index = static_cast<uint16_t>(link.sends.posted());
-  const uint32_t block = link.sends.next_to_post().block;
-  const std::span<const std::byte> memory = MemoryOf(block);
+  const RequestQueue::Request& request = link.sends.next_to_post();
+  const uint32_t block = request.block;
+  const std::span<const std::byte> memory = MemoryOf(request);
   std::byte* at = qp.sq.data() + (size_t{index} * kWqebbBytes & (qp.sq.size() - 1));
   const bool is_credit = block == kNoBlock;
   std::array<std::byte, kSegmentBytes> control;
@@ -203,7 +247,7 @@ void DeviceEndpoint::WriteSend(Link& link) {
   std::ranges::copy(control, at);
   if (!memory.empty()) {
     EncodeSegment(DataSegment{.byte_count = static_cast<uint32_t>(memory.size()),
-                              .lkey = lkey_,
+                              .lkey = KeyOf(memory),
                               .address = reinterpret_cast<uintptr_t>(memory.data())},
                   at + kSegmentBytes);
   }
@@ -216,12 +260,12 @@ void DeviceEndpoint::WriteSend(Link& link) {
 void DeviceEndpoint::WriteReceive(Link& link) {
   const Qp& qp = link.qp;
   const auto index = static_cast<uint16_t>(link.receives.posted());
-  const std::span<const std::byte> memory = MemoryOf(link.receives.next_to_post().block);
+  const std::span<const std::byte> memory = MemoryOf(link.receives.next_to_post());
   std::byte* at = qp.rq.data() + (size_t{index} * kReceiveStrideBytes & (qp.rq.size() - 1));
   const DataSegment segment =
       memory.empty() ? DataSegment{.lkey = kInvalidLkey}
                      : DataSegment{.byte_count = static_cast<uint32_t>(memory.size()),
-                                   .lkey = lkey_,
+                                   .lkey = KeyOf(memory),
                                    .address = reinterpret_cast<uintptr_t>(memory.data())};
   EncodeSegment(segment, at);
   link.receives.Post();
@@ -319,7 +363,7 @@ Result<OpId> DeviceEndpoint::Complete(const Cqe& cqe) {
                   fmt::format("a CQE of WQE {}, expected {}", cqe.wqe_counter, index));
   }
   const auto [op, block] = queue.oldest();
-  const auto bytes = static_cast<uint32_t>(block == kNoBlock ? 0 : payload_.BlockSize(block));
+  const auto bytes = static_cast<uint32_t>(MemoryOf(queue.oldest()).size());
   if (!is_send) {
     const ExpectedReceive expected = {.block = block, .bytes = bytes, .epoch = config_.epoch};
     if (!IsRight(cqe, expected)) return Failed(link, is_send, WrongReceive(cqe, expected));

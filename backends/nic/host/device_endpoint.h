@@ -29,11 +29,18 @@
 namespace prepost::nic {
 
 struct DeviceEndpointConfig {
-  /// The node's message buffer, in which all blocks lie, each at its offset, and nothing else that
-  /// is asked for: read at the root, written elsewhere.
+  /// Of a multicast, the node's message buffer, in which all blocks lie, each at its offset, and
+  /// nothing else that is asked for: read at the root, written elsewhere.
   std::span<const std::byte> message;
   bool writable = false;
-  uint8_t epoch = 0;  ///< in every block's immediate
+  /// Of another collective: memory in which all lies that is asked for, each span in one of them; they
+  /// do not overlap. `message` is not used then.
+  struct Room {
+    std::span<const std::byte> bytes;
+    bool writable = false;
+  };
+  std::span<const Room> rooms = {};  ///< read by Make() alone
+  uint8_t epoch = 0;                 ///< in every block's immediate
   /// A power of two, at most 32768. What does not fit a ring waits in memory until there is room.
   uint32_t ring_wqes_max = 32768;
   uint32_t cq_entries_max = 1u << 22;  ///< a power of two; rings are shorter where it is too small
@@ -104,8 +111,10 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   Link& LinkOf(ChannelId channel) { return links_[link_of_channel_[channel.index()]]; }
   void FillRing(Link& link);
   void FillFreedRings();
-  std::span<const std::byte> MemoryOf(uint32_t block) const;
-  bool IsInPlace(uint32_t block, std::span<const std::byte> memory) const;
+  Status RegisterRooms(std::span<const DeviceEndpointConfig::Room> rooms);
+  std::span<const std::byte> MemoryOf(const RequestQueue::Request& request) const;
+  uint32_t KeyOf(std::span<const std::byte> memory) const;
+  void Note(const RequestQueue::Request& request, std::span<const std::byte> memory);
   uint32_t OutstandingOf(const Pair& pair, bool is_send) const;
   void WriteSend(Link& link);
   void WriteReceive(Link& link);
@@ -130,6 +139,12 @@ class alignas(64) DeviceEndpoint final : public Endpoint {
   std::unique_ptr<uint32_t[]> link_of_channel_;  // by plan channel; kNone: not ours
   uint64_t bytes_moved_ = 0;
   uint32_t lkey_ = 0;
+  std::vector<std::span<const std::byte>> memory_of_op_;  // of another collective; else empty
+  struct Room {
+    std::span<const std::byte> bytes;
+    uint32_t lkey = 0;
+  };
+  std::vector<Room> rooms_;
   DeviceEndpointConfig config_;
   Cq cq_;
   DeviceLease lease_;
