@@ -1,14 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/player_device.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace prepost {
+
+std::optional<std::string> WhyNotPreposted(const Plan& plan) {
+  if (IsPlainMulticast(plan)) return std::nullopt;
+  const char* const collective = Name(plan.header().collective.kind);
+  if (plan.header().combine.is_none())
+    return fmt::format("a plan of {}: queues of NICs carry multicasts", collective);
+  return fmt::format("a plan of {}, which combines: a NIC does not, CPUs do", collective);
+}
 
 Result<ProgramChoice> ChooseProgram(const PlayerDevice& device, const std::string& executor,
                                     const VerifiedPlan& plan, NodeId node) {
   ProgramChoice choice;
   if (executor == "cpu") return choice;
+  if (const std::optional<std::string> why = WhyNotPreposted(plan)) {
+    if (executor == "offload") return Rejected(*why);
+    choice.why_none = *why;
+    return choice;
+  }
   auto program = device.Lower(plan, node);
   if (program.ok()) {
     choice.program = *std::move(program);

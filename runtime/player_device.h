@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -72,13 +73,16 @@ class PlayerDevice {
   virtual Result<std::unique_ptr<Player>> MakeDriven(Task task) = 0;
 };
 
+/// Why no device carries out `plan` by itself, which it does of multicasts; none: it may.
+std::optional<std::string> WhyNotPreposted(const Plan& plan);
+
 /// What a device is to do by itself of a node's part.
 struct ProgramChoice {
   std::shared_ptr<const PlayerDevice::Program> program;  ///< null: the CPU drives
   std::string why_none;                                  ///< "auto", without one
 };
-/// `executor`: "cpu"; "offload"; "auto", the device if the plan fits it. Errors (kRejected): of Lower(),
-/// where offload is asked for.
+/// `executor`: "cpu"; "offload"; "auto", the device if the plan fits it. Errors (kRejected): of
+/// WhyNotPreposted() and Lower(), where offload is asked for.
 Result<ProgramChoice> ChooseProgram(const PlayerDevice& device, const std::string& executor,
                                     const VerifiedPlan& plan, NodeId node);
 

@@ -19,9 +19,13 @@ Result<std::shared_ptr<Endpoints>> Endpoints::Make(const Domain& domain, Endpoin
 }
 
 Status Endpoints::Register() {
-  Result<Fid<fid_mr>> region = domain_.Register(spec_.memory.source);
-  if (region.ok()) region_ = *std::move(region);
-  return region.status();
+  for (const MemoryRoom room : kMemoryRooms) {
+    if (!spec_.ends.Uses(room)) continue;
+    Result<Fid<fid_mr>> region = domain_.Register(BytesOf(spec_.memory, room));
+    if (!region.ok()) return region.status();
+    regions_[static_cast<size_t>(room)] = *std::move(region);
+  }
+  return {};
 }
 
 Status Endpoints::Restart(const NodeMemory& memory) {
@@ -32,7 +36,7 @@ Status Endpoints::Restart(const NodeMemory& memory) {
 void Endpoints::Stop() {
   parts_.clear();
   queue_ = nullptr;
-  region_ = nullptr;
+  regions_ = {};
 }
 
 Status Endpoints::MakeParts() {
@@ -123,9 +127,10 @@ Status Endpoints::Connect(const PlayerDevice::Task& task) {
 }
 
 void Endpoints::FillMessage(OpId op, iovec* piece, void** key, fi_msg_tagged* message) {
-  const std::span<const std::byte> bytes = spec_.ends.BlockOf(op, spec_.memory.source);
+  const std::span<const std::byte> bytes = spec_.ends.BytesIn(spec_.memory, op);
   *piece = {.iov_base = const_cast<std::byte*>(bytes.data()), .iov_len = bytes.size()};
-  *key = region_ == nullptr ? nullptr : fi_mr_desc(region_.get());
+  const auto& region = regions_[static_cast<size_t>(spec_.ends.PlaceInMemory(op).at.room)];
+  *key = region == nullptr ? nullptr : fi_mr_desc(region.get());
   *message = {};
   message->msg_iov = piece;
   message->desc = key;

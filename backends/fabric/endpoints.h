@@ -7,8 +7,10 @@
 #define PREPOST_BACKENDS_FABRIC_ENDPOINTS_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,7 +28,9 @@ namespace prepost::fabric {
 
 struct EndpointsSpec {
   ChannelEnds ends;
-  NodeMemory memory;  ///< registered, if the provider wants that; outlives them
+  /// Registered, if the provider wants that; outlives them. Of another collective than a multicast with
+  /// `staging`, if blocks lie apart.
+  NodeMemory memory;
   /// Each end counts its completions, and sends make no entries in the queue.
   bool has_counters = false;
 };
@@ -54,7 +58,7 @@ class Endpoints final : public ChannelQueues {
   }
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
   bool has_room_on_completion() const override { return false; }
-  void Release() override { region_ = nullptr; }
+  void Release() override { regions_ = {}; }
   Status Restart(const NodeMemory& memory) override;
   void Stop() override;
 
@@ -91,8 +95,8 @@ class Endpoints final : public ChannelQueues {
 
   const Domain& domain_;
   EndpointsSpec spec_;
-  std::vector<fi_context2> contexts_;  // by op
-  Fid<fid_mr> region_;
+  std::vector<fi_context2> contexts_;                         // by op
+  std::array<Fid<fid_mr>, std::size(kMemoryRooms)> regions_;  // by room
   Fid<fid_cq> queue_;
   int queue_file_ = -1;
   std::vector<Part> parts_;  // by end

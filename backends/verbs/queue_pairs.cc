@@ -46,12 +46,12 @@ uint32_t RandomPacketNumber() {
 
 Result<std::shared_ptr<QueuePairs>> QueuePairs::Make(Device& device, ChannelEnds ends,
                                                      const NodeMemory& memory) {
-  std::shared_ptr<QueuePairs> made(new QueuePairs(device, std::move(ends), memory.source));
-  PREPOST_RETURN_IF_ERROR(made->MakeParts(/*is_written=*/!memory.target.empty()));
+  std::shared_ptr<QueuePairs> made(new QueuePairs(device, std::move(ends), memory));
+  PREPOST_RETURN_IF_ERROR(made->MakeParts());
   return made;
 }
 
-Status QueuePairs::MakeParts(bool is_written) {
+Status QueuePairs::MakeParts() {
   uint64_t largest = 0;
   uint64_t requests = 1;
   for (const ChannelEnd& end : ends_.all()) {
@@ -59,8 +59,9 @@ Status QueuePairs::MakeParts(bool is_written) {
     requests += std::min<uint64_t>(end.ops.size(), kRequestsMax);
   }
   if (largest > device_.message_bytes_max()) {
-    return Rejected(fmt::format("block of {} bytes does not fit one message, the limit is {}",
-                                largest, device_.message_bytes_max()));
+    return Rejected(fmt::format("{} of {} bytes {} not fit one message, the limit is {}",
+                                is_multicast() ? "block" : "blocks", largest,
+                                is_multicast() ? "does" : "do", device_.message_bytes_max()));
   }
   const auto entries_max = static_cast<uint64_t>(std::max(device_.limits().max_cqe, 1));
   if (ends_.size() > entries_max) {
@@ -70,7 +71,7 @@ Status QueuePairs::MakeParts(bool is_written) {
   uint32_t room = std::min(kRequestsMax, static_cast<uint32_t>(device_.limits().max_qp_wr));
   if (requests > entries_max)
     room = std::min(room, static_cast<uint32_t>(entries_max / ends_.size()));
-  PREPOST_RETURN_IF_ERROR(RegisterMessage(is_written));
+  PREPOST_RETURN_IF_ERROR(Register());
   errno = 0;
   events_.reset(Calls().ibv_create_comp_channel(device_.context()));
   if (events_ == nullptr) return CallFailed("make a completion channel");
@@ -90,52 +91,63 @@ Status QueuePairs::MakeParts(bool is_written) {
   return {};
 }
 
+Status QueuePairs::Register() {
+  for (const MemoryRoom room : kMemoryRooms) {
+    if (ends_.Uses(room)) PREPOST_RETURN_IF_ERROR(Register(room));
+  }
+  return {};
+}
+
 /// Kernels before 6.2 register nothing that cannot be written, as a file that is mapped for reading: of
 /// that a copy is sent.
-Status QueuePairs::RegisterMessage(bool is_written) {
-  if (message_.empty()) return {};
-  if (const std::optional<uint32_t> kept = device_.KeyOf(message_)) {
-    key_ = *kept;
+Status QueuePairs::Register(MemoryRoom room) {
+  const std::span<const std::byte> bytes = BytesOf(memory_, room);
+  if (bytes.empty()) return {};
+  Key& key = keys_[static_cast<size_t>(room)];
+  if (const std::optional<uint32_t> kept = device_.KeyOf(bytes)) {
+    key.value = *kept;
     return {};
   }
-  const auto add = [&] {
+  // Of a multicast the input is all that there is, and is written by all that have a target.
+  const bool is_written = is_multicast() ? !memory_.target.empty() : room != MemoryRoom::kInput;
+  const auto add = [&](std::span<const std::byte> memory) {
     errno = 0;
-    region_.reset(Calls().ibv_reg_mr(device_.domain(), const_cast<std::byte*>(message_.data()),
-                                     message_.size(), is_written ? IBV_ACCESS_LOCAL_WRITE : 0));
-    return region_ != nullptr;
+    key.region.reset(Calls().ibv_reg_mr(device_.domain(), const_cast<std::byte*>(memory.data()),
+                                        memory.size(), is_written ? IBV_ACCESS_LOCAL_WRITE : 0));
+    return key.region != nullptr;
   };
-  if (!add() && errno == EFAULT && !is_written) {
-    copy_.reset(new (std::nothrow) std::byte[message_.size()]);
+  if (!add(bytes) && errno == EFAULT && !is_written) {
+    copy_.reset(new (std::nothrow) std::byte[bytes.size()]);
     if (copy_ == nullptr) return EnvironmentError("there is no memory for a copy of the message");
-    std::ranges::copy(message_, copy_.get());
-    message_ = {copy_.get(), message_.size()};
-    add();
+    std::ranges::copy(bytes, copy_.get());
+    memory_.source = {copy_.get(), bytes.size()};
+    add(memory_.source);
   }
-  if (region_ == nullptr) {
+  if (key.region == nullptr) {
     const bool is_limit = errno == ENOMEM;
     const Status failed = CallFailed("register the message's memory");
     return is_limit ? EnvironmentError(failed.message() + " (ulimit -l)") : failed;
   }
-  key_ = region_->lkey;
+  key.value = key.region->lkey;
   return {};
 }
 
 void QueuePairs::Release() {
-  region_ = nullptr;
+  keys_ = {};
   copy_ = nullptr;
-  message_ = {};
+  memory_ = {};
 }
 
 Status QueuePairs::Restart(const NodeMemory& memory) {
-  message_ = memory.source;
+  memory_ = memory;
   for (Part& part : parts_) ++part.epoch;
-  return RegisterMessage(/*is_written=*/!memory.target.empty());
+  return Register();
 }
 
 void QueuePairs::Stop() {
   parts_.clear();
   queue_ = nullptr;
-  region_ = nullptr;
+  keys_ = {};
 }
 
 Status QueuePairs::MakePart(const ChannelEnd& end, uint32_t entries) {
@@ -241,10 +253,10 @@ Status QueuePairs::Connect(const PlayerDevice::Task& task) {
 Result<bool> QueuePairs::Post(OpId op) {
   Part& part = parts_[ends_.PlaceOf(op).end];
   if (part.room == 0) return false;
-  const std::span<const std::byte> block = ends_.BlockOf(op, message_);
+  const std::span<const std::byte> block = ends_.BytesIn(memory_, op);
   ibv_sge piece = {.addr = reinterpret_cast<uintptr_t>(block.data()),
                    .length = static_cast<uint32_t>(block.size()),
-                   .lkey = key_};
+                   .lkey = keys_[static_cast<size_t>(ends_.PlaceInMemory(op).at.room)].value};
   int error = 0;
   if (const Op& it = ends_.op(op); it.is_send()) {
     ibv_send_wr request = {};

@@ -5,9 +5,11 @@
 #ifndef PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 #define PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,10 +62,12 @@ class QueuePairs final : public ChannelQueues {
     uint8_t epoch = 0;          ///< of blocks
   };
 
-  QueuePairs(Device& device, ChannelEnds ends, std::span<const std::byte> message)
-      : device_(device), ends_(std::move(ends)), message_(message) {}
-  Status MakeParts(bool is_written);
-  Status RegisterMessage(bool is_written);
+  QueuePairs(Device& device, ChannelEnds ends, const NodeMemory& memory)
+      : device_(device), ends_(std::move(ends)), memory_(memory) {}
+  bool is_multicast() const { return !ends_.Uses(MemoryRoom::kOutput); }
+  Status MakeParts();
+  Status Register();
+  Status Register(MemoryRoom room);
   Status MakePart(const ChannelEnd& end, uint32_t entries);
   Status Learn(uint32_t end, std::span<const std::byte> name);
   std::vector<std::byte> NameOf(const Part& part) const;
@@ -73,12 +77,14 @@ class QueuePairs final : public ChannelQueues {
   Device& device_;
   const ChannelEnds ends_;
   std::map<NodeId, std::chrono::microseconds> round_trips_;  ///< to peers
-  std::span<const std::byte> message_;
-  std::unique_ptr<std::byte[]>
-      copy_;        ///< of the message, where its own memory cannot be registered
-  Status failure_;  ///< which a QP or the CQ has reported (Device::TakeEvents())
-  Region region_;   ///< null: the device keeps the memory, or there is none
-  uint32_t key_ = 0;
+  NodeMemory memory_;
+  std::unique_ptr<std::byte[]> copy_;  ///< of the input, where its own memory cannot be registered
+  Status failure_;                     ///< which a QP or the CQ has reported (Device::TakeEvents())
+  struct Key {
+    Region region;  ///< null: the device keeps the memory, or there is none
+    uint32_t value = 0;
+  };
+  std::array<Key, std::size(kMemoryRooms)> keys_;  ///< by room
   EventChannel events_;
   FileDescriptor either_;  ///< readable while there are events, of the CQ or of the device
   CompletionQueue queue_;

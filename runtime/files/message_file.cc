@@ -97,13 +97,14 @@ Result<MessageSum> MappedInput::Sum(const Checkpoint& checkpoint) const {
   return SumFile(fd(), size_bytes(), fmt::format("input {}", path_), checkpoint);
 }
 
-Result<Mapping> MappedInput::Read(const Checkpoint& checkpoint) const {
-  Result<Mapping> memory = Mapping::Anonymous(size_bytes());
+Result<Mapping> MappedInput::Read(uint64_t offset, uint64_t bytes,
+                                  const Checkpoint& checkpoint) const {
+  Result<Mapping> memory = Mapping::Anonymous(bytes);
   if (!memory.ok()) return memory;
-  for (uint64_t offset = 0; offset < size_bytes(); offset += kCopyStepBytes) {
+  for (uint64_t done = 0; done < bytes; done += kCopyStepBytes) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    const uint64_t step = std::min(size_bytes() - offset, kCopyStepBytes);
-    PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset, memory->bytes().subspan(offset, step),
+    const uint64_t step = std::min(bytes - done, kCopyStepBytes);
+    PREPOST_RETURN_IF_ERROR(ReadExactly(fd(), offset + done, memory->bytes().subspan(done, step),
                                         fmt::format("input {}", path_)));
   }
   return memory;

@@ -43,7 +43,11 @@ class MappedInput {
   Result<MessageSum> Sum(const Checkpoint& checkpoint = {}) const;
   /// A copy of the file in memory that no file backs, for users that touch it themselves. Errors:
   /// kRejected if the file is cut short meanwhile; kEnvironment; those of `checkpoint`.
-  Result<Mapping> Read(const Checkpoint& checkpoint = {}) const;
+  Result<Mapping> Read(const Checkpoint& checkpoint = {}) const {
+    return Read(0, size_bytes(), checkpoint);
+  }
+  /// Of `bytes` at byte `offset`, which the file had when it was opened.
+  Result<Mapping> Read(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint = {}) const;
 
  private:
   std::string path_;

@@ -95,13 +95,30 @@ Result<NodeMemory> Member::PrepareMemory() {
 Result<NodeMemory> Member::PrepareRooms() {
   const PlanHeader& header = task_.plan.header();
   const NodeBytes bytes = NodeBytesOf(header, task_.node);
-  NodeMemory memory{.source = task_.input->bytes().subspan(task_.input_offset, bytes.input)};
+  NodeMemory memory;
+  if (task_.input != nullptr && task_.in_memory) {
+    Result<Mapping> input = task_.input->Read(task_.input_offset, bytes.input, Answering());
+    if (!input.ok()) return input.status();
+    message_ = *std::move(input);
+    memory.source = message_.bytes();
+  } else if (task_.input != nullptr) {
+    memory.source = task_.input->bytes().subspan(task_.input_offset, bytes.input);
+  }
   if (is_target()) {
+    if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(Answering()));
     memory.target = task_.buffer->bytes();
   }
   PREPOST_RETURN_IF_ERROR(task_.scratch->Reserve(Answering()));
   memory.scratch = task_.scratch->bytes();
+  if (task_.in_memory) {
+    places_ = task_.plan.PlacesOf(task_.node);
+    memory.places = places_.get();
+    Result<Mapping> staging = Mapping::Anonymous(places_->staging_bytes());
+    if (!staging.ok()) return staging.status();
+    staging_ = *std::move(staging);
+    memory.staging = staging_.bytes();
+  }
   if (!header.combine.is_none()) memory.combine = CombineFunctionOf(header.combine);
   return memory;
 }

@@ -36,8 +36,9 @@ struct MemberTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  /// Of another collective than a multicast: the input has this node's from this byte on, `buffer` is
-  /// its output, if it has any, and these are its scratch buffers, open.
+  /// Of another collective than a multicast: the input has this node's from this byte on, and may be
+  /// null where that is empty; `buffer` is its output, if it has any, and these are its scratch
+  /// buffers, open.
   uint64_t input_offset = 0;
   NodeBuffer* scratch = nullptr;
   PlayerFactory make_player;  ///< called once, when the buffer is reserved
@@ -100,7 +101,10 @@ class Member {
 
   MemberTask task_;
   FileDescriptor wake_;  ///< epoll: control and interrupt
-  Mapping message_;      ///< the root's, if it is to be in memory
+  Mapping message_;      ///< the root's, or the node's input, if it is to be in memory
+  /// Of another collective than a multicast, in memory: what a device is told of besides.
+  Mapping staging_;
+  std::unique_ptr<const BlockPlaces> places_;
   std::unique_ptr<Player> player_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   Clock::time_point heard_;   ///< of the leader, last

@@ -28,6 +28,21 @@ std::vector<ChannelEnd> EndsOf(const Plan& plan, const Program& program) {
   return ends;
 }
 
+std::span<const std::byte> BytesOf(const NodeMemory& memory, MemoryRoom room) {
+  switch (room) {
+    case MemoryRoom::kInput:
+      return memory.source;
+    case MemoryRoom::kOutput:
+      return memory.target;
+    case MemoryRoom::kScratch:
+      return memory.scratch;
+    case MemoryRoom::kStaging:
+      return memory.staging;
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
 ChannelEnds::ChannelEnds(const Plan& plan, NodeId node, std::vector<ChannelEnd> ends)
     : plan_(plan),
       node_(node),
@@ -38,21 +53,28 @@ ChannelEnds::ChannelEnds(const Plan& plan, NodeId node, std::vector<ChannelEnd> 
     const std::vector<OpId>& ops = ends_[end].ops;
     for (uint32_t i = 0; i < ops.size(); ++i) place_of_[ops[i].index()] = {end, i};
   }
+  if (plan.header().collective.kind != CollectiveKind::kMulticast)
+    places_ = std::make_shared<const BlockPlaces>(plan.header(), node, ops_);
 }
 
 ChannelEnds::ChannelEnds(const Plan& plan, NodeId node)
     : ChannelEnds(plan, node, EndsOf(plan, ProgramOf(plan, node))) {}
 
-uint64_t ChannelEnds::BytesOf(OpId op) const {
-  const Op& it = ops_[op.index()];
-  return it.is_credit() ? 0 : plan_.header().payload.BlockSize(it.block);
-}
-
-std::span<const std::byte> ChannelEnds::BlockOf(OpId op, std::span<const std::byte> message) const {
+OpPlace ChannelEnds::PlaceInMemory(OpId op) const {
   const Op& it = ops_[op.index()];
   if (it.is_credit()) return {};
+  if (places_ != nullptr) return places_->PlaceOf(op.value);
   const Payload& whole = plan_.header().payload;
-  return message.subspan(whole.BlockOffset(it.block), whole.BlockSize(it.block));
+  return {.bytes = whole.BlockSize(it.block),
+          .at = {MemoryRoom::kInput, whole.BlockOffset(it.block)}};
+}
+
+std::span<const std::byte> ChannelEnds::BytesIn(const NodeMemory& memory, OpId op) const {
+  const OpPlace place = PlaceInMemory(op);
+  if (place.bytes == 0) return {};
+  const std::span<const std::byte> room = prepost::BytesOf(memory, place.at.room);
+  PREPOST_CHECK(place.at.offset <= room.size() && place.bytes <= room.size() - place.at.offset);
+  return room.subspan(place.at.offset, place.bytes);
 }
 
 Status ChannelEnds::Failure(OpId op, const std::string& why) const {

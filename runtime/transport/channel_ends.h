@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "ir/ids.h"
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "runtime/block_places.h"
+#include "runtime/executor.h"
 
 namespace prepost {
 
@@ -30,6 +33,11 @@ struct ChannelEnd {
 
 /// Of the node's program, in the order of their first ops; channels without ops have none.
 std::vector<ChannelEnd> EndsOf(const Plan& plan, const Program& program);
+
+inline constexpr MemoryRoom kMemoryRooms[] = {MemoryRoom::kInput, MemoryRoom::kOutput,
+                                              MemoryRoom::kScratch, MemoryRoom::kStaging};
+/// The bytes of a room; devices write to all but the input of another collective than a multicast.
+std::span<const std::byte> BytesOf(const NodeMemory& memory, MemoryRoom room);
 
 class ChannelEnds {
  public:
@@ -51,10 +59,15 @@ class ChannelEnds {
   };
   Place PlaceOf(OpId op) const { return place_of_[op.index()]; }
   const Op& op(OpId op) const { return ops_[op.index()]; }
-  /// Of the op's block; 0 for a credit.
-  uint64_t BytesOf(OpId op) const;
-  /// The op's block in the message, whose bytes these are; nothing for a credit.
-  std::span<const std::byte> BlockOf(OpId op, std::span<const std::byte> message) const;
+  /// Of the op's blocks; 0 for a credit.
+  uint64_t BytesOf(OpId op) const { return PlaceInMemory(op).bytes; }
+  /// In which room they lie next to each other, and where in it: of a multicast always in the input,
+  /// which is the message.
+  OpPlace PlaceInMemory(OpId op) const;
+  /// The same as bytes of the node's memory, which has all rooms that there are, with `staging`.
+  std::span<const std::byte> BytesIn(const NodeMemory& memory, OpId op) const;
+  /// Whether anything lies there.
+  bool Uses(MemoryRoom room) const { return places_ != nullptr || room == MemoryRoom::kInput; }
 
   /// "node 2 cannot send block 3 to node 4: WHY" (kRejected).
   Status Failure(OpId op, const std::string& why) const;
@@ -64,7 +77,8 @@ class ChannelEnds {
   const NodeId node_;
   const std::vector<ChannelEnd> ends_;
   const std::span<const Op> ops_;
-  std::vector<Place> place_of_;  // by op
+  std::vector<Place> place_of_;                // by op
+  std::shared_ptr<const BlockPlaces> places_;  // of another collective than a multicast; else null
 };
 
 }  // namespace prepost

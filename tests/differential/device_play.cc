@@ -11,6 +11,7 @@
 
 #include "backends/registry.h"
 #include "runtime/transport/tcp_mesh.h"
+#include "tests/support/collective_transfer.h"
 #include "tests/support/sessions.h"
 
 namespace prepost::test {
@@ -28,13 +29,14 @@ struct Played {
 
 }  // namespace
 
-void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
-          const std::function<void()>& before_start) {
+namespace {
+
+/// From and to `memory`, by node, which is compared by the caller.
+void PlayIn(const std::vector<NodeMemory>& memory, const VerifiedPlan& plan,
+            const std::string& device, const std::vector<bool>& preposted,
+            const std::function<void()>& before_start) {
   const PlanHeader& header = plan.header();
   TcpMesh mesh = *MakeTcpMesh(plan);
-  std::vector<std::vector<std::byte>> buffers(header.nodes);
-  for (auto& buffer : buffers) buffer.resize(header.payload.bytes);
-  buffers[header.collective.root.index()] = Bytes(header.payload.bytes, 1);
   std::barrier armed(header.nodes, [&]() noexcept { before_start(); });
   std::barrier ended(header.nodes);
   std::vector<std::future<Played>> nodes;
@@ -47,14 +49,11 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
         auto made = OpenPlayerDevice(device, preposted[i]);
         if (!made.ok()) return made.status();
         opened = *std::move(made);
-        const bool is_root = NodeId(i) == header.collective.root;
         PlayerDevice::Task task = {
             .plan = plan,
             .node = NodeId(i),
             .sockets = std::move(mesh[i]),
-            .context = {.memory = {.source = buffers[i],
-                                   .target = is_root ? std::span<std::byte>() : buffers[i]},
-                        .observer = [&played](const OpEvent& event) {
+            .context = {.memory = memory[i], .observer = [&played](const OpEvent& event) {
                           played.wakeups += event.kind == OpEvent::Kind::kWakeup ? 1 : 0;
                         }}};
         if (!preposted[i]) return opened->MakeDriven(std::move(task));
@@ -89,13 +88,36 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
     SCOPED_TRACE(testing::Message() << "node " << i);
     const Played played = nodes[i].get();
     ASSERT_TRUE(played.status.ok()) << played.status.ToString();
-    EXPECT_EQ(buffers[i], buffers[header.collective.root.index()]);
     EXPECT_EQ(played.wakeups, played.report.host_wakeups);
     if (!preposted[i]) continue;
     EXPECT_EQ(played.report.host_posts, 1u);  // its start
     EXPECT_EQ(played.report.host_posts_during, 0u);
     EXPECT_LE(played.report.host_wakeups, 1u + played.timeouts);
   }
+}
+
+}  // namespace
+
+void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
+          const std::function<void()>& before_start) {
+  const PlanHeader& header = plan.header();
+  std::vector<std::vector<std::byte>> buffers(header.nodes);
+  for (auto& buffer : buffers) buffer.resize(header.payload.bytes);
+  std::vector<std::byte>& of_root = buffers[header.collective.root.index()];
+  of_root = Bytes(header.payload.bytes, 1);
+  std::vector<NodeMemory> memory(header.nodes);
+  for (uint32_t i = 0; i < header.nodes; ++i) {
+    memory[i].source = buffers[i];
+    if (NodeId(i) != header.collective.root) memory[i].target = buffers[i];
+  }
+  PlayIn(memory, plan, device, preposted, before_start);
+  for (uint32_t i = 0; i < header.nodes; ++i) EXPECT_EQ(buffers[i], of_root) << "node " << i;
+}
+
+void PlayCollective(const VerifiedPlan& plan, const std::string& device, Random& random) {
+  CollectiveTransfer transfer(plan.header(), random);
+  PlayIn(transfer.StagedMemory(plan), plan, device, std::vector(plan.header().nodes, false), [] {});
+  if (!testing::Test::HasFatalFailure()) transfer.ExpectDelivered();
 }
 
 }  // namespace prepost::test

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ir/verify/verify.h"
+#include "tests/support/random.h"
 
 namespace prepost::test {
 
@@ -15,6 +16,10 @@ namespace prepost::test {
 /// `before_start` is called once, when all nodes are ready; it does not throw.
 void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
           const std::function<void()>& before_start = [] {});
+
+/// The same of another collective, driven at all nodes; outputs are what the inputs say. Of elements that
+/// are 32-bit integers, where anything is combined.
+void PlayCollective(const VerifiedPlan& plan, const std::string& device, Random& random);
 
 }  // namespace prepost::test
 

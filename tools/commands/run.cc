@@ -18,6 +18,7 @@
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
 #include "runtime/interrupt.h"
+#include "runtime/player_device.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/run_job.h"
 #include "tools/flags/lowering_flags.h"
@@ -142,16 +143,12 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
                                                           const nic::LowerOptions& lower) {
   using Program = std::optional<nic::QueueProgram>;
   if (flags.executor == "cpu" || IsPerNode(flags)) return Program();
-  if (plan != nullptr && !IsPlainMulticast(*plan)) {
-    const CollectiveKind collective = plan->header().collective.kind;
-    const std::string why =
-        plan->header().combine.is_none()
-            ? fmt::format("a plan of {}: queues of NICs carry multicasts", Name(collective))
-            : fmt::format("a plan of {}, which combines: a NIC does not, CPUs do",
-                          Name(collective));
-    if (flags.executor == "offload") return Rejected(why, NameOfInput(flags.plan_path));
-    if (!flags.device.empty()) PrintNote("executor cpu: " + why);
-    return Program();
+  if (plan != nullptr) {
+    if (const std::optional<std::string> why = WhyNotPreposted(*plan)) {
+      if (flags.executor == "offload") return Rejected(*why, NameOfInput(flags.plan_path));
+      if (!flags.device.empty()) PrintNote("executor cpu: " + *why);
+      return Program();
+    }
   }
   if (flags.executor == "offload") {
     Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
@@ -220,11 +217,10 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   }
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   if (*kind != FileKind::kSpec) {
-    Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan_path);
-    if (plan.ok() && !IsPlainMulticast(*plan) && (IsPerNode(flags) || flags.trace.is_wanted())) {
-      return Rejected(fmt::format("a plan of {}, and {}", Name(plan->header().collective.kind),
-                                  IsPerNode(flags) ? "devices of libraries take plans of multicasts"
-                                                   : "traces are of multicasts"),
+    Result<VerifiedPlan> plan = LoadPlayedPlan(flags.plan_path);
+    if (plan.ok() && !IsPlainMulticast(*plan) && flags.trace.is_wanted()) {
+      return Rejected(fmt::format("a plan of {}, and traces are of multicasts",
+                                  Name(plan->header().collective.kind)),
                       NameOfInput(flags.plan_path));
     }
     return Played(std::move(plan));

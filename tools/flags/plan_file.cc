@@ -127,6 +127,14 @@ Result<VerifiedPlan> LoadAnyPlan(const std::string& path) {
                   path);
 }
 
+Result<VerifiedPlan> LoadPlayedPlan(const std::string& path) {
+  Result<VerifiedPlan> plan = LoadAnyPlan(path);
+  if (!plan.ok() || plan->header().collective.kind != CollectiveKind::kMulticast) return plan;
+  if (const Status status = ExpectPlainMulticast(*plan); !status.ok())
+    return Rejected(status.message(), NameOfInput(path));
+  return plan;
+}
+
 Result<VerifiedPlan> LoadPlan(const std::string& path) {
   Result<VerifiedPlan> plan = LoadAnyPlan(path);
   if (!plan.ok()) return plan;

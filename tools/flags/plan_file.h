@@ -39,6 +39,8 @@ Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
 /// Reads a plan of any collective and verifies it; the Status holds the first finding and how many
 /// more there are.
 Result<VerifiedPlan> LoadAnyPlan(const std::string& path);
+/// The same of what CPUs play: not of a multicast that is not plain.
+Result<VerifiedPlan> LoadPlayedPlan(const std::string& path);
 /// The same of a plain multicast. Errors: also ExpectPlainMulticast().
 Result<VerifiedPlan> LoadPlan(const std::string& path);
 

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <string>
 #include <utility>
@@ -128,10 +129,16 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedP
                                                  const PlayerContext& context,
                                                  std::chrono::milliseconds answer_max,
                                                  const DeviceProfile& limits) {
+  const NodeMemory& memory = context.memory;
+  const std::array<DeviceEndpointConfig::Room, 4> rooms = {{{memory.source, false},
+                                                            {memory.target, true},
+                                                            {memory.scratch, true},
+                                                            {memory.staging, true}}};
   Result<std::unique_ptr<DeviceEndpoint>> endpoint = DeviceEndpoint::Make(
       device, plan, node,
-      {.message = context.memory.source,
-       .writable = !context.memory.target.empty(),
+      {.message = memory.source,
+       .writable = !memory.target.empty(),
+       .rooms = rooms,
        .ring_wqes_max = std::bit_floor(std::min(limits.sq_wqebbs, limits.rq_wqes)),
        .cq_entries_max = std::bit_floor(limits.cq_entries),
        .wake_fd = context.wake_fd});

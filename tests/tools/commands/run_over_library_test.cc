@@ -109,5 +109,34 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   }
 }
 
+// Catches an input that a device cannot be told of as it is mapped, a copy that is not stored, and devices
+// that are asked to combine.
+TEST_P(RunOverLibraryTest, CollectivesAreDrivenByCpus) {
+  const std::string plan = folder_ / "plan.json";
+  Command compile({"compile", "--collective", "allreduce", "--combine", "sum:int32", "--algorithm",
+                   "halving", "--nodes", "5", "--message-bytes", "400000", "--block-bytes", "20000",
+                   "--ready", "window=2", "-o", plan});
+  ASSERT_EQ(compile.Wait(), 0) << compile.err();
+  test::WriteBytes(input_, test::RandomBytes(5 * 400'000));
+  const std::string why = "a plan of allreduce, which combines: a NIC does not, CPUs do";
+  if (GetParam().executor == std::string("offload")) {
+    test::ExpectRefused(
+        {"run", plan, "--input", input_, "--executor", "offload", "--device", device_}, 1, why,
+        folder_);
+  }
+  Command run(
+      {"run", plan, "--input", input_, "--output-dir", copies_, "--device", device_, "--json"});
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_EQ(run.err(), fmt::format("prepost: note: executor cpu: not preposted to device {}: {}\n",
+                                   device_, why));
+  const auto report = nlohmann::json::parse(run.out());
+  EXPECT_EQ(report["detail"], device_);
+  // The outputs' files have what was summed in memory.
+  for (uint32_t node = 1; node < kNodes; ++node) {
+    EXPECT_TRUE(test::ReadText(fmt::format("{}/node-{}/image", copies_, node)) ==
+                test::ReadText(copies_ + "/node-0/image"));
+  }
+}
+
 }  // namespace
 }  // namespace prepost::run_over_library_test
