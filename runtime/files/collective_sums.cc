@@ -5,6 +5,7 @@
 #include "runtime/files/collective_sums.h"
 
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "ir/analysis/expressions.h"
@@ -91,6 +92,19 @@ std::vector<uint64_t> InputOffsets(const PlanHeader& header) {
 uint64_t InputBytesOf(const PlanHeader& header) {
   return header.collective.kind == CollectiveKind::kMulticast ? header.payload.bytes
                                                               : InputOffsets(header).back();
+}
+
+std::vector<NodeId> FirstsOfEqualOutputs(const PlanHeader& header) {
+  const Roles roles = header.roles();
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, NodeId> firsts;
+  std::vector<NodeId> all;
+  for (uint32_t node = 0; node < header.nodes; ++node) {
+    all.push_back(NodeId(node));
+    if (!roles.IsTarget(NodeId(node))) continue;
+    const PartRow row = roles.Wanted(NodeId(node));
+    all.back() = firsts.try_emplace({row.first, row.step, row.count}, NodeId(node)).first->second;
+  }
+  return all;
 }
 
 Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,

@@ -23,6 +23,11 @@ std::vector<uint64_t> InputOffsets(const PlanHeader& header);
 /// Bytes of a run's input: of a multicast its message, else of all nodes' inputs.
 uint64_t InputBytesOf(const PlanHeader& header);
 
+/// By node: the first node whose output has the same blocks, and so the same bytes: the rules value and
+/// agree see to that, and built-in operations are the same with swapped operands. Itself: it is the
+/// first, or has no output. Linear in the nodes for every collective.
+std::vector<NodeId> FirstsOfEqualOutputs(const PlanHeader& header);
+
 /// By node: the sum of its output; none: it has none. `inputs`: of all nodes, one after the other. A
 /// built-in operation. Costs as many combines as the plan, on one core. Errors: those of `checkpoint`.
 Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,

@@ -23,7 +23,8 @@ namespace prepost {
 ///     member -> leader                          leader -> member
 ///     kReady      receives posted, file ready   kStart    all are ready: go
 ///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
-///     kSummed     `sum`                         kCommit   all have the leader's `sum`: name your copy
+///     kSummed     `sum`                         kCommit   all have what they must, you your `sum`:
+///                                                         name your copy
 ///     kCommitted  the copy has its name         kRelease  all is well: exit
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`

@@ -97,7 +97,7 @@ Status Coordinator::Lead(const std::function<uint64_t()>& start_ns) {
 
 Status Coordinator::Commit() {
   for (Member& member : members_) {
-    ControlMessage message = {.kind = Kind::kCommit, .sum = sum()};
+    ControlMessage message = {.kind = Kind::kCommit, .sum = member.sum};
     if (options_.prover)
       message.proof = options_.prover->Prove(SumOf(member, ProvenSum::Sender::kLeader));
     Send(member, message);
@@ -310,6 +310,14 @@ Status Coordinator::CompareSums() const {
           fmt::format("the sum of node {} is not proved to be its own: its control messages were "
                       "changed on the way",
                       member.node.value));
+    }
+    if (!options_.equal_outputs.empty()) {
+      const Member& first = members_[options_.equal_outputs[member.node.index()].index()];
+      if (member.sum == first.sum) continue;
+      return Rejected(fmt::format(
+          "the output of node {} has the BLAKE2b-256 sum {}, that of node {} {}: the plan makes "
+          "them equal",
+          member.node.value, member.sum.ToString(), first.node.value, first.sum.ToString()));
     }
     if (!options_.expected) {
       PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, sum()));

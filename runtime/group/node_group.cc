@@ -16,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "runtime/files/collective_sums.h"
 #include "runtime/group/coordinator.h"
 #include "runtime/group/member.h"
 #include "runtime/transport/path_notes.h"
@@ -52,12 +53,14 @@ class NodeRun {
   Result<LocalRun> RunLeader();
   Result<LocalRun> RunOther();
   Status Lead();
+  bool is_multicast() const { return plan_.header().collective.kind == CollectiveKind::kMulticast; }
+  Status OpenBuffers();
   MemberTask TaskWith(ControlSocket control);
   Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
   SumProver Prover() const { return {options_.bootstrap.key, bootstrap_->terms()}; }
   void NotePaths(std::span<const TcpSocket> sockets) const;
   Status Commit();
-  LocalRun Describe(RunReport report, const MessageSum& sum) const;
+  LocalRun Describe(RunReport report, const MessageSum& own_sum) const;
 
   const Playable plan_;
   const MappedInput* const input_;
@@ -65,7 +68,8 @@ class NodeRun {
   NodeRunOptions options_;
   const NodeId node_;
   const NodeId leader_;
-  NodeBuffer buffer_;
+  NodeBuffer buffer_;   ///< where something is received for keeps
+  NodeBuffer scratch_;  ///< of another collective than a multicast
   std::unique_ptr<Bootstrap> bootstrap_;
   std::optional<Coordinator> coordinator_;  ///< at the leader
   bool is_committed_ = false;
@@ -75,19 +79,40 @@ Result<LocalRun> NodeRun::Run() {
   Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan_, options_.bootstrap);
   if (!bootstrap.ok()) return bootstrap.status();
   bootstrap_ = std::move(*bootstrap);
+  // First of all, because once the leader has let this node in, its failure is everyone's.
+  PREPOST_RETURN_IF_ERROR(OpenBuffers());
   Result<LocalRun> run = is_leader() ? RunLeader() : RunOther();
   if (!run.ok() && is_committed_ && outputs_ != nullptr) outputs_->Withdraw();
   return run;
 }
 
+Status NodeRun::OpenBuffers() {
+  const PlanHeader& header = plan_.header();
+  const NodeBytes bytes =
+      is_multicast() ? NodeBytes{.output = header.payload.bytes} : NodeBytesOf(header, node_);
+  if (header.roles().IsTarget(node_)) {
+    Result<NodeBuffer> buffer = NodeBuffer::Open(node_, bytes.output, outputs_);
+    if (!buffer.ok()) return buffer.status();
+    buffer_ = std::move(*buffer);
+  }
+  if (is_multicast()) return {};
+  Result<NodeBuffer> scratch = NodeBuffer::Open(node_, bytes.scratch, /*outputs=*/nullptr);
+  if (!scratch.ok()) return scratch.status();
+  scratch_ = std::move(*scratch);
+  return {};
+}
+
 Result<LocalRun> NodeRun::RunLeader() {
   auto control = ControlSocket::MakePair();
   if (!control.ok()) return control.status();
-  coordinator_.emplace(plan_.header().nodes, node_,
-                       Coordinator::Options{.no_progress_max = options_.no_progress_max,
-                                            .interrupt_fd = options_.bootstrap.interrupt_fd,
-                                            .progress = options_.progress,
-                                            .prover = Prover()});
+  coordinator_.emplace(
+      plan_.header().nodes, node_,
+      Coordinator::Options{.no_progress_max = options_.no_progress_max,
+                           .interrupt_fd = options_.bootstrap.interrupt_fd,
+                           .progress = options_.progress,
+                           .prover = Prover(),
+                           .equal_outputs = is_multicast() ? std::vector<NodeId>()
+                                                           : FirstsOfEqualOutputs(plan_.header())});
   coordinator_->Join(node_, std::move(control->first));
   Status led;
   std::thread leader;
@@ -125,10 +150,6 @@ Status NodeRun::Lead() {
 }
 
 Result<LocalRun> NodeRun::RunOther() {
-  // First of all, because once the leader has let this node in, its failure is everyone's.
-  Result<NodeBuffer> buffer = NodeBuffer::Open(node_, plan_.header().payload.bytes, outputs_);
-  if (!buffer.ok()) return buffer.status();
-  buffer_ = std::move(*buffer);
   Result<FileDescriptor> control = bootstrap_->ConnectToLeader();
   if (!control.ok()) return control.status();
   Member member(TaskWith(ControlSocket(std::move(*control))));
@@ -145,6 +166,7 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .node = node_,
           .input = input_,
           .buffer = &buffer_,
+          .scratch = is_multicast() ? nullptr : &scratch_,
           .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
           .in_memory = static_cast<bool>(options_.make_player),
           .commit = [this] { return Commit(); },
@@ -154,7 +176,8 @@ MemberTask NodeRun::TaskWith(ControlSocket control) {
           .control = std::move(control),
           .leader = is_leader()
                         ? "the leading thread"
-                        : fmt::format("node {}, the root,", plan_.header().collective.root.value),
+                        : fmt::format("node {}, the {},", leader_.value,
+                                      HasRoot(plan_.header().collective.kind) ? "root" : "leader"),
           .interrupt_fd = is_leader() ? -1 : options_.bootstrap.interrupt_fd,
           .first_word_max =
               is_leader() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
@@ -209,20 +232,33 @@ Status NodeRun::Commit() {
   return {};
 }
 
-LocalRun NodeRun::Describe(RunReport report, const MessageSum& sum) const {
+LocalRun NodeRun::Describe(RunReport report, const MessageSum& own_sum) const {
   report.executor = options_.executor;
   report.detail = options_.detail;
   report.wait = Name(options_.wait.mode);
-  return {.report = std::move(report), .sum = sum};
+  LocalRun run = {.report = std::move(report), .sum = own_sum};
+  for (const NodeReport& it : run.report.nodes) {
+    if (is_multicast()) break;
+    run.outputs.resize(plan_.header().nodes);
+    if (plan_.header().roles().IsTarget(it.node))
+      run.outputs[it.node.index()] = is_leader() ? coordinator_->sum(it.node) : own_sum;
+  }
+  return run;
 }
 
 }  // namespace
 
 Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,
                          NodeRunOptions options) {
-  const bool is_source = plan.header().roles().IsSource(options.bootstrap.node);
-  PREPOST_CHECK(is_source == (input != nullptr));
-  PREPOST_CHECK(!is_source || input->size_bytes() == plan.header().payload.bytes);
+  const PlanHeader& header = plan.header();
+  const NodeId node = options.bootstrap.node;
+  if (header.collective.kind == CollectiveKind::kMulticast) {
+    PREPOST_CHECK(header.roles().IsSource(node) == (input != nullptr));
+    PREPOST_CHECK(input == nullptr || input->size_bytes() == header.payload.bytes);
+  } else {
+    PREPOST_CHECK((input != nullptr ? input->size_bytes() : 0) == NodeBytesOf(header, node).input);
+    PREPOST_CHECK(outputs == nullptr || header.roles().IsTarget(node));
+  }
   return NodeRun(plan, input, outputs, std::move(options)).Run();
 }
 

@@ -50,6 +50,11 @@ struct NodeRunOptions {
 /// which has it only, or receive it into memory (null). Copies get their names when the root has
 /// found all to be equal. The report has all nodes at the root, and this one elsewhere.
 ///
+/// Of another collective than a multicast `input` is what the node contributes, of its NodeBytesOf(),
+/// null if that is nothing, and `outputs` is what it wants. Outputs get their names when those that
+/// are equal by the plan (FirstsOfEqualOutputs()) have been found to be; others are complete, and no
+/// node has what they could be compared with. The result has the sums of those that the report has.
+///
 /// Errors: those of Bootstrap; this node's own, those of other nodes as the root reports them, and
 /// the loss of the root (kRejected); kInterrupted. After an error there is no copy.
 ///

@@ -79,6 +79,30 @@ Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Pl
   return peers;
 }
 
+/// Of another collective than a multicast: what contributes takes an input, what wants something may
+/// have it written. A barrier moves nothing.
+Status CheckFiles(const NodeFlags& flags, const PlanHeader& header) {
+  const CollectiveKind kind = header.collective.kind;
+  const bool is_barrier = kind == CollectiveKind::kBarrier;
+  const bool has_input = !is_barrier && header.roles().IsSource(NodeId(flags.node));
+  const bool has_output = !is_barrier && header.roles().IsTarget(NodeId(flags.node));
+  if (has_input && flags.input_path.empty()) {
+    return {
+        StatusCode::kUsage,
+        fmt::format("node {} contributes to the plan of {} and needs --input, of {}", flags.node,
+                    Name(kind), Count(NodeBytesOf(header, NodeId(flags.node)).input, "byte"))};
+  }
+  const bool is_helper = flags.node >= header.roles().members();
+  const std::string why =
+      is_barrier  ? "a barrier moves nothing"
+      : is_helper ? fmt::format("node {} is a helper, which passes on what others need", flags.node)
+                  : fmt::format("in a plan of {} it is for node {}, not for node {}", Name(kind),
+                                header.collective.root.value, flags.node);
+  if (!has_input && !flags.input_path.empty()) return {StatusCode::kUsage, "--input: " + why};
+  if (!has_output && !flags.output_path.empty()) return {StatusCode::kUsage, "--output: " + why};
+  return {};
+}
+
 /// --node, and what only the root or only others take.
 Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
   const PlanHeader& header = plan.header();
@@ -90,6 +114,7 @@ Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
     return Rejected(fmt::format("the program of node {} is not in this file", flags.node),
                     flags.plan_path);
   }
+  if (header.collective.kind != CollectiveKind::kMulticast) return CheckFiles(flags, header);
   const bool is_root = header.roles().IsSource(NodeId(flags.node));
   if (is_root && flags.input_path.empty()) {
     return {StatusCode::kUsage,
@@ -204,19 +229,35 @@ Result<uint64_t> MessageBytes(const NodeFlags& flags, const std::optional<Mapped
   return ParseMessageBytes("--message-bytes", flags.message_bytes);
 }
 
+/// Whether this command plays such a plan, and with these flags.
+Status CheckKind(const NodeFlags& flags, const Plan& plan) {
+  const CollectiveKind kind = plan.header().collective.kind;
+  if (kind == CollectiveKind::kMulticast) {
+    const Status status = ExpectPlainMulticast(plan);
+    return status.ok() ? status : Rejected(status.message(), NameOfInput(flags.plan_path));
+  }
+  if (flags.trace.is_wanted()) {
+    return Rejected(fmt::format("a plan of {}, and traces are of multicasts", Name(kind)),
+                    NameOfInput(flags.plan_path));
+  }
+  return CheckOperation(plan.header(), flags.plan_path);
+}
+
 /// Loads only the node's own part of a folder, if that is all that is needed: a trace identifies
 /// messages by both of their ends, and lowering for a NIC needs those, too.
 Result<PlayedPlan> LoadFlat(const NodeFlags& flags) {
   const std::string& path = flags.plan_path;
   if (!IsPlanFolder(path) || flags.trace.is_wanted() || !flags.device.empty()) {
-    Result<VerifiedPlan> plan = LoadPlan(path);
+    Result<VerifiedPlan> plan = LoadAnyPlan(path);
     if (!plan.ok()) return plan.status();
+    PREPOST_RETURN_IF_ERROR(CheckKind(flags, *plan));
     return PlayedPlan(std::move(*plan));
   }
   std::vector<std::string> warnings;
   Result<PlanOfNode> own = ReadPlanOfNode(path, NodeId(flags.node), &warnings);
   PrintWarnings(path, warnings);
   if (!own.ok()) return own.status();
+  PREPOST_RETURN_IF_ERROR(CheckKind(flags, own->plan));
   return PlayedPlan(std::move(*own));
 }
 
@@ -255,10 +296,11 @@ Status Run(NodeFlags& flags) {
   const Result<PlayedPlan> plan = GetPlan(flags, input);
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(CheckRole(flags, *plan));
-  if (input) PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
+  const bool is_multicast = plan->header().collective.kind == CollectiveKind::kMulticast;
+  if (input) PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input, NodeId(flags.node)));
   Result<BootstrapOptions> bootstrap = BootstrapOf(flags, plan->header());
   if (!bootstrap.ok()) return bootstrap.status();
-  if (input) NoteCrossings(bootstrap->peers, plan->flat());
+  if (input && is_multicast) NoteCrossings(bootstrap->peers, plan->flat());
   if (flags.trace.is_wanted()) {
     PREPOST_RETURN_IF_ERROR(
         flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
@@ -304,6 +346,11 @@ Status Run(NodeFlags& flags) {
       flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copy has its name
+  if (!is_multicast) {
+    (flags.play.json ? PrintOutputsJson : PrintOutputs)(plan->header(), run->report, run->outputs,
+                                                        OutputCheck::kOutputs, std::cout);
+    return written;
+  }
   (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
                                                     std::cout);
   return written;
@@ -382,6 +429,15 @@ void AddNode(CLI::App& app, Action* action) {
       "or receive into memory and drop the copy. The root prints the report of all nodes, the "
       "others their own\n"
       "line; its columns are those of prepost run. If one node fails, all do, with its cause.\n\n"
+      "Of a plan of another collective each node that contributes has its own --input, and each "
+      "that wants something\n"
+      "may write --output; the root, or node 0, leads. Nobody has all inputs: outputs that the "
+      "plan "
+      "makes equal, as in\n"
+      "an allreduce or allgather, are compared by their sums before they get their names; of "
+      "others "
+      "the report says\n"
+      "that they are complete and compared with nothing.\n\n"
       "With --device, everything but the bootstrap goes over that NIC, preposted or CPU-driven "
       "(--executor), at\n"
       "every node as it likes, and message and copies must fit into memory. A device that cannot "
@@ -396,6 +452,11 @@ void AddNode(CLI::App& app, Action* action) {
       "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
       "  prepost node plan.json --node 0 --peers sites.txt --input image.raw --pace 400Mbit/s\n"
       "  prepost node shards/ --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
+      "  prepost compile --collective allreduce --combine sum:float32 --nodes 4 --message-bytes "
+      "3MB "
+      "-o sums.json\n"
+      "  prepost node sums.json --node 3 --peers peers.txt --secret-file secret --input image.raw "
+      "--output sums.raw\n"
       "  prepost node plan.json --node 3 --peers peers.txt --output copy.raw --device mlx5_0\n"
       "  prepost node plan.json --node 3 --peers peers.txt --executor offload --device mlx5_0 "
       "--mode managed\n"
@@ -419,10 +480,14 @@ void AddNode(CLI::App& app, Action* action) {
   command->add_option("--peers", flags->peers_path, "Where all nodes listen")
       ->type_name("FILE")
       ->required();
-  command->add_option("-i,--input", flags->input_path, "The message, at the root")
+  command
+      ->add_option("-i,--input", flags->input_path,
+                   "The message, at the root; of other collectives what the node contributes")
       ->type_name("FILE")
       ->check(NameOf("a file"));
-  command->add_option("-o,--output", flags->output_path, "The copy, elsewhere [nowhere]")
+  command
+      ->add_option("-o,--output", flags->output_path,
+                   "The copy, elsewhere; of other collectives what the node wants [nowhere]")
       ->type_name("FILE")
       ->check(NameOf("a file"));
   AddConnectionFlags(*command, *flags);

@@ -218,6 +218,7 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   if (*kind != FileKind::kSpec) {
     Result<VerifiedPlan> plan = LoadPlayedPlan(flags.plan_path);
+    if (plan.ok()) PREPOST_RETURN_IF_ERROR(CheckOperation(plan->header(), flags.plan_path));
     if (plan.ok() && !IsPlainMulticast(*plan) && flags.trace.is_wanted()) {
       return Rejected(fmt::format("a plan of {}, and traces are of multicasts",
                                   Name(plan->header().collective.kind)),
@@ -306,7 +307,7 @@ Status Run(RunFlags& flags) {
   signals->HoldToTheEnd();  // the copies have their names
   if (plan->header().collective.kind != CollectiveKind::kMulticast) {
     (flags.play.json ? PrintOutputsJson : PrintOutputs)(plan->header(), run->report, run->outputs,
-                                                        std::cout);
+                                                        OutputCheck::kInputs, std::cout);
     return written;
   }
   (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,

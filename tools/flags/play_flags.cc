@@ -13,6 +13,7 @@
 #include "compiler/verify_rolled.h"
 #include "ir/count.h"
 #include "runtime/files/collective_sums.h"
+#include "tools/flags/named_file.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
 
@@ -67,6 +68,28 @@ Status PlayFlags::Check() const { return wait.Check(); }
 std::chrono::milliseconds PlayFlags::no_progress_max() const {
   const std::chrono::duration<double> timeout(timeout_s.value_or(kTimeoutSeconds));
   return std::chrono::ceil<std::chrono::milliseconds>(timeout);
+}
+
+Status CheckOperation(const PlanHeader& header, const std::string& path) {
+  if (header.combine.op != CombineOp::kUser && header.combine.op != CombineOp::kUserOrdered)
+    return {};
+  return Rejected(
+      fmt::format("a plan of {} {}: the operation is the caller's own, which calls of the library "
+                  "have (docs/library.md) and this command does not",
+                  Name(header.collective.kind), ToString(header.combine)),
+      NameOfInput(path));
+}
+
+Status CheckInputSize(const PlanHeader& header, const MappedInput& input, NodeId node) {
+  if (header.collective.kind == CollectiveKind::kMulticast) return CheckInputSize(header, input);
+  const uint64_t expected = NodeBytesOf(header, node).input;
+  if (input.size_bytes() == expected) return {};
+  const uint64_t parts = header.roles().Contributed(node).count;
+  return Rejected(fmt::format("input {} has {}, expected {} as node {} contributes in the plan{}",
+                              input.path(), Count(input.size_bytes(), "byte"), expected, node.value,
+                              parts == 1 ? ""
+                                         : fmt::format(", {} of {}", Count(parts, "part"),
+                                                       Count(header.payload.bytes, "byte"))));
 }
 
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input) {

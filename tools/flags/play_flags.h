@@ -67,8 +67,14 @@ struct PlayFlags {
   std::chrono::milliseconds no_progress_max() const;
 };
 
-/// An error (kRejected) unless `input` has the size of the plan's message.
+/// An error (kRejected) if the plan of the file `path` combines by an operation of the caller's, which
+/// only programs have.
+Status CheckOperation(const PlanHeader& header, const std::string& path);
+
+/// An error (kRejected) unless `input` has the size of the plan's message; of another collective than
+/// a multicast: of all nodes' inputs, or of that of `node`.
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input);
+Status CheckInputSize(const PlanHeader& header, const MappedInput& input, NodeId node);
 
 /// Shows, if `is_shown`, how much of all copies has been delivered, over itself on stderr. Empty if
 /// there is nothing to show; the line is cleared by ClearProgress().

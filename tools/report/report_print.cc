@@ -9,6 +9,7 @@
 #include <ostream>
 
 #include "ir/count.h"
+#include "runtime/files/collective_sums.h"
 #include "tools/report/plan_text.h"
 
 namespace prepost::tools {
@@ -108,8 +109,38 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
 
+namespace {
+
+/// Whether the plan makes an output equal to that of `node`, which has one.
+bool HasEqual(const PlanHeader& header, uint32_t node) {
+  const std::vector<NodeId> firsts = FirstsOfEqualOutputs(header);
+  return std::ranges::count(firsts, firsts[node]) > 1;
+}
+
+/// What is known of the outputs of `nodes`: one node's, or all that there are.
+std::string OutputsText(const PlanHeader& header, const RunReport& report,
+                        const std::vector<uint32_t>& nodes, OutputCheck check) {
+  if (nodes.empty())
+    return fmt::format("node {} gets no output and has done its part",
+                       report.nodes.front().node.value);
+  if (header.collective.kind == CollectiveKind::kBarrier && check == OutputCheck::kOutputs)
+    return fmt::format("all {} have come to the barrier", Count(header.roles().members(), "node"));
+  const bool is_one = nodes.size() == 1;
+  const std::string which = is_one ? fmt::format("the output of node {} is", nodes[0])
+                                   : fmt::format("all {} outputs are", nodes.size());
+  if (check == OutputCheck::kInputs)
+    return fmt::format("{} what the plan makes of the input", which);
+  if (!HasEqual(header, nodes[0]))
+    return fmt::format("{} complete; the plan makes no other equal, so {} compared with nothing",
+                       which, is_one ? "it is" : "they are");
+  return fmt::format("{} identical{}", which, is_one ? " with all others" : "");
+}
+
+}  // namespace
+
 void PrintOutputs(const PlanHeader& header, const RunReport& report,
-                  const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out) {
+                  const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
+                  std::ostream& out) {
   out << fmt::format("executor {} on {}; {}\n", report.executor, report.detail, PlanText(header));
   PrintNodes(
       report, [](const NodeReport& node) { return node.bytes_received; }, out);
@@ -118,11 +149,12 @@ void PrintOutputs(const PlanHeader& header, const RunReport& report,
     if (outputs[node]) nodes.push_back(node);
   const bool are_same = std::ranges::all_of(
       nodes, [&](uint32_t node) { return outputs[node] == outputs[nodes.front()]; });
-  const std::string which = nodes.size() == 1 ? fmt::format("the output of node {} is", nodes[0])
-                                              : fmt::format("all {} outputs are", nodes.size());
-  out << fmt::format("{} what the plan makes of the input, after {:.3f} ms{}\n", which,
+  const bool has_bytes = !nodes.empty() && header.collective.kind != CollectiveKind::kBarrier;
+  out << fmt::format("{}, after {:.3f} ms{}\n", OutputsText(header, report, nodes, check),
                      Milliseconds(report.elapsed_ns),
-                     are_same ? ": BLAKE2b-256 " + outputs[nodes.front()]->ToString() : ":");
+                     !are_same   ? ":"
+                     : has_bytes ? ": BLAKE2b-256 " + outputs[nodes.front()]->ToString()
+                                 : "");
   for (size_t i = 0; !are_same && i < std::min(nodes.size(), kOutputsMax); ++i)
     out << fmt::format("{:>6} BLAKE2b-256 {}\n", nodes[i], outputs[nodes[i]]->ToString());
   if (!are_same && nodes.size() > kOutputsMax)
@@ -156,11 +188,17 @@ nlohmann::ordered_json NodesJson(const RunReport& report) {
 }  // namespace
 
 void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
-                      const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out) {
+                      const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
+                      std::ostream& out) {
   nlohmann::ordered_json nodes = NodesJson(report);
-  for (uint32_t node = 0; node < outputs.size() && node < nodes.size(); ++node) {
-    nodes[node]["blake2b_256"] =
-        outputs[node] ? nlohmann::ordered_json(outputs[node]->ToString()) : nullptr;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const uint32_t node = report.nodes[i].node.value;
+    const std::optional<MessageSum>& sum = outputs[node];
+    const char* const with = check == OutputCheck::kInputs ? "inputs"
+                             : HasEqual(header, node)      ? "outputs"
+                                                           : "nothing";
+    nodes[i]["blake2b_256"] = sum ? nlohmann::ordered_json(sum->ToString()) : nullptr;
+    nodes[i]["compared_with"] = sum ? nlohmann::ordered_json(with) : nullptr;
   }
   nlohmann::ordered_json all = {
       {"executor", report.executor}, {"detail", report.detail}, {"wait", report.wait}};

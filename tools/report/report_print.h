@@ -4,6 +4,7 @@
 #ifndef PREPOST_TOOLS_REPORT_REPORT_PRINT_H_
 #define PREPOST_TOOLS_REPORT_REPORT_PRINT_H_
 
+#include <cstdint>
 #include <iosfwd>
 #include <optional>
 #include <vector>
@@ -23,12 +24,20 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
 void PrintReportJson(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                      std::ostream& out);
 
+/// What the outputs of a collective have been compared with.
+enum class OutputCheck : uint8_t {
+  kInputs,  ///< what the plan makes of all inputs
+  kOutputs  ///< each other, where the plan makes them equal: nobody has all inputs
+};
+
 /// The same of another collective than a multicast, with the sums of nodes' outputs (by node; none:
-/// it has no output), which are checked.
+/// it has no output, or the report has not this node), which are checked as `check` says.
 void PrintOutputs(const PlanHeader& header, const RunReport& report,
-                  const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out);
+                  const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
+                  std::ostream& out);
 void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
-                      const std::vector<std::optional<MessageSum>>& outputs, std::ostream& out);
+                      const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
+                      std::ostream& out);
 
 }  // namespace prepost::tools
 

@@ -17,6 +17,7 @@ namespace prepost::coordinator_test {
 namespace {
 
 using std::chrono::milliseconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Kind = ControlMessage::Kind;
 
@@ -120,6 +121,36 @@ TEST_F(CoordinatorTest, SumsThatDifferAreAnError) {
   });
   EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));
   playing.join();
+}
+
+// Of a collective whose inputs no node has: outputs that the plan makes equal must be, others need
+// not. Catches a leader that compares all outputs with its own, and one that compares none.
+TEST(CollectiveCoordinatorTest, OutputsAreEqualWhereThePlanSaysSo) {
+  // Nodes 1 and 2 must have the same output.
+  for (const uint8_t sum_of_2 : {uint8_t{2}, uint8_t{3}}) {
+    Coordinator leader(3, NodeId(0), {.equal_outputs = {NodeId(0), NodeId(1), NodeId(1)}});
+    std::vector<PlayedMember> members;
+    for (uint32_t node = 0; node < 3; ++node) {
+      auto pair = ControlSocket::MakePair();
+      leader.Join(NodeId(node), std::move(pair.value().first));
+      members.emplace_back(std::move(pair.value().second));
+    }
+    std::thread playing([&] {
+      for (const Kind step : {Kind::kReady, Kind::kDelivered}) {
+        for (PlayedMember& member : members) member.Send({.kind = step});
+        for (PlayedMember& member : members) member.Receive();
+      }
+      members[0].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
+      members[1].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
+      members[2].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{sum_of_2}}}});
+    });
+    const Status led = leader.Lead([] { return uint64_t{0}; });
+    playing.join();
+    EXPECT_EQ(led.ok(), sum_of_2 == 2);
+    if (led.ok()) continue;
+    EXPECT_THAT(led.message(), AllOf(HasSubstr("the output of node 2 has the BLAKE2b-256 sum 03"),
+                                     HasSubstr("that of node 1 02")));
+  }
 }
 
 // Sums that are equal, of which one is not proved, or proved by what was said in another run.

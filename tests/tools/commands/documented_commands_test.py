@@ -124,7 +124,8 @@ def main():
                 arguments = ["node", file, "--node", str(other), "--peers", "peers.txt"]
                 if "--message-bytes" in words:
                     arguments += ["--message-bytes", words[words.index("--message-bytes") + 1]]
-                arguments += ["--input", "image.raw"] if other == plan["root"] else []
+                is_of_root = plan["collective"] in ["multicast", "scatter"]
+                arguments += ["--input", "image.raw"] if other == plan["root"] or not is_of_root else []
                 others[other] = stack.enter_context(subprocess.Popen([COMMAND, *arguments], cwd=folder, env=environment,
                                                                      stdout=subprocess.DEVNULL))
             done = run(line, folder)

@@ -131,6 +131,7 @@ TEST_P(RunOverLibraryTest, CollectivesAreDrivenByCpus) {
                                    device_, why));
   const auto report = nlohmann::json::parse(run.out());
   EXPECT_EQ(report["detail"], device_);
+  EXPECT_EQ(report["nodes"][4]["compared_with"], "inputs");
   // The outputs' files have what was summed in memory.
   for (uint32_t node = 1; node < kNodes; ++node) {
     EXPECT_TRUE(test::ReadText(fmt::format("{}/node-{}/image", copies_, node)) ==
