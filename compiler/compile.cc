@@ -75,9 +75,15 @@ Result<Plan> PlayCollective(const Spec& spec, PlanHeader header) {
                                 .members = spec.nodes,
                                 .blocks_per_part = header.payload.blocks / header.payload.parts,
                                 .root = spec.root};
-  const std::vector<PlannedTransfer> transfers =
-      algorithm->own != nullptr ? algorithm->own->Transfers(extent)
-                                : ByMulticast(algorithm->multicast, OrderNodes(spec), extent);
+  const std::vector<PlannedTransfer> transfers = [&] {
+    if (algorithm->own != nullptr) return algorithm->own->Transfers(extent);
+    const bool goes_by_first = spec.collective == CollectiveKind::kReduce &&
+                               spec.combine.is_ordered() && spec.root != NodeId(0);
+    if (!goes_by_first) return ByMulticast(algorithm->multicast, OrderNodes(spec), extent);
+    Spec to_first = spec;
+    to_first.root = NodeId(0);
+    return ByWayOfFirst(algorithm->multicast, OrderNodes(to_first), extent);
+  }();
   header.ports = PortsOf(transfers);
   return PlanInOrder(std::move(header), transfers).plan;
 }

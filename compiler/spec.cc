@@ -138,7 +138,7 @@ Status CheckSpec(const Spec& spec) {
   return {};
 }
 
-Spec WithDefaults(Spec spec) {
+Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
   if (spec.collective == CollectiveKind::kBarrier) {
     if (spec.combine.is_none()) spec.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
     if (!spec.message_bytes) spec.message_bytes = 0;
@@ -148,7 +148,8 @@ Spec WithDefaults(Spec spec) {
                                                     .members = std::max(spec.nodes, 1u),
                                                     .bytes = spec.message_bytes.value_or(0),
                                                     .combine = spec.combine,
-                                                    .is_deterministic = spec.is_deterministic});
+                                                    .is_deterministic = spec.is_deterministic},
+                                                   parameters);
   if (is_auto) {
     spec.algorithm = choice.algorithm;
     if (spec.send_window.automatic && choice.send_window)

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "compiler/choice/collective_choice.h"
 #include "compiler/topology/topology.h"
 #include "ir/plan.h"
 
@@ -69,7 +70,7 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
 /// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(); of a
 /// schedule that is said, blocks of 1 MiB.
-Spec WithDefaults(Spec spec);
+Spec WithDefaults(Spec spec, const CollectiveParameters& parameters = {});
 
 /// "allreduce"; "sum:float32". The Status suggests the near word.
 Result<CollectiveKind> ParseCollective(const std::string& text);

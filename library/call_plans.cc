@@ -54,11 +54,6 @@ class CallPlans final : public GroupPlans {
 
   Status CheckCall(const CallShape& call) const override {
     const Spec spec = SpecOf(call);
-    if (call.combine.is_ordered() && call.root != NodeId(0)) {
-      return UsageError(
-          "operands in the order of ranks are combined to the group's first member; an allreduce "
-          "gives all the same");
-    }
     const Status status = CheckSpec(spec);
     if (!status.ok()) return UsageError(status.message());
     return {};

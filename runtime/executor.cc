@@ -303,7 +303,15 @@ void CpuExecutor::CopyOwn() {
   for (const BlockPlaces::Copy& copy : places_->copies()) {
     const std::byte* const from = memory_.source.data() + copy.input_offset;
     std::byte* const to = memory_.target.data() + copy.output_offset;
-    if (copy.bytes != 0 && from != to) std::memmove(to, from, copy.bytes);
+    if (copy.bytes != 0 && from != to) Copy(to, from, copy.bytes);
+  }
+}
+
+void CpuExecutor::Copy(std::byte* to, const std::byte* from, uint64_t bytes) const {
+  if (memory_.copy) {
+    memory_.copy(to, from, bytes);
+  } else {
+    std::memmove(to, from, bytes);
   }
 }
 
@@ -340,7 +348,7 @@ std::span<const std::byte> CpuExecutor::Gathered(OpId op) {
   std::byte* const staged = Staged(op);
   std::byte* to = staged;
   for (const BlockWork& work : places_->Of(op.value)) {
-    if (work.bytes != 0) std::memcpy(to, At(work.reads), work.bytes);
+    if (work.bytes != 0) Copy(to, At(work.reads), work.bytes);
     to += work.bytes;
   }
   return {staged, place.bytes};
@@ -365,7 +373,7 @@ void CpuExecutor::Arrive(uint64_t op) {
     const std::byte* from = is_apart ? Staged(IdOf(op)) : nullptr;
     for (const BlockWork& work : places_->Of(IdOf(op).value)) {
       if (!is_apart) break;
-      if (work.bytes != 0) std::memcpy(At(work.lands), from, work.bytes);
+      if (work.bytes != 0) Copy(At(work.lands), from, work.bytes);
       from += work.bytes;
     }
   }

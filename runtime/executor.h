@@ -40,6 +40,8 @@ struct NodeMemory {
   /// Of another collective: buffers, and what combines (the built-in operation, or the caller's).
   std::span<std::byte> scratch = {};
   CombineFunction combine = {};
+  /// What copies blocks; empty: their bytes are copied.
+  CopyFunction copy = {};
   /// Where blocks that lie apart are sent from and received, BlockPlaces::staging_bytes() of it; empty:
   /// memory that is allocated for each such op, which a NIC could not reach.
   std::span<std::byte> staging = {};
@@ -73,15 +75,18 @@ class alignas(64) CpuExecutor {
   struct PostedOp {
     ChannelId channel;
     uint32_t block = kNoBlock;
+    uint64_t bytes = 0;  ///< of its blocks; 0 of a credit
     OpKind kind = OpKind::kSend;
 
     bool is_send() const { return kind == OpKind::kSend; }
     bool is_credit() const { return block == kNoBlock; }
   };
-  const Payload& payload() const { return payload_; }
   PostedOp posted(OpId op) const {
     const Slot& slot = slots_[NumberOf(op)];
-    return {.channel = slot.channel, .block = slot.block, .kind = slot.kind};
+    return {.channel = slot.channel,
+            .block = slot.block,
+            .bytes = slot.is_credit() ? 0 : BytesOf(slot, op),
+            .kind = slot.kind};
   }
   /// Every op has completed, and every peer has been notified.
   bool done() const { return all_completed() && endpoint_.quiet(); }
@@ -161,7 +166,11 @@ class alignas(64) CpuExecutor {
   void StartSend(uint64_t op);
   void PostRecv(uint64_t op);
   // Of collectives other than multicasts.
+  uint64_t BytesOf(const Slot& slot, OpId op) const {
+    return places_ != nullptr ? places_->PlaceOf(op.value).bytes : payload_.BlockSize(slot.block);
+  }
   void CopyOwn();
+  void Copy(std::byte* to, const std::byte* from, uint64_t bytes) const;
   std::byte* At(const BlockPlace& place) const;
   std::byte* Staged(OpId op);
   std::span<const std::byte> Gathered(OpId op);

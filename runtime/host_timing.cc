@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "runtime/combine_blocks.h"
 #include "runtime/event_fd.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/mapping.h"
@@ -235,6 +236,35 @@ Result<CopyTime> TimeCopy() {
   return CopyTime{.rate = static_cast<double>(kCopyBytes) / Summarise(std::move(seconds)).median,
                   .bytes = kCopyBytes,
                   .repetitions = kCopies};
+}
+
+Result<CombineTime> TimeCombine() {
+  const Result<Mapping> own = Mapping::Anonymous(kCopyBytes);
+  if (!own.ok()) return own.status();
+  const Result<Mapping> other = Mapping::Anonymous(kCopyBytes);
+  if (!other.ok()) return other.status();
+  PREPOST_RETURN_IF_ERROR(own->Touch(Mapping::Access::kReadWrite));
+  PREPOST_RETURN_IF_ERROR(other->Touch(Mapping::Access::kReadWrite));
+  constexpr size_t kElementBytes = sizeof(float);
+  const CombineFunction combine =
+      CombineFunctionOf({.op = CombineOp::kSum, .type = ElementType::kFloat32});
+  const auto time = [&](uint32_t times, uint32_t calls, size_t elements) {
+    std::vector<double> seconds;
+    for (uint32_t i = 0; i < times; ++i) {
+      const uint64_t start = MonotonicNs();
+      for (uint32_t call = 0; call < calls; ++call) {
+        combine(own->bytes().data(), own->bytes().data(), other->bytes().data(), elements);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+      }
+      seconds.push_back(static_cast<double>(MonotonicNs() - start) * 1e-9 / calls);
+    }
+    return Summarise(std::move(seconds)).median;
+  };
+  return CombineTime{
+      .rate = static_cast<double>(kCopyBytes) / time(kCopies, 1, kCopyBytes / kElementBytes),
+      .seconds = time(kCopies, /*calls=*/1000, 1),
+      .bytes = kCopyBytes,
+      .repetitions = kCopies};
 }
 
 Result<WakeUpTime> TimeWakeUp() {

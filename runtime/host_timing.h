@@ -27,6 +27,16 @@ struct CopyTime {
 /// Copies 64 MiB, more than caches hold. Errors: kEnvironment, no memory.
 Result<CopyTime> TimeCopy();
 
+struct CombineTime {
+  double rate = 0;     ///< bytes/s of results of a sum of float32, the median of the repetitions
+  double seconds = 0;  ///< of a call for one element, the median of many
+  size_t bytes = 0;
+  uint32_t repetitions = 0;
+};
+/// Adds as much as TimeCopy() copies to another operand, as an executor does with a block that came.
+/// Errors: kEnvironment, no memory.
+Result<CombineTime> TimeCombine();
+
 struct WakeUpTime {
   double seconds = 0;  ///< from the signal until the sleeper has returned, the median
   uint32_t samples = 0;

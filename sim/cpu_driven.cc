@@ -21,13 +21,16 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "backends/local/armed_group.h"
 #include "backends/local/driven_group.h"
+#include "runtime/block_places.h"
 #include "runtime/mapping.h"
+#include "runtime/playable.h"
 #include "sim/clock.h"
 #include "sim/cluster.h"
 #include "sim/host_core.h"
@@ -149,8 +152,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
       const NodeThread& it = *each;
       CpuDrivenResult::Node& node = result_.groups[it.group].nodes[it.node.index()];
       node.work = it.thread.work();
-      node.received =
-          cluster_.LastBlockAt(NodeId(it.host), driven_[it.group].endpoint(it.node).open_node());
+      node.received = std::max(
+          it.thread.combined_at(),
+          cluster_.LastBlockAt(NodeId(it.host), driven_[it.group].endpoint(it.node).open_node()));
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
       for (const ArenaPointer<Core>& core : cores_[i]) {
@@ -175,18 +179,15 @@ class HostsRun final : private TimeHandler, private HostHandler {
 
   Status ArmGroup(const Group& group) {
     const PlanHeader& header = group.plan->header();
-    Result<Mapping> addresses = Mapping::Reserved(header.payload.bytes);
-    if (!addresses.ok()) return addresses.status();
-    addresses_.push_back(*std::move(addresses));
-    cluster_.fabric.HoldTags(header.payload.block_bytes);
-    const std::vector<std::span<std::byte>> buffers(header.nodes, addresses_.back().bytes());
     const size_t first = threads_.size();
+    const Result<std::vector<NodeMemory>> memory = MemoryOf(*group.plan, first);
+    if (!memory.ok()) return memory.status();
     const auto wrap = [&](NodeId node, nic::DeviceEndpoint& endpoint,
                           const Plan& part) -> Endpoint& {
       return AddThread(group, node, endpoint, part).thread;
     };
     Result<local::DrivenGroup> made = local::DrivenGroup::Make(
-        cluster_.fabric, *group.plan, addresses_.back().bytes(), buffers,
+        cluster_.fabric, *group.plan, *memory,
         {.ring_wqes_max = options_.rings_by_window
                               ? RingWqesOf(header.ready, options_.ring_wqes_max)
                               : options_.ring_wqes_max,
@@ -206,6 +207,55 @@ class HostsRun final : private TimeHandler, private HostHandler {
     result_.groups.emplace_back().nodes.resize(header.nodes);
     if (!group.after) StartGroup(driven_.size() - 1, group.start, kFirstStep);
     return {};
+  }
+
+  /// Addresses of a group's nodes, whose threads will be those from `first` on. All nodes have the
+  /// same, as far as they need.
+  Result<std::vector<NodeMemory>> MemoryOf(const VerifiedPlan& plan, size_t first) {
+    const PlanHeader& header = plan.header();
+    const bool is_multicast = header.collective.kind == CollectiveKind::kMulticast;
+    uint64_t most = header.payload.bytes;
+    std::vector<NodeBytes> bytes(header.nodes);
+    for (uint32_t i = 0; !is_multicast && i < header.nodes; ++i) {
+      bytes[i] = NodeBytesOf(header, NodeId(i));
+      places_.push_back(Playable(plan).PlacesOf(NodeId(i)));
+      most = std::max(most, bytes[i].input + bytes[i].output + bytes[i].scratch +
+                                places_.back()->staging_bytes());
+    }
+    Result<Mapping> addresses = Mapping::Reserved(most);
+    if (!addresses.ok()) return addresses.status();
+    addresses_.push_back(*std::move(addresses));
+    std::span<std::byte> all = addresses_.back().bytes();
+    if (is_multicast) {
+      cluster_.fabric.HoldTags(header.payload.block_bytes);
+      return local::MulticastMemory(header, all,
+                                    std::vector<std::span<std::byte>>(header.nodes, all));
+    }
+    cluster_.fabric.HoldAddresses();
+    std::vector<NodeMemory> memory(header.nodes);
+    for (uint32_t i = 0; i < header.nodes; ++i) {
+      std::span<std::byte> left = all;
+      const auto take = [&](uint64_t count) {
+        const std::span<std::byte> taken = left.first(count);
+        left = left.subspan(count);
+        return taken;
+      };
+      const std::unique_ptr<const BlockPlaces>& places = places_[places_.size() - header.nodes + i];
+      NodeMemory& its = memory[i];
+      its.source = take(bytes[i].input);
+      its.target = take(bytes[i].output);
+      its.scratch = take(bytes[i].scratch);
+      its.staging = take(places->staging_bytes());
+      its.places = places.get();
+      its.combine = [this, thread = first + i, element = SizeOf(header.combine.type)](
+                        std::byte*, const std::byte*, const std::byte*, size_t elements) {
+        threads_[thread]->thread.Combine(elements * element);
+      };
+      its.copy = [this, thread = first + i](std::byte*, const std::byte*, size_t count) {
+        threads_[thread]->thread.CopyBlocks(count);
+      };
+    }
+    return memory;
   }
 
   /// Shows the trail the group's threads, from `first` on.
@@ -253,7 +303,9 @@ class HostsRun final : private TimeHandler, private HostHandler {
     const uint32_t host = group.hosts.empty() ? node.value : group.hosts[node.index()].value;
     threads_.push_back(cluster_.fabric.memory().Make<NodeThread>(
         options_.host, CoreFor(host), cluster_.clock, static_cast<TimeHandler&>(*this),
-        cluster_.fabric.nic(NodeId(host)), endpoint, part, part.header().roles().IsSource(node)));
+        cluster_.fabric.nic(NodeId(host)), endpoint, part,
+        part.header().collective.kind != CollectiveKind::kMulticast ||
+            part.header().roles().IsSource(node)));
     NodeThread& it = *threads_.back();
     it.host = host;
     it.group = static_cast<uint32_t>(result_.groups.size());
@@ -456,6 +508,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
   Cluster cluster_;
   std::vector<Mapping>
       addresses_;  // by group: every node's message is here, as far as addresses go
+  std::vector<std::unique_ptr<const BlockPlaces>> places_;  // group by group, of no multicasts
   const std::vector<std::vector<uint32_t>> after_;  // by group: who starts when it is complete
   std::vector<ArenaPointer<NodeThread>> threads_;
   std::vector<size_t> first_thread_;                    // by group: its node 0's

@@ -52,7 +52,8 @@ struct CpuDrivenOptions {
 /// Times count from the start of the clock.
 struct CpuDrivenResult {
   struct Node {
-    Picoseconds received = 0;    ///< its last block is there, seen or not; 0 of the root
+    /// Its last block is there, seen or not, or combined; 0 of a multicast's root.
+    Picoseconds received = 0;
     Picoseconds completion = 0;  ///< its host has dealt with its last completion
     HostWork work;
   };

@@ -197,7 +197,9 @@ class NicTransfer {
                                      TimedTransport::kNics, watch_);
     };
     Result<local::DrivenGroup> group = local::DrivenGroup::Make(
-        fabric_, plan_, memory_.message(), memory_.buffers(), {.may_sleep = false, .wrap = wrap});
+        fabric_, plan_,
+        local::MulticastMemory(plan_.header(), memory_.message(), memory_.buffers()),
+        {.may_sleep = false, .wrap = wrap});
     if (!group.ok()) return group.status();
     group_.emplace(*std::move(group));
     return {};

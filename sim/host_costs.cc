@@ -19,15 +19,18 @@ Status CheckCosts(const HostCosts& costs) {
   for (const Picoseconds cost :
        {costs.post_send, costs.post_receive, costs.poll, costs.completion, costs.credit,
         costs.interrupt, costs.hybrid_polling, costs.message_start, costs.message_setup,
-        costs.system_call, costs.segment_calls, costs.preemption_length, costs.slice}) {
+        costs.combine, costs.system_call, costs.segment_calls, costs.preemption_length,
+        costs.slice}) {
     if (cost < 0 || cost > kStepMax) {
       return Rejected(
           fmt::format("a host's step takes {} ps, expected from 0 to {}", cost, kStepMax));
     }
   }
-  for (const double rate : {costs.first_block_copy_rate, costs.system_copy_rate}) {
+  for (const double rate :
+       {costs.copy_rate, costs.first_block_copy_rate, costs.system_copy_rate, costs.combine_rate}) {
     if (!std::isfinite(rate) || rate < 0 || (rate > 0 && rate < 1)) {
-      return Rejected(fmt::format("a host copies {} bytes/s, expected 1 or more, or 0", rate));
+      return Rejected(
+          fmt::format("a host copies or combines {} bytes/s, expected 1 or more, or 0", rate));
     }
   }
   const double preemptions = costs.preemptions_per_second;

@@ -30,6 +30,8 @@ struct HostCosts {
   Picoseconds message_start = 0;     ///< at the root, before its first send
   Picoseconds message_setup = 0;     ///< elsewhere, with the first block's CQE
   double copy_rate = 0;              ///< memcpy, for what is said to be copied
+  Picoseconds combine = 0;           ///< a block's combining, besides its bytes
+  double combine_rate = 0;           ///< of the bytes of results
   double first_block_copy_rate = 0;  ///< RDMC copies a message's first block into place in the end
   Picoseconds system_call = 0;       ///< TCP: per send, and per receive that has completed
   double system_copy_rate = 0;       ///< TCP: of the bytes of those

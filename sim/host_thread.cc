@@ -25,20 +25,22 @@ constexpr OpId kNoOp{0xffffffff};
 }  // namespace
 
 HostThread::HostThread(const HostCosts& costs, CpuCore& core, Clock& clock, TimeHandler& handler,
-                       nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root)
+                       nic::DeviceEndpoint& endpoint, const Plan& part, bool begins)
     : clock_(clock),
       endpoint_(endpoint),
       core_(core),
       costs_(costs),
-      is_root_(is_root),
+      is_set_up_(begins),
+      begins_(begins),
       handler_(handler),
       channels_(part.channels()) {}
 
 void HostThread::Start(CpuExecutor& executor) {
   is_started_ = true;
   until_ = clock_.now();
-  if (is_root_) Spend(costs_.message_start);
-  if (is_root_) Note({{costs_.message_start, TimeCause::kSetUp}}, kNoOp);
+  if (begins_) Spend(costs_.message_start);
+  if (begins_) Note({{costs_.message_start, TimeCause::kSetUp}}, kNoOp);
+  if (copied_before_ != 0) CopyBlocks(std::exchange(copied_before_, 0));
   executor.Start();
 }
 
@@ -66,6 +68,25 @@ void HostThread::CopyFirstBlock() {
       TimeOf(std::exchange(first_block_bytes_, 0), costs_.first_block_copy_rate);
   Spend(copy);
   Note({{copy, TimeCause::kCopy}}, kNoOp);
+}
+
+void HostThread::Combine(uint64_t bytes) {
+  const Picoseconds cost = After(costs_.combine, TimeOf(bytes, costs_.combine_rate));
+  Spend(cost);
+  Note({{cost, TimeCause::kCombine}}, kNoOp);
+  combined_at_ = until_;
+  if (observed_.trail != nullptr)
+    observed_.trail->NoteCombined(observed_.group, observed_.node, step_);
+}
+
+void HostThread::CopyBlocks(uint64_t bytes) {
+  if (!is_started_) {
+    copied_before_ += bytes;
+    return;
+  }
+  const Picoseconds copy = TimeOf(bytes, costs_.copy_rate);
+  Spend(copy);
+  Note({{copy, TimeCause::kPlace}}, kNoOp);
 }
 
 void HostThread::Spend(Picoseconds cost) {
@@ -130,7 +151,7 @@ Picoseconds HostThread::CostOf(const CpuExecutor::PostedOp& op) {
   if (op.is_credit()) return costs_.credit + (op.is_send() ? 0 : costs_.system_call);
   Picoseconds cost = costs_.completion;
   if (op.is_send()) return cost;
-  const uint64_t bytes = executor_->payload().BlockSize(op.block);
+  const uint64_t bytes = op.bytes;
   copy_ = SpendOnReceive(channels_[op.channel.index()], bytes);
   cost = After(cost + costs_.system_call, copy_);
   if (!std::exchange(is_set_up_, true)) {

@@ -53,9 +53,10 @@ class alignas(64) HostThread final : public Endpoint {
     NodeId node;
   };
 
-  /// All must outlive the thread. `is_root`: of the plan of which `part` is the node's part.
+  /// All must outlive the thread. `begins`: it knows of the transfer from the
+  /// start, as a multicast's root and every member of another collective; `part`: its part of the plan.
   HostThread(const HostCosts& costs, CpuCore& core, Clock& clock, TimeHandler& handler,
-             nic::DeviceEndpoint& endpoint, const Plan& part, bool is_root);
+             nic::DeviceEndpoint& endpoint, const Plan& part, bool begins);
 
   /// What bytes take on the wire alone, from one node of the plan to another.
   using TimeOnWire = std::function<Picoseconds(const Channel&, uint64_t bytes)>;
@@ -78,6 +79,12 @@ class alignas(64) HostThread final : public Endpoint {
   bool may_find_more() const { return may_find_more_; }
   /// Posts what is due now.
   void MakePosts();
+  /// For the executor, while it polls or prepares: takes the time of combining, or of copying, so
+  /// many bytes.
+  void Combine(uint64_t bytes);
+  void CopyBlocks(uint64_t bytes);
+  /// When it was through with the last combine; 0: there was none.
+  Picoseconds combined_at() const { return combined_at_; }
   /// It sleeps, and will have been woken up `at`.
   void CountWakeup(Picoseconds at) {
     ++work_.wakeups;
@@ -143,8 +150,8 @@ class alignas(64) HostThread final : public Endpoint {
   StepId step_ = kFirstStep;
   bool may_find_more_ = true;
   bool is_started_ = false;
-  bool is_set_up_ = false;  // for the message
-  const bool is_root_;
+  bool is_set_up_;  // for the message
+  const bool begins_;
 
   Post next_post_;
 
@@ -152,6 +159,8 @@ class alignas(64) HostThread final : public Endpoint {
   TimeHandler& handler_;
   std::span<const Channel> channels_;
   uint64_t first_block_bytes_ = 0;  // still to be copied
+  uint64_t copied_before_ = 0;      // before the start, for which it takes the time then
+  Picoseconds combined_at_ = 0;
   Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
   TimeOnWire wire_;
 };

@@ -58,6 +58,20 @@ Result<double> TimeOfPlan(const VerifiedPlan& plan, uint32_t blocks,
 
 }  // namespace
 
+CollectiveParameters CollectiveParametersOf(const Profile& profile) {
+  const HostCosts& host = profile.host;
+  CollectiveParameters parameters;
+  parameters.rate = profile.host_rate();
+  parameters.block_overhead =
+      ToSeconds(host.post_send + host.completion + host.system_call + profile.nic.wqe);
+  parameters.hop = parameters.block_overhead + profile.network.rack_latency +
+                   ToSeconds(host.post_receive + host.poll + host.completion + host.system_call +
+                             profile.nic.doorbell + profile.nic.cqe);
+  if (host.combine_rate != 0) parameters.combine_rate = host.combine_rate;
+  if (!profile.is_tcp) parameters.turn = 1;
+  return parameters;
+}
+
 PlanTimer MakePlanTimer(PlanTimerOptions options) {
   return [options = std::move(options)](const VerifiedPlan& plan, uint32_t blocks) {
     return TimeOfPlan(plan, blocks, options);

@@ -230,6 +230,8 @@ void ProfileForm::AddHost() {
       .Add("message_start", Seconds(&host.message_start))
       .Add("message_setup", Seconds(&host.message_setup))
       .Add("copy_rate", Rate(&host.copy_rate))
+      .Add("combine", Seconds(&host.combine), Need::kOptional)
+      .Add("combine_rate", Rate(&host.combine_rate), Need::kOptional)
       .form()
       .Object("preemption", &preemption_values_.form(), Need::kOptional)
       .Object("neighbours", &neighbours_values_.form(), Need::kOptional);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "ir/analysis/bounds.h"
+#include "ir/analysis/collective_bounds.h"
 
 namespace prepost::sim {
 namespace {
@@ -42,22 +43,18 @@ Network NetworkOfGroup(const Network& network, const Group& group) {
 
 /// What a group needs by itself.
 double BoundOf(const Network& network, const Group& group) {
-  const PlanHeader& header = group.plan->header();
-  return BoundNetwork(NetworkOfGroup(network, group), header.collective.root, header.payload.bytes)
-      .seconds;
+  return BoundNetwork(NetworkOfGroup(network, group), group.plan->header()).seconds;
 }
 
-/// Adds what the next node took.
-void AddNode(Picoseconds received, Picoseconds end, Picoseconds knows, bool is_root,
+/// Adds what the next node took. What no node sends to a target, it has from the start.
+void AddNode(Picoseconds received, Picoseconds end, Picoseconds knows, bool is_target,
              GroupTimes* times) {
-  times->received.push_back(is_root ? times->start : received);
+  received = std::max(received, times->start);
+  times->received.push_back(is_target ? received : times->start);
   times->ends.push_back(end);
   times->knows.push_back(knows);
   times->known = std::max(times->known, knows);
-  if (is_root) {
-    times->root_known = knows;
-    return;
-  }
+  if (!is_target) return;
   times->first = std::min(times->first, received);
   times->completion = std::max(times->completion, received);
 }
@@ -69,13 +66,15 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
     const Roles roles = it.groups[g].plan->header().roles();
+    const bool is_barrier = it.groups[g].plan->header().collective.kind == CollectiveKind::kBarrier;
     GroupTimes& found = times.groups.emplace_back(GroupTimes{
         .start = group.start, .first = kNever, .completion = group.start, .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
-      AddNode(node.received, node.completion, knows(node), !roles.IsTarget(NodeId::FromIndex(i)),
-              &found);
+      AddNode(node.received, node.completion, knows(node),
+              is_barrier || roles.IsTarget(NodeId::FromIndex(i)), &found);
     }
+    found.root_known = found.knows[it.groups[g].plan->header().collective.root.index()];
     found.first = std::min(found.first, found.completion);  // of a root alone
     times.completion = std::max(times.completion, found.completion);
     times.known = std::max(times.known, found.known);
@@ -118,11 +117,13 @@ double BoundOf(const Simulation& it) {
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
     const auto bytes = static_cast<double>(header.payload.bytes);
-    if (header.nodes > 1) out[group.HostOf(header.collective.root).index()] += bytes;
     for (uint32_t i = 0; i < header.nodes; ++i) {
-      if (header.roles().IsTarget(NodeId(i))) in[group.HostOf(NodeId(i)).index()] += bytes;
+      const NodeSet set = {.members = i < header.roles().members(),
+                           .has_root = NodeId(i) == header.collective.root};
+      out[group.HostOf(NodeId(i)).index()] += bytes * static_cast<double>(CopiesOut(header, set));
+      in[group.HostOf(NodeId(i)).index()] += bytes * static_cast<double>(CopiesIn(header, set));
     }
-    all += bytes * (header.nodes - 1);
+    all += bytes * static_cast<double>(CopiesInAll(header));
     if (const double alone = BoundOf(network, group); alone > 0)
       least = std::max(least, ToSeconds(group.start) + alone);
   }

@@ -163,6 +163,8 @@ StepId CompletionOf(const TimeTrail& trail, uint32_t group) {
       if (it.block == kNoBlock || it.to != program.node) continue;
       if (it.landed > trail.step(last).at) last = it.landed_step;
     }
+    const StepId combined = trail.CombinedOf(group, program.node);
+    if (trail.step(combined).at > trail.step(last).at) last = combined;
   }
   return last;
 }

@@ -52,6 +52,8 @@ enum class TimeCause : uint8_t {
   kPost,             ///< a send or receive
   kSetUp,            ///< once per message
   kCopy,             ///< of the first block
+  kCombine,          ///< a block of another collective
+  kPlace,            ///< copying such blocks to where they belong, or next to each other
   kSystem,           ///< calls, and copying to and from the kernel
   kStopped,          ///< a delay, a preemption or neighbours have its core
   kOtherGroupsCore,  ///< another group's thread has its core
@@ -60,15 +62,32 @@ enum class TimeCause : uint8_t {
   kStart,  ///< a group starts after others, or later
   kOther   ///< nothing of these: the trail was lost
 };
-inline constexpr std::array<std::string_view, 24> kTimeCauseNames = {
-    "doorbell",    "wqe",        "wait",
-    "cqe",         "rnr_retry",  "acknowledgement",
-    "wire",        "sharing",    "other_groups_sharing",
-    "latency",     "detection",  "interrupt",
-    "poll",        "completion", "credit",
-    "post",        "set_up",     "copy",
-    "system_call", "stopped",    "other_groups_core",
-    "rearm",       "start",      "other"};
+inline constexpr std::array<std::string_view, 26> kTimeCauseNames = {"doorbell",
+                                                                     "wqe",
+                                                                     "wait",
+                                                                     "cqe",
+                                                                     "rnr_retry",
+                                                                     "acknowledgement",
+                                                                     "wire",
+                                                                     "sharing",
+                                                                     "other_groups_sharing",
+                                                                     "latency",
+                                                                     "detection",
+                                                                     "interrupt",
+                                                                     "poll",
+                                                                     "completion",
+                                                                     "credit",
+                                                                     "post",
+                                                                     "set_up",
+                                                                     "copy",
+                                                                     "combine",
+                                                                     "placing",
+                                                                     "system_call",
+                                                                     "stopped",
+                                                                     "other_groups_core",
+                                                                     "rearm",
+                                                                     "start",
+                                                                     "other"};
 constexpr std::string_view Name(TimeCause cause) {
   return kTimeCauseNames[static_cast<size_t>(cause)];
 }
@@ -156,6 +175,10 @@ class TimeTrail {
   void NoteWakeup(uint32_t group, NodeId node, Picoseconds at) {
     groups_[group].wakeups[node.index()].push_back(at);
   }
+  /// A node's host has combined a block, at the end of `step`: the last that it has done so.
+  void NoteCombined(uint32_t group, NodeId node, StepId step) {
+    groups_[group].combined[node.index()] = step;
+  }
   /// The group's hosts start.
   void StartGroup(uint32_t group, StepId step) { groups_[group].start = step; }
   /// The node's end, and when its host knows of it.
@@ -180,6 +203,10 @@ class TimeTrail {
   StepId StartOf(uint32_t group) const { return groups_[group].start; }
   StepId EndOf(uint32_t group, NodeId node) const { return groups_[group].ends[node.index()]; }
   StepId KnownOf(uint32_t group, NodeId node) const { return groups_[group].knows[node.index()]; }
+  /// kFirstStep: it combines nothing.
+  StepId CombinedOf(uint32_t group, NodeId node) const {
+    return groups_[group].combined[node.index()];
+  }
   const Plan& plan(uint32_t group) const { return *groups_[group].plan; }
   uint32_t groups() const { return static_cast<uint32_t>(groups_.size()); }
   NodeId HostOf(uint32_t group, NodeId node) const { return groups_[group].hosts[node.index()]; }
@@ -195,6 +222,7 @@ class TimeTrail {
     std::vector<uint32_t> counts;     ///< by channel: messages
     std::vector<StepId> ends;         ///< by node
     std::vector<StepId> knows;        ///< by node: its host
+    std::vector<StepId> combined;     ///< by node: its host's last
     std::vector<NodeId> hosts;        ///< by node
     StepId start = kFirstStep;
     std::vector<std::vector<StepId>> once;          ///< by node

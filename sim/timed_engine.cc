@@ -285,7 +285,7 @@ bool TimedEngine::BeginWork(QpState& qp, Work& work) {
   const emulated::TagPlace place = wqe_.data.size() == 1
                                        ? qp.nic.memory.FindTag(piece, emulated::Use::kLocalRead)
                                        : emulated::TagPlace();
-  work.tag = place.tag == nullptr ? kRefusedTag : *place.tag;
+  work.tag = place.tag != nullptr ? *place.tag : place.is_untold ? emulated::kUntold : kRefusedTag;
   return true;
 }
 
@@ -388,6 +388,7 @@ emulated::CopyOutcome TimedEngine::StoreTag(QpState& qp, const Work& work) {
   nic::DataPiece piece = receive_.front();
   piece.bytes = static_cast<uint32_t>(work.bytes);
   const emulated::TagPlace place = remote.nic.memory.FindTag(piece, emulated::Use::kLocalWrite);
+  if (place.is_untold) return emulated::CopyOutcome::kDone;
   if (place.tag == nullptr) return emulated::CopyOutcome::kTargetRefused;
   if (*place.tag != emulated::kNoTag) {
     Misuse(remote.nic, fmt::format("QP {:#x}: block {} came although it was there", remote.number,

@@ -125,6 +125,10 @@ void Fabric::HoldTags(uint64_t block_bytes) {
   for (const auto& state : states_) state->memory.HoldTags(block_bytes, tags_);
 }
 
+void Fabric::HoldAddresses() {
+  for (const auto& state : states_) state->memory.HoldAddresses();
+}
+
 Status Fabric::Start(Until until) {
   PREPOST_CHECK(!thread_.joinable() && !engine_->is_alone());
   Result<EventFd> ended = EventFd::Make();

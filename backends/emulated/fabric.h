@@ -63,6 +63,8 @@ class Fabric {
   /// Modelled time: memory that is registered from now on is another message's than what was before,
   /// and holds tags (memory_table.h).
   void HoldTags(uint64_t block_bytes);
+  /// Modelled time, of what is no multicast: such memory is addresses alone (memory_table.h).
+  void HoldAddresses();
   /// The first block of its memory that no tag has come for. When the fabric is stopped.
   std::optional<uint64_t> MissingBlock(NodeId node) const {
     return states_[node.index()]->memory.MissingBlock();

@@ -63,6 +63,7 @@ uint32_t MemoryTable::Add(std::span<const std::byte> memory, nic::Access access)
   Region& region = regions_.emplace_back(Region{.begin = const_cast<std::byte*>(memory.data()),
                                                 .bytes = memory.size(),
                                                 .access = access,
+                                                .has_bytes = has_bytes_,
                                                 .block_bytes = block_bytes_});
   if (block_bytes_ != 0) {
     region.tags.resize((region.bytes - 1) / block_bytes_ + 1, kNoTag);
@@ -98,13 +99,15 @@ std::byte* MemoryTable::Find(uint32_t key, uint64_t address, uint64_t bytes, Use
 TagPlace MemoryTable::FindTag(const nic::DataPiece& piece, Use use) const {
   if (Find(piece.lkey, piece.address, piece.bytes, use) == nullptr) return {};
   const Region& region = *FindRegion(piece.lkey);
-  if (region.block_bytes == 0) return {};
+  if (region.block_bytes == 0) return {.is_untold = !region.has_bytes};
   const uint64_t offset = piece.address - reinterpret_cast<uintptr_t>(region.begin);
   const uint64_t length = std::min(region.block_bytes, region.bytes - offset);
   if (offset % region.block_bytes != 0 || piece.bytes != length) return {};
   const uint64_t block = offset / region.block_bytes;
-  return {&region.tags[block], block, region.first_tag + static_cast<uint32_t>(block),
-          region.tags.size()};
+  return {.tag = &region.tags[block],
+          .block = block,
+          .right = region.first_tag + static_cast<uint32_t>(block),
+          .blocks = region.tags.size()};
 }
 
 std::optional<uint64_t> MemoryTable::MissingBlock() const {

@@ -2,7 +2,8 @@
 //
 // MemoryTable: the registered memory of one emulated NIC, and the copying of payload between two of
 // them. Every byte that moves is checked against a key's range and access (rule R9). In virtual time
-// it holds no bytes, but a tag per block that says what is there; a payload is such a tag.
+// it holds no bytes, but of a multicast a tag per block that says what is there; a payload is such a
+// tag. Of another collective, whose blocks change, it holds addresses alone.
 #ifndef PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 #define PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 
@@ -23,6 +24,9 @@ enum class Use : uint8_t { kLocalRead, kLocalWrite, kRemoteRead, kRemoteWrite, k
 /// The tag of a block that has not been written yet.
 inline constexpr uint32_t kNoTag = 0;
 
+/// The tag of a payload from memory without tags.
+inline constexpr uint32_t kUntold = 0xfffffffe;
+
 /// The tags of a message's blocks, one after the other: other messages have others.
 struct TagRange {
   uint32_t first = kNoTag + 1;
@@ -38,6 +42,7 @@ struct TagPlace {
   uint64_t block = 0;
   uint32_t right = kNoTag;  ///< the tag that belongs there
   uint64_t blocks = 0;      ///< of the region
+  bool is_untold = false;   ///< there is no tag, as the region has none
 };
 
 class MemoryTable {
@@ -49,12 +54,19 @@ class MemoryTable {
     block_bytes_ = block_bytes;
     tags_ = &tags;
   }
+  /// What is added from now on has neither bytes that are touched nor tags.
+  void HoldAddresses() {
+    block_bytes_ = 0;
+    tags_ = nullptr;
+    has_bytes_ = false;
+  }
   uint32_t Add(std::span<const std::byte> memory, nic::Access access);
   /// False when there is no such key.
   bool Remove(uint32_t key);
   /// The memory at [address, address + bytes), or null when `key` does not cover it for this use.
   std::byte* Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const;
-  /// The tag of the memory at `piece`, which must be exactly one block; the rest as Find().
+  /// The tag of the memory at `piece`, which must be exactly one block if there are tags; the rest as
+  /// Find().
   TagPlace FindTag(const nic::DataPiece& piece, Use use) const;
   /// The first block of any region that has no tag.
   std::optional<uint64_t> MissingBlock() const;
@@ -64,13 +76,15 @@ class MemoryTable {
     std::byte* begin = nullptr;  // null: removed
     uint64_t bytes = 0;
     nic::Access access;
+    bool has_bytes = true;
     uint64_t block_bytes = 0;                 // 0: no tags
     uint32_t first_tag = kNoTag;              // the right one of block 0
     mutable std::vector<uint32_t> tags = {};  // by block
   };
   const Region* FindRegion(uint32_t key) const;
 
-  uint64_t block_bytes_ = 0;  // of regions to be added, as the next
+  bool has_bytes_ = true;  // of regions to be added, as the next
+  uint64_t block_bytes_ = 0;
   TagRange* tags_ = nullptr;
   std::vector<Region> regions_;  // key = (position + 1) << 8 | kKeyTag
 };

@@ -370,7 +370,8 @@ class Comparer {
   Result<TransferSample> Drive(emulated::Fabric& fabric, HostThreads& threads) {
     const uint64_t arm_from_ns = ThreadCpuNs();
     Result<DrivenGroup> group =
-        DrivenGroup::Make(fabric, plan_, message_.bytes(), spans_, {.wake_fd = threads.wake_fd()});
+        DrivenGroup::Make(fabric, plan_, MulticastMemory(plan_.header(), message_.bytes(), spans_),
+                          {.wake_fd = threads.wake_fd()});
     if (!group.ok()) return group.status();
     const uint64_t arm_ns = ThreadCpuNs() - arm_from_ns;
     std::vector<DrivenHost> hosts;

@@ -33,15 +33,19 @@ struct DrivenGroupOptions {
   std::function<Endpoint&(NodeId, nic::DeviceEndpoint&, const Plan&)> wrap = {};
 };
 
+/// Of a multicast of `message`: by node, `buffers` are, of which those of targets are used.
+std::vector<NodeMemory> MulticastMemory(const PlanHeader& header,
+                                        std::span<const std::byte> message,
+                                        std::span<const std::span<std::byte>> buffers);
+
 /// Move only. Each node's executor is used by one thread, as is its device.
 class DrivenGroup {
  public:
   /// Makes and connects all queues of the verified `plan` and arms every node. All arguments must
-  /// outlive the group; `node_buffers` are in the order of nodes, the root's is not used. Errors:
-  /// those of DeviceEndpoint::Make().
+  /// outlive the group, and what `memory`, by node, names; with `staging` where blocks lie apart.
+  /// Errors: those of DeviceEndpoint::Make().
   static Result<DrivenGroup> Make(emulated::Fabric& fabric, const VerifiedPlan& plan,
-                                  std::span<const std::byte> message,
-                                  std::span<const std::span<std::byte>> node_buffers,
+                                  std::span<const NodeMemory> memory,
                                   const DrivenGroupOptions& options = {});
 
   size_t size() const { return executors_.size(); }

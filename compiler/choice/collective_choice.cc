@@ -1,23 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // With n members, q = ceil(log2 n), m bytes of a part (of the whole where there is one), a: hop,
-// o: overhead of a message, B: rate, b: block, t: turn, C: combine_rate:
+// o: overhead of a message, B: rate, b: block, t: turn, C: combine_rate, S: the lower of B and C:
 //
 //   allreduce       doubling   q (a + t m/B + m/C)                              n a power of two
 //                   halving    2 q a + 2 t m (n-1)/n / B + m (n-1)/n / C
-//                   ring       2 (n-1) (a + b/C) + 2 m (n-1)/n / B + 2 m/b o    b <= m/n
+//                   ring       2 (n-1) (a + b/C) + m (n-1)/n (1/S + 1/B) + 2 m/b o    b <= m/n
 //   reduce_scatter  halving    q a + m (n-1) (t/B + 1/C)
-//                   ring       (n-1) (a + b/C) + m (n-1) / B + m (n-1)/b o
+//                   ring       (n-1) (a + b/C) + m (n-1) / S + m (n-1)/b o
 //   allgather       halving    q a + t m (n-1) / B
 //                   ring       (n-1) a + m (n-1) / B + m (n-1)/b o
 //   reduce          binomial_tree      q (a + m/B + m/C)
-//                   binomial_pipeline  (k - 1 + q) (b/B + o) + q (a + b/C)      k = m/b
+//                   binomial_pipeline  (k - 1 + q) (b/S + o) + q (a + b/C)      k = m/b
 //   gather, scatter direct     a + (n-1) (o + m/B)
 //                   binomial   q a + m (n-1) / B
 //   alltoall        pairwise   a + (n-1) (o + m/B)
 //                   bruck      q a + q n/2 m (t/B + 1/C)     parts are copied on their way
 //
-// A ring combines a block while the next one comes; halving combines what has come.
+// A ring and a pipeline combine a block while the next one comes, and are no faster than either;
+// halving combines what has come.
 #include "compiler/choice/collective_choice.h"
 
 #include <algorithm>
@@ -104,9 +105,11 @@ class Chooser {
     for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
       const uint64_t whole = Whole(std::min(block, share), size_);
       const auto b = static_cast<double>(whole);
-      const double bytes = static_cast<double>(share) * (n_ - 1) * passes;
+      const double bytes = static_cast<double>(share) * (n_ - 1);
       Add("ring", whole,
-          passes * (n_ - 1) * (at_.hop + b * sums) + bytes * (Wire() + at_.block_overhead / b));
+          passes * (n_ - 1) * (at_.hop + b * sums) +
+              bytes * (std::max(Wire(), sums) + (passes - 1) * Wire() +
+                       passes * at_.block_overhead / b));
     }
   }
 
@@ -132,10 +135,10 @@ class Chooser {
       if (block > size_.bytes && block > kStreamBlockMin) continue;
       const auto b = static_cast<double>(block);
       const double blocks = std::max(m_ / b, 1.0);
+      const double per_byte = std::max(Wire(), Sums()) + (passes - 1) * Wire();
       Add(algorithm, Whole(block, size_),
-          passes * ((blocks - 1 + hops) * (std::min(b, m_) * Wire() + at_.block_overhead) +
-                    hops * at_.hop) +
-              hops * b * Sums());
+          (blocks - 1 + hops) * (std::min(b, m_) * per_byte + passes * at_.block_overhead) +
+              passes * hops * at_.hop + hops * b * Sums());
     }
   }
 

@@ -101,4 +101,19 @@ std::vector<PlannedTransfer> ByMulticast(const Algorithm& algorithm, const NodeO
   return all;
 }
 
+std::vector<PlannedTransfer> ByWayOfFirst(const Algorithm& algorithm, const NodeOrder& order,
+                                          const CollectiveExtent& extent) {
+  CollectiveExtent to_first = extent;
+  to_first.root = NodeId(0);
+  std::vector<PlannedTransfer> all = ByMulticast(algorithm, order, to_first);
+  std::vector<uint32_t> complete(extent.blocks_per_part);  // block -> the round after its last
+  for (const PlannedTransfer& it : all) {
+    if (it.to == 0) complete[it.block] = std::max(complete[it.block], it.round + 1);
+  }
+  for (uint32_t block = 0; block < extent.blocks_per_part; ++block) {
+    all.push_back({.round = complete[block], .from = 0, .to = extent.root.value, .block = block});
+  }
+  return all;
+}
+
 }  // namespace prepost

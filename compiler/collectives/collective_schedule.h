@@ -66,6 +66,11 @@ Result<CollectiveAlgorithm> FindCollectiveAlgorithm(CollectiveKind kind, std::st
 std::vector<PlannedTransfer> ByMulticast(const Algorithm& algorithm, const NodeOrder& order,
                                          const CollectiveExtent& extent);
 
+/// A reduce to `extent.root` whose operands are in the order of ranks: to member 0, which has them all
+/// in that order if its schedule does (as chain), and from there block by block to the root.
+std::vector<PlannedTransfer> ByWayOfFirst(const Algorithm& algorithm, const NodeOrder& order,
+                                          const CollectiveExtent& extent);
+
 // Defined in the file of the same name.
 const CollectiveSchedule& RingSchedule();
 const CollectiveSchedule& HalvingSchedule();

@@ -211,8 +211,7 @@ struct Call {
   uint64_t count = 0;
   ElementType type = ElementType::kUint8;
   CombineOp op = CombineOp::kSum;  ///< of kReduce, kAllreduce and kReduceScatter
-  /// Of op kUser and kUserOrdered. With kUserOrdered operands are in the order of the group's list;
-  /// kReduce is then to its first member.
+  /// Of op kUser and kUserOrdered. With kUserOrdered operands are in the order of the group's list.
   Operation operation;
   /// Of kAlltoall, instead of count, parts of any sizes: as many elements as the other member expects
   /// of this one, and where they begin. Empty places: one part after the other.

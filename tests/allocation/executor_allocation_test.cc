@@ -215,8 +215,10 @@ TEST(ExecutorAllocationTest, NorDoesANic) {
     for (const uint32_t ring_wqes_max : {4u, 32768u}) {
       const test::Transfer transfer(plan.header());
       emulated::Fabric fabric(plan.header().nodes, {});
-      auto group = local::DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
-                                            {.ring_wqes_max = ring_wqes_max});
+      auto group = local::DrivenGroup::Make(
+          fabric, plan,
+          local::MulticastMemory(plan.header(), transfer.message(), transfer.buffers()),
+          {.ring_wqes_max = ring_wqes_max});
       ASSERT_TRUE(group.ok()) << group.status().ToString();
       ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
       const size_t before = allocations;

@@ -50,10 +50,11 @@ class Hosts {
  public:
   DrivenGroup Make(Fabric& fabric, const VerifiedPlan& plan, const Transfer& transfer,
                    const Setting& setting, OpTrace& trace) {
-    return *DrivenGroup::Make(fabric, plan, transfer.message(), transfer.buffers(),
-                              {.ring_wqes_max = setting.ring_wqes_max,
-                               .wake_fd = wake_.fd(),
-                               .observer = trace.Observer()});
+    return *DrivenGroup::Make(
+        fabric, plan, local::MulticastMemory(plan.header(), transfer.message(), transfer.buffers()),
+        {.ring_wqes_max = setting.ring_wqes_max,
+         .wake_fd = wake_.fd(),
+         .observer = trace.Observer()});
   }
 
   /// Plays with a thread per node; the NICs are already at work when the hosts start.

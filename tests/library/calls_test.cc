@@ -301,25 +301,35 @@ TEST(CallsTest, OwnOperations) {
       }
     }
     // Elements are of 8 bytes, and blocks whole elements, not whole matrices: so one block.
-    std::vector<std::future<Status>> futures;
-    for (uint32_t m = 0; m < n; ++m) {
-      futures.push_back(sessions[m].Await(
-          kGroup, {.kind = CollectiveKind::kAllreduce,
-                   .input = inputs[m].data(),
-                   .output = outputs[m].data(),
-                   .count = 4 * kMatrices,
-                   .type = ElementType::kInt64,
-                   .op = CombineOp::kUserOrdered,
-                   .operation = [&](void* out, const void* own, const void* other, uint64_t count) {
-                     for (size_t i = 0; i < count / 4; ++i) {
-                       const Matrix product = times(static_cast<const Matrix*>(own)[i],
-                                                    static_cast<const Matrix*>(other)[i]);
-                       std::memcpy(static_cast<Matrix*>(out) + i, &product, sizeof(product));
-                     }
-                   }}));
-    }
-    for (auto& future : futures) ASSERT_TRUE(future.get().ok());
+    const auto call = [&](CollectiveKind kind, uint32_t root) {
+      std::vector<std::future<Status>> futures;
+      for (uint32_t m = 0; m < n; ++m) {
+        futures.push_back(sessions[m].Await(
+            kGroup,
+            {.kind = kind,
+             .root = root,
+             .input = inputs[m].data(),
+             .output = outputs[m].data(),
+             .count = 4 * kMatrices,
+             .type = ElementType::kInt64,
+             .op = CombineOp::kUserOrdered,
+             .operation = [&](void* out, const void* own, const void* other, uint64_t count) {
+               for (size_t i = 0; i < count / 4; ++i) {
+                 const Matrix product = times(static_cast<const Matrix*>(own)[i],
+                                              static_cast<const Matrix*>(other)[i]);
+                 std::memcpy(static_cast<Matrix*>(out) + i, &product, sizeof(product));
+               }
+             }}));
+      }
+      for (auto& future : futures) EXPECT_TRUE(future.get().ok());
+    };
+    call(CollectiveKind::kAllreduce, 0);
     for (uint32_t m = 0; m < n; ++m) EXPECT_TRUE(outputs[m] == expected) << m << " of " << n;
+    for (const uint32_t root : {0u, n / 2, n - 1}) {
+      outputs[root].assign(kMatrices, Matrix{});
+      call(CollectiveKind::kReduce, members[root]);
+      EXPECT_TRUE(outputs[root] == expected) << "to " << root << " of " << n;
+    }
   }
 }
 
@@ -498,7 +508,8 @@ TEST(CallsTest, WrongCallsAreRefused) {
     return call;
   };
   refuse(4, good, "is for messages, not for calls");
-  refuse(kGroup, with([](Call& call) { call.kind = static_cast<CollectiveKind>(99); }), "99, 1, 12");
+  refuse(kGroup, with([](Call& call) { call.kind = static_cast<CollectiveKind>(99); }),
+         "99, 1, 12");
   refuse(kGroup, with([](Call& call) { call.op = static_cast<CombineOp>(200); }), "2, 200, 12");
   refuse(kGroup, with([](Call& call) { call.type = static_cast<ElementType>(201); }), "2, 1, 201");
   refuse(9, good, "there is none of this number");

@@ -100,6 +100,7 @@ def full(profile):
     profile = copy.deepcopy(profile)
     profile["network"]["duplex"] = value()
     profile["network"]["racks"].update(down_rate=value(), core_rate=value())
+    profile["host"].update(combine=value(), combine_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
     profile["tcp"] = {"system_call": value(), "copy_rate": value(), "segment_bytes": value(), "segment_calls": value()}
@@ -118,7 +119,7 @@ def variants(profile, schema):
     for key in profile:
         yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
     # Without segment_bytes, segment_calls has no meaning.
-    optional = {"segment_calls", "core_rate", "duplex", "doorbell_interval", "down_rate"}
+    optional = {"segment_calls", "core_rate", "duplex", "doorbell_interval", "down_rate", "combine", "combine_rate"}
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)

@@ -446,7 +446,7 @@ TEST_F(CpuDrivenTest, SaysWhatCannotBeRun) {
             "a host's step takes -1 ps, expected from 0 to 3600000000000000");
   EXPECT_EQ(error(all, {.host = {.cores = 0}}), "a host without cores");
   EXPECT_EQ(error(all, {.host = {.system_copy_rate = 0.5}}),
-            "a host copies 0.5 bytes/s, expected 1 or more, or 0");
+            "a host copies or combines 0.5 bytes/s, expected 1 or more, or 0");
   EXPECT_EQ(error(all, {.nic = {.wqe = -1}}),
             "a NIC's step takes -1 ps, expected from 0 to 3600000000000000");
   EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e-10}}),

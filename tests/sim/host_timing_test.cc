@@ -119,6 +119,11 @@ TEST(HostTimingTest, TimesWhatItSays) {
   const Result<CopyTime> copy = TimeCopy();
   ASSERT_TRUE(copy.ok()) << copy.status().ToString();
   EXPECT_GT(copy->rate, 0);
+  const Result<CombineTime> combine = TimeCombine();
+  ASSERT_TRUE(combine.ok()) << combine.status().ToString();
+  EXPECT_GT(combine->rate, 0);
+  EXPECT_GT(combine->seconds, 0);
+  EXPECT_LT(combine->seconds, static_cast<double>(combine->bytes) / combine->rate);
   const Result<WakeUpTime> wake_up = TimeWakeUp();
   ASSERT_TRUE(wake_up.ok()) << wake_up.status().ToString();
   EXPECT_GT(wake_up->seconds, 0);

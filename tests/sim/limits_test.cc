@@ -60,7 +60,9 @@ class RandomProfiles {
                     .hybrid_polling = Time(5e-2),
                     .message_start = Time(7e-6),
                     .message_setup = Time(4e-6),
-                    .copy_rate = Rate()};
+                    .copy_rate = Rate(),
+                    .combine = Time(1e-7),
+                    .combine_rate = Rate()};
     if (random_.Coin()) {
       const double rate = IsExtreme() ? kPreemptionRateMin : IsExtreme() ? kPreemptionRateMax : 1e4;
       // Not away more than CheckCosts() allows, too often.

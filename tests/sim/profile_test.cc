@@ -81,8 +81,9 @@ TEST(ProfileTest, ReadsEveryMember) {
       {.network = Text(kNetwork,
                        kDuplex + (", \"racks\": " +
                                   Text(With(With(kRacks, "down_rate", "40"), "core_rate", "50")))),
-       .host = Text(kHost, ", \"preemption\": " + Text(kPreemption) +
-                               ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
+       .host = Text(With(With(kHost, "combine", "27"), "combine_rate", "28"),
+                    ", \"preemption\": " + Text(kPreemption) +
+                        ", \"neighbours\": " + Text({{"count", "23"}, {"slice", "24"}})),
        .more = ", \"tcp\": " + Text(kTcp) + ", \"control\": " + Text(kControl)}));
   ASSERT_TRUE(profile.ok()) << profile.status().ToString();
   const Profile expected = {
@@ -112,6 +113,8 @@ TEST(ProfileTest, ReadsEveryMember) {
                .message_start = 14 * kPicosecondsPerSecond,
                .message_setup = 15 * kPicosecondsPerSecond,
                .copy_rate = 16,
+               .combine = 27 * kPicosecondsPerSecond,
+               .combine_rate = 28,
                .system_call = 19 * kPicosecondsPerSecond,
                .system_copy_rate = 20,
                .segment_bytes = 25,

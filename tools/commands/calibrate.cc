@@ -52,6 +52,7 @@ struct CalibrateFlags {
 struct Measured {
   sim::ExecutorTimes executor;
   CopyTime copy;
+  CombineTime combine;
   WakeUpTime wake_up;
   Preemptions preemptions;
   SocketTimes sockets;
@@ -61,10 +62,13 @@ struct Measured {
 Result<Measured> Measure(sim::TimedTransport transport, double look) {
   Measured measured;
   {
-    const Ticker ticker("timing copies");
+    const Ticker ticker("timing copies and sums");
     const Result<CopyTime> copy = TimeCopy();
     if (!copy.ok()) return copy.status();
     measured.copy = *copy;
+    const Result<CombineTime> combine = TimeCombine();
+    if (!combine.ok()) return combine.status();
+    measured.combine = *combine;
   }
   {
     const Ticker ticker("timing the executor");
@@ -185,6 +189,11 @@ std::vector<Entry> EntriesOf(const Measured& measured, bool has_tcp, bool has_se
       {"host", "copy_rate", BytesPerSecond(measured.copy.rate),
        fmt::format("memcpy of {} MiB, median of {}", measured.copy.bytes >> 20,
                    measured.copy.repetitions)},
+      {"host", "combine", SecondsJson(measured.combine.seconds),
+       "a call that adds one float32, median of many, caches warm"},
+      {"host", "combine_rate", BytesPerSecond(measured.combine.rate),
+       fmt::format("a sum of float32 of {} MiB, in place, median of {}",
+                   measured.combine.bytes >> 20, measured.combine.repetitions)},
   };
   entries.insert(entries.end(), others.begin(), others.end());
   entries.push_back({"control", "system_call", SecondsJson(measured.sockets.system_call),

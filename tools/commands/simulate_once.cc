@@ -115,6 +115,33 @@ Status FillPlan(const SimulateFlags& flags, const SimulationOptions& options,
   return {};
 }
 
+/// Says what of `it` NICs cannot carry, or hosts cannot be said to combine, and leaves preposted queues
+/// out where they can be.
+Status CheckCollectives(const SimulateFlags& flags, SimulationOptions* options,
+                        const sim::Simulation& it) {
+  const auto is_other = [](const sim::Group& group) {
+    return group.plan->header().collective.kind != CollectiveKind::kMulticast;
+  };
+  const auto other = std::ranges::find_if(it.groups, is_other);
+  if (other == it.groups.end()) return {};
+  const auto combines = [](const sim::Group& group) {
+    return std::ranges::any_of(group.plan->ops(), &Op::is_combine);
+  };
+  if (it.profile.host.combine_rate == 0 && std::ranges::any_of(it.groups, combines)) {
+    return Rejected(
+        "the profile does not say how fast a host combines: add host.combine_rate, or "
+        "--set host.combine_rate=4GB/s",
+        flags.profile);
+  }
+  if (!options->is_offload) return {};
+  const std::string why = fmt::format("a plan of {}: queues of NICs carry multicasts",
+                                      Name(other->plan->header().collective.kind));
+  if (!options->is_cpu) return Rejected(why, NameOfSent(flags));
+  if (!options->is_quiet) PrintNote("CPU-driven only: " + why);
+  options->is_offload = false;
+  return {};
+}
+
 /// `is_row`: of a sweep, which goes on.
 Status RunFailure(const Status& status, const SimulateFlags& flags,
                   const SimulationOptions& options, const sim::Simulation& it, bool is_row) {
@@ -215,6 +242,7 @@ Result<Simulated> Simulate(const SimulateFlags& flags, SimulateContext* context)
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
   if (DrawsLosses(*it.simulation) && !SeedDeviationOf(flags, *it.profile))
     it.simulation->deviations.push_back(SeedText(flags));
+  PREPOST_RETURN_IF_ERROR(CheckCollectives(flags, &options, *it.simulation));
   const Status status = RunSimulation(options, it.simulation.get());
   if (!status.ok()) return RunFailure(status, flags, options, *it.simulation, context->is_quiet);
   return it;

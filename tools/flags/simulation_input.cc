@@ -34,6 +34,7 @@ Result<Network> SimulatedPlan::NetworkIn(const sim::Profile& profile) const {
 void SimulationInput::AddTo(CLI::App& command) {
   command.add_option("PLAN", path, "Plan, rolled plan or spec file, - for stdin");
   spec.AddTo(command, AutoFlags::kNone);
+  spec.AddCollectivesTo(command);
   size.AddTo(command, /*takes_any=*/false);
 }
 
@@ -53,7 +54,7 @@ Result<SimulatedPlan> SimulationInput::Load(const AutoTarget& target, bool is_qu
     return Status(StatusCode::kUsage,
                   fmt::format("{}: it is for a SPEC, and this is a plan", flag));
   }
-  Result<VerifiedPlan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlan(path);
+  Result<VerifiedPlan> plan = *kind == FileKind::kRolledPlan ? Unrolled() : LoadPlayedPlan(path);
   if (!plan.ok()) return plan.status();
   if (*kind != FileKind::kRolledPlan) {
     const Result<std::optional<uint64_t>> bytes = size.Bytes();
@@ -178,7 +179,7 @@ class PlanStore {
       if (plan.ok()) return plan;
       return Rejected(plan.status().message(), "/spec" + plan.status().where());
     }
-    Result<VerifiedPlan> plan = LoadPlan((folder_ / group.plan_path).string());
+    Result<VerifiedPlan> plan = LoadPlayedPlan((folder_ / group.plan_path).string());
     if (plan.ok()) return plan;
     return Rejected(plan.status().ToString(), "/plan");
   }

@@ -499,10 +499,56 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path, std::optional<uint6
   return Settle(*std::move(spec), spec_path, target);
 }
 
+Result<Spec> SpecFlags::SettleCollective(Spec spec, const AutoTarget& target, bool is_quiet) const {
+  const bool is_auto = spec.algorithm == kAutoAlgorithm;
+  for (const auto& [flag, is_given] : Flags()) {
+    const bool is_of_multicasts =
+        flag == "--rules" || flag == "--executor" || flag == "--transport";
+    const bool is_for_auto = flag == "--rate" || flag == "--latency" ||
+                             flag == "--block-overhead" || flag == "--profile";
+    if (is_of_multicasts && is_given)
+      return Usage(flag.c_str(), Rejected("is of multicasts: CPUs carry other collectives"));
+    if (is_for_auto && is_given && !is_auto)
+      return Usage(flag.c_str(), Rejected("is for --algorithm auto"));
+  }
+  CollectiveParameters parameters;
+  if (target.profile != nullptr) {
+    parameters = sim::CollectiveParametersOf(*target.profile);
+  } else if (profile_) {
+    const Result<sim::Profile> cluster = ClusterOf(spec);
+    if (!cluster.ok()) return cluster.status();
+    parameters = sim::CollectiveParametersOf(*cluster);
+  }
+  if (rate_) {
+    const Result<double> rate = ParseRate(*rate_);
+    if (!rate.ok()) return Usage("--rate", rate.status());
+    parameters.rate = *rate;
+  }
+  const auto set_time = [](const char* flag, const std::optional<std::string>& text, double* out) {
+    if (!text) return Status();
+    const Result<double> time = ParseLatency(*text);
+    if (!time.ok()) return Usage(flag, time.status());
+    *out = *time;
+    return Status();
+  };
+  PREPOST_RETURN_IF_ERROR(set_time("--latency", latency_, &parameters.hop));
+  PREPOST_RETURN_IF_ERROR(
+      set_time("--block-overhead", block_overhead_, &parameters.block_overhead));
+  spec = WithDefaults(std::move(spec), parameters);
+  if (is_auto && asks_auto() && !is_quiet) {
+    PrintNote(fmt::format("auto is --algorithm {} --block-bytes {} --send-window {}",
+                          spec.algorithm, spec.block_bytes, ToString(spec.send_window)));
+  }
+  return spec;
+}
+
 Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const AutoTarget& target,
                                bool is_quiet) const {
-  if (spec.collective != CollectiveKind::kMulticast) spec = WithDefaults(std::move(spec));
-  if (IsAutomatic(spec)) {
+  if (spec.collective != CollectiveKind::kMulticast) {
+    Result<Spec> chosen = SettleCollective(std::move(spec), target, is_quiet);
+    if (!chosen.ok()) return chosen;
+    spec = *std::move(chosen);
+  } else if (IsAutomatic(spec)) {
     const Result<Choice> choice = [&] {
       std::optional<Ticker> ticker;
       if (!is_quiet) ticker.emplace("choosing");

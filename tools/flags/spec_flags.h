@@ -132,6 +132,8 @@ class SpecFlags {
   Result<AutoTarget> TargetOf(AutoTarget given) const;
   /// --profile, or Fractus, with --rate and --latency.
   Result<sim::Profile> ClusterOf(const Spec& spec) const;
+  /// A collective of another kind, with what is left to `auto` chosen.
+  Result<Spec> SettleCollective(Spec spec, const AutoTarget& target, bool is_quiet) const;
   Result<ChoiceOptions> ToChoiceOptions(const Spec& spec, const AutoTarget& given) const;
 
   bool takes_collectives_ = false;

@@ -17,6 +17,7 @@
 #include "ir/json/rate_text.h"
 #include "ir/utf8.h"
 #include "ir/version.h"
+#include "runtime/block_places.h"
 #include "tools/report/causes_report.h"
 #include "tools/report/plan_text.h"
 #include "tools/report/table.h"
@@ -151,11 +152,30 @@ Latencies LatenciesOf(const RunTimes& times) {
   return found;
 }
 
+/// Whether all groups are of multicasts.
+bool IsMulticast(const sim::Simulation& it) {
+  return std::ranges::all_of(it.groups, [](const sim::Group& group) {
+    return group.plan->header().collective.kind == CollectiveKind::kMulticast;
+  });
+}
+
+/// What a bandwidth is of: the message; of another collective the largest input or output of a node, as
+/// nccl-tests have it.
+double BytesOf(const PlanHeader& header) {
+  if (header.collective.kind == CollectiveKind::kMulticast)
+    return static_cast<double>(header.payload.bytes);
+  uint64_t most = 0;
+  for (uint32_t node = 0; node < header.nodes; ++node) {
+    const NodeBytes bytes = NodeBytesOf(header, NodeId(node));
+    most = std::max({most, bytes.input, bytes.output});
+  }
+  return static_cast<double>(most);
+}
+
 /// All messages' bytes per second; 0 where no time passes, or there are none.
 double BandwidthOf(const sim::Simulation& it, const RunTimes& times) {
   double bytes = 0;
-  for (const sim::Group& group : it.groups)
-    bytes += static_cast<double>(group.plan->header().payload.bytes);
+  for (const sim::Group& group : it.groups) bytes += BytesOf(group.plan->header());
   return times.completion > 0 ? bytes / ToSeconds(times.completion) : 0;
 }
 
@@ -270,7 +290,7 @@ void AddGroupTimes(const sim::Simulation& it, ColumnsOf* table) {
 /// Until hosts know, and what of it they have no part in.
 void AddKnown(const sim::Simulation& it, ColumnsOf* table) {
   table->TimeRow("all hosts know it after", [](const RunTimes& times) { return times.known; });
-  if (it.is_of_groups) return;
+  if (it.is_of_groups || !IsMulticast(it)) return;
   table->TimeRow("  the root after",
                  [](const RunTimes& times) { return times.groups[0].root_known; });
   if (!it.offload) return;
@@ -417,7 +437,8 @@ Json TimesJson(const sim::Simulation& it, const Executor& executor, bool has_lis
   json["skew_seconds"] = ToSeconds(times.skew());
   json["of_bound"] = it.bound > 0 ? Json(ToSeconds(times.completion) / it.bound) : Json();
   json["known_seconds"] = ToSeconds(times.known);
-  if (!it.is_of_groups) json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
+  if (!it.is_of_groups && IsMulticast(it))
+    json["root_known_seconds"] = ToSeconds(times.groups[0].root_known);
   if (it.is_of_groups) AddGroupTimesJson(it, times, has_lists, &json);
   if (has_lists) json["links"] = LinksJson(it.network, executor.links);
   return json;
@@ -525,7 +546,9 @@ void Print(const sim::Simulation& it, bool is_long, std::ostream& out) {
   ColumnsOf table(it, executors);
   table.Row("", &Executor::name);
   table.Row("", &Executor::how);
-  table.TimeRow(it.is_of_groups ? "all groups are complete at" : "all nodes have it after",
+  table.TimeRow(it.is_of_groups   ? "all groups are complete at"
+                : IsMulticast(it) ? "all nodes have it after"
+                                  : "all members are done after",
                 [](const RunTimes& times) { return times.completion; });
   if (it.bound > 0) {
     const std::string label = fmt::format("  of network bound {}", WriteLatency(it.bound));

@@ -46,8 +46,9 @@ TEST_F(CalibrateTest, WritesAProfileThatSimulateTakes) {
     EXPECT_EQ(profile["network"], base["network"]);
     EXPECT_EQ(profile["nic"], base["nic"]);
     EXPECT_EQ(profile["host"]["hybrid_polling"], base["host"]["hybrid_polling"]);
-    for (const char* key : {"cores", "post_send", "post_receive", "poll", "completion", "credit",
-                            "interrupt", "message_start", "message_setup", "copy_rate"}) {
+    for (const char* key :
+         {"cores", "post_send", "post_receive", "poll", "completion", "credit", "interrupt",
+          "message_start", "message_setup", "copy_rate", "combine", "combine_rate"}) {
       EXPECT_TRUE(profile["host"][key].contains("measured")) << key;
     }
     // What a host polls, and posts to, is not the same.

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// With n members, of which k are in a set S, what must leave S for the others, in parts:
+//
+//   reduce          1 if the root is not in S      their sum
+//   allreduce       1                              the same; the sum of the others must come back
+//   reduce_scatter  n - k                          their sum of each part that another member gets
+//   allgather       k                              their parts
+//   gather          k if the root is not in S
+//   scatter         n - k if the root is in S
+//   alltoall        k (n - k)
+//   barrier         0                              but who waits hears of it: the latency
+//
+// and nothing where S has no member, or all. All nodes together must send 2 (n - 1) parts of an
+// allreduce (Harary and Schwenk 1974), n - 1 of a reduce, gather or scatter, n (n - 1) of the others.
+//
+// Sets are single nodes, whose ports carry it, racks and sites. A port carries no more than it can both
+// ways together, where it has such a limit. The last byte that passes arrives a latency later: between
+// racks that of the core, else the network's lowest.
+#include "ir/analysis/collective_bounds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+
+namespace prepost {
+namespace {
+
+class CollectiveCuts {
+ public:
+  CollectiveCuts(const Network& network, const PlanHeader& header)
+      : network_(network), header_(header), lowest_(LowestLatency(network)) {}
+
+  std::vector<CutBound> Take() && {
+    AddPorts();
+    if (network_.OccupiedRacks() > 1) AddRacks();
+    std::ranges::stable_sort(cuts_, std::greater(), &CutBound::seconds);
+    return std::move(cuts_);
+  }
+
+ private:
+  /// Of one node.
+  NodeSet SetOf(uint32_t node) const {
+    return {.members = node < header_.roles().members(),
+            .has_root = NodeId(node) == header_.collective.root};
+  }
+
+  void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
+    CutBound bound = {.is_rack = is_rack, .cut = std::move(cut), .copies = copies, .rate = rate};
+    bound.latency = is_rack && network_.links.empty() ? network_.core_latency : lowest_;
+    bound.seconds = static_cast<double>(copies) * static_cast<double>(header_.payload.bytes) / rate;
+    cuts_.push_back(std::move(bound));
+  }
+
+  void AddPorts() {
+    double out_rate = 0, in_rate = 0, both_rate = 0;
+    for (uint32_t i = 0; i < network_.nodes.size(); ++i) {
+      const Network::Node& node = network_.nodes[i];
+      const uint64_t out = CopiesOut(header_, SetOf(i)), in = CopiesIn(header_, SetOf(i));
+      const double both = network_.RateOf({ResourceKind::kNodeBoth, i});
+      Add(false, fmt::format("port out of node {}", i), out, node.out_rate);
+      Add(false, fmt::format("port into node {}", i), in, node.in_rate);
+      if (both < node.out_rate + node.in_rate)
+        Add(false, fmt::format("port of node {} both ways", i), out + in, both);
+      out_rate += node.out_rate;
+      in_rate += node.in_rate;
+      both_rate += std::min(both, node.out_rate + node.in_rate);
+    }
+    const uint64_t all = CopiesInAll(header_);
+    Add(false, "ports out of all nodes together", all, out_rate);
+    Add(false, "ports into all nodes together", all, in_rate);
+    Add(false, "ports of all nodes both ways", 2 * all, both_rate);
+  }
+
+  void AddRacks() {
+    const auto racks = static_cast<uint32_t>(network_.racks.size());
+    std::vector<NodeSet> sets(racks);
+    std::vector<bool> is_occupied(racks);
+    for (uint32_t i = 0; i < network_.nodes.size(); ++i) {
+      NodeSet& set = sets[network_.nodes[i].rack];
+      set.members += SetOf(i).members;
+      set.has_root |= SetOf(i).has_root;
+      is_occupied[network_.nodes[i].rack] = true;
+    }
+    for (uint32_t r = 0; r < racks; ++r) {
+      if (!is_occupied[r]) continue;
+      const std::string name = fmt::format("{} {}", network_.RackWord(), network_.racks[r].name);
+      Add(true, "out of " + name, CopiesOut(header_, sets[r]), RateOf(r, is_occupied, true));
+      Add(true, "into " + name, CopiesIn(header_, sets[r]), RateOf(r, is_occupied, false));
+    }
+  }
+
+  /// Of the uplinks or downlinks of a rack; over paths, of those that are first, or last, on the ways
+  /// between it and the others.
+  double RateOf(uint32_t rack, const std::vector<bool>& is_occupied, bool is_out) const {
+    if (network_.links.empty())
+      return is_out ? network_.racks[rack].up_rate : network_.racks[rack].down_rate;
+    std::set<uint32_t> links;
+    for (uint32_t other = 0; other < is_occupied.size(); ++other) {
+      if (!is_occupied[other] || other == rack) continue;
+      links.insert(is_out ? network_.LinksBetween(rack, other).front()
+                          : network_.LinksBetween(other, rack).back());
+    }
+    double rate = 0;
+    for (const uint32_t link : links) rate += network_.links[link].capacity();
+    return rate;
+  }
+
+  const Network& network_;
+  const PlanHeader& header_;
+  const double lowest_;
+  std::vector<CutBound> cuts_;
+};
+
+}  // namespace
+
+uint64_t CopiesOut(const PlanHeader& header, const NodeSet& set) {
+  const uint64_t members = header.roles().members();
+  const uint64_t others = members - set.members;
+  const CollectiveKind kind = header.collective.kind;
+  if (set.members == 0 || others == 0) return 0;
+  switch (kind) {
+    case CollectiveKind::kMulticast:
+      return set.has_root ? 1 : 0;
+    case CollectiveKind::kReduce:
+      return set.has_root ? 0 : 1;
+    case CollectiveKind::kAllreduce:
+      return 1;
+    case CollectiveKind::kReduceScatter:
+      return others;
+    case CollectiveKind::kAllgather:
+      return set.members;
+    case CollectiveKind::kGather:
+      return set.has_root ? 0 : set.members;
+    case CollectiveKind::kScatter:
+      return set.has_root ? others : 0;
+    case CollectiveKind::kAlltoall:
+      return set.members * others;
+    case CollectiveKind::kBarrier:
+      return 0;
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+uint64_t CopiesIn(const PlanHeader& header, const NodeSet& set) {
+  return CopiesOut(header,
+                   {.members = header.roles().members() - set.members, .has_root = !set.has_root});
+}
+
+uint64_t CopiesInAll(const PlanHeader& header) {
+  const uint64_t members = header.roles().members();
+  switch (header.collective.kind) {
+    case CollectiveKind::kMulticast:
+    case CollectiveKind::kReduce:
+    case CollectiveKind::kGather:
+    case CollectiveKind::kScatter:
+      return members - 1;
+    case CollectiveKind::kAllreduce:
+      return 2 * (members - 1);
+    case CollectiveKind::kReduceScatter:
+    case CollectiveKind::kAllgather:
+    case CollectiveKind::kAlltoall:
+      return members * (members - 1);
+    case CollectiveKind::kBarrier:
+      return 0;
+  }
+  PREPOST_CHECK(false);
+  return 0;
+}
+
+std::vector<CutBound> BoundSeconds(const Network& network, const PlanHeader& header) {
+  if (header.collective.kind == CollectiveKind::kMulticast)
+    return BoundSeconds(network, header.collective.root, header.payload.bytes);
+  if (header.roles().members() == 1) return {};
+  return CollectiveCuts(network, header).Take();
+}
+
+NetworkBound BoundNetwork(const Network& network, const PlanHeader& header) {
+  if (header.collective.kind == CollectiveKind::kMulticast)
+    return BoundNetwork(network, header.collective.root, header.payload.bytes);
+  NetworkBound bound;
+  for (const CutBound& cut : BoundSeconds(network, header)) {
+    if (cut.seconds + cut.latency > bound.seconds)
+      bound = {.seconds = cut.seconds + cut.latency, .latency_seconds = cut.latency};
+  }
+  return bound;
+}
+
+}  // namespace prepost
