@@ -2,6 +2,7 @@
 #include "ir/collective.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "ir/status.h"
 
@@ -35,6 +36,11 @@ const char* Name(CollectiveKind kind) {
   }
   PREPOST_CHECK(false);
   return "";
+}
+
+const char* ArticleOf(CollectiveKind kind) {
+  constexpr std::string_view kVowels = "aeiou";
+  return kVowels.find(*Name(kind)) == std::string_view::npos ? "a" : "an";
 }
 
 uint64_t PartsOf(CollectiveKind kind, uint32_t members) {

@@ -38,6 +38,8 @@ namespace prepost {
 
 /// The word of the plan file.
 const char* Name(CollectiveKind kind);
+/// The article before Name(): "an" of an allreduce, "a" of a reduce.
+const char* ArticleOf(CollectiveKind kind);
 /// Whether what several nodes contribute to a block becomes one value.
 constexpr bool Combines(CollectiveKind kind) {
   return kind == CollectiveKind::kReduce || kind == CollectiveKind::kAllreduce ||

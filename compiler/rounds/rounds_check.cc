@@ -144,10 +144,6 @@ class RoundsChecker {
     return false;
   }
 
-  static const char* ArticleOf(CollectiveKind kind) {
-    return kind == CollectiveKind::kAllgather || kind == CollectiveKind::kAlltoall ? "an" : "a";
-  }
-
   std::string OutOfRange(const PlannedTransfer& it) const {
     if (it.from >= extent_.nodes || it.to >= extent_.nodes) {
       return fmt::format("node {} is out of range, {}", it.from >= extent_.nodes ? it.from : it.to,

@@ -46,8 +46,8 @@ class Coordinator {
     /// How sums are proved. None: by nothing, as control connections are socket pairs of this
     /// process, which no one else can write to.
     std::optional<SumProver> prover = {};
-    /// Which sum each node's output must have, none: it has no output; asked when all are known. Empty: all
-    /// must have the leader's.
+    /// Which sum each node's output must have, none: it has no output; asked when all are known.
+    /// Empty: all must have the leader's.
     std::function<Result<std::vector<std::optional<MessageSum>>>()> expected = {};
     /// By node: whose sum its output must have, its own where there is none to compare it with. For
     /// outputs of which nobody has all inputs; empty: see `expected`.
@@ -58,8 +58,9 @@ class Coordinator {
   /// From now on `node` is led over `control`. Each node once; by any thread.
   void Join(NodeId node, ControlSocket control, DeathWatch death = {});
 
-  /// To the point where all copies are known to be equal, as far as the options say that they are. Waits for nodes that have not joined yet.
-  /// `start_ns` is sent to all as the start, when all are ready; 0: each takes its own.
+  /// To the point where all copies are known to be equal, as far as the options say that they are.
+  /// Waits for nodes that have not joined yet. `start_ns` is sent to all as the start, when all are
+  /// ready; 0: each takes its own.
   ///
   /// Errors: a member failed or died, copies differ, nothing moved for too long (kRejected, or what
   /// the member says); kInterrupted. The message is one line that names the cause.

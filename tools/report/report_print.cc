@@ -111,26 +111,34 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
 
 namespace {
 
-/// Whether the plan makes an output equal to that of `node`, which has one.
-bool HasEqual(const PlanHeader& header, uint32_t node) {
+/// By node: whether the plan makes an output equal to its own; false of those that have none.
+std::vector<bool> HaveEqual(const PlanHeader& header) {
   const std::vector<NodeId> firsts = FirstsOfEqualOutputs(header);
-  return std::ranges::count(firsts, firsts[node]) > 1;
+  std::vector<bool> have(firsts.size());
+  for (uint32_t node = 0; node < firsts.size(); ++node) {
+    const uint32_t first = firsts[node].value;  // at most `node`
+    if (first != node) have[first] = have[node] = true;
+  }
+  return have;
 }
 
 /// What is known of the outputs of `nodes`: one node's, or all that there are.
 std::string OutputsText(const PlanHeader& header, const RunReport& report,
                         const std::vector<uint32_t>& nodes, OutputCheck check) {
+  if (header.collective.kind == CollectiveKind::kBarrier) {
+    const uint32_t members = header.roles().members();
+    return members == 1 ? "the only node has come to the barrier"
+                        : fmt::format("all {} nodes have come to the barrier", members);
+  }
   if (nodes.empty())
     return fmt::format("node {} gets no output and has done its part",
                        report.nodes.front().node.value);
-  if (header.collective.kind == CollectiveKind::kBarrier && check == OutputCheck::kOutputs)
-    return fmt::format("all {} have come to the barrier", Count(header.roles().members(), "node"));
   const bool is_one = nodes.size() == 1;
   const std::string which = is_one ? fmt::format("the output of node {} is", nodes[0])
                                    : fmt::format("all {} outputs are", nodes.size());
   if (check == OutputCheck::kInputs)
     return fmt::format("{} what the plan makes of the input", which);
-  if (!HasEqual(header, nodes[0]))
+  if (!HaveEqual(header)[nodes[0]])
     return fmt::format("{} complete; the plan makes no other equal, so {} compared with nothing",
                        which, is_one ? "it is" : "they are");
   return fmt::format("{} identical{}", which, is_one ? " with all others" : "");
@@ -191,11 +199,12 @@ void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
                       const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
                       std::ostream& out) {
   nlohmann::ordered_json nodes = NodesJson(report);
+  const std::vector<bool> have_equal = HaveEqual(header);
   for (size_t i = 0; i < nodes.size(); ++i) {
     const uint32_t node = report.nodes[i].node.value;
     const std::optional<MessageSum>& sum = outputs[node];
     const char* const with = check == OutputCheck::kInputs ? "inputs"
-                             : HasEqual(header, node)      ? "outputs"
+                             : have_equal[node]            ? "outputs"
                                                            : "nothing";
     nodes[i]["blake2b_256"] = sum ? nlohmann::ordered_json(sum->ToString()) : nullptr;
     nodes[i]["compared_with"] = sum ? nlohmann::ordered_json(with) : nullptr;

@@ -25,6 +25,7 @@ namespace {
 using test::Command;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Bytes = std::vector<std::byte>;
 
 constexpr CollectiveKind kKinds[] = {CollectiveKind::kReduce,        CollectiveKind::kAllreduce,
@@ -145,6 +146,21 @@ TEST(CollectiveRunTest, OutputsAreWhatTheInputsSay) {
       }
     }
     if (::testing::Test::HasFailure()) return;
+  }
+}
+
+// Catches outputs of a barrier, which has none to speak of.
+TEST(CollectiveRunTest, AllComeToABarrier) {
+  test::TempFolder folder;
+  const std::string plan = folder / "plan.json", input = folder / "input";
+  test::WriteBytes(input, {});
+  for (const uint32_t nodes : {1u, 3u}) {
+    test::OutputOf(
+        {"compile", "--collective", "barrier", "--nodes", std::to_string(nodes), "-o", plan});
+    EXPECT_THAT(test::OutputOf({"run", plan, "--input", input}),
+                AllOf(HasSubstr(nodes == 1 ? "the only node has come to the barrier, after "
+                                           : "all 3 nodes have come to the barrier, after "),
+                      Not(HasSubstr("output")), Not(HasSubstr("BLAKE2b"))));
   }
 }
 
