@@ -114,7 +114,7 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
       return Status(StatusCode::kUsage,
                     "--bytes: it is for a SPEC or a rolled plan: a plan's is in its file");
     }
-    Result<VerifiedPlan> plan = LoadPlan(flags.path);
+    Result<VerifiedPlan> plan = LoadPrepostedPlan(flags.path);
     if (!plan.ok()) return plan.status();
     plans.push_back({.plan = *std::move(plan)});
     return plans;

@@ -144,7 +144,7 @@ Status PrintDeferredWork(const LowerFlags& flags) {
   if (unfit != nullptr)
     return {StatusCode::kUsage, fmt::format("{} is not for --device {}", unfit, flags.device)};
   if (flags.plan.empty()) return {StatusCode::kUsage, "PLAN is needed"};
-  const Result<VerifiedPlan> plan = LoadPlan(flags.plan);
+  const Result<VerifiedPlan> plan = LoadPrepostedPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   if (flags.node && *flags.node >= plan->header().nodes) {
     return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", *flags.node,
@@ -171,7 +171,7 @@ Status Run(const LowerFlags& flags) {
   }
   std::optional<VerifiedPlan> plan;
   if (!flags.plan.empty()) {
-    Result<VerifiedPlan> loaded = LoadPlan(flags.plan);
+    Result<VerifiedPlan> loaded = LoadPrepostedPlan(flags.plan);
     if (!loaded.ok()) return loaded.status();
     plan = *std::move(loaded);
   } else if (flags.from_list.empty()) {

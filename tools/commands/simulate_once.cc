@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
+#include "runtime/player_device.h"
 #include "tools/commands/simulation_run.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"
@@ -134,10 +136,10 @@ Status CheckCollectives(const SimulateFlags& flags, SimulationOptions* options,
         flags.profile);
   }
   if (!options->is_offload) return {};
-  const std::string why = fmt::format("a plan of {}: queues of NICs carry multicasts",
-                                      Name(other->plan->header().collective.kind));
-  if (!options->is_cpu) return Rejected(why, NameOfSent(flags));
-  if (!options->is_quiet) PrintNote("CPU-driven only: " + why);
+  const std::optional<std::string> why = WhyNotPreposted(*other->plan);
+  PREPOST_CHECK(why.has_value());
+  if (!options->is_cpu) return Rejected(*why + "; use --executor cpu", NameOfSent(flags));
+  if (!options->is_quiet) PrintNote("CPU-driven only: " + *why);
   options->is_offload = false;
   return {};
 }

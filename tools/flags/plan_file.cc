@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <istream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@
 #include "ir/verify/verify.h"
 #include "runtime/files/plan_folder.h"
 #include "runtime/interrupt.h"
+#include "runtime/player_device.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/values.h"
 #include "tools/report/messages.h"
@@ -127,11 +129,24 @@ Result<VerifiedPlan> LoadAnyPlan(const std::string& path) {
                   path);
 }
 
+Status ExpectPlayed(const Plan& plan) {
+  if (plan.header().collective.kind != CollectiveKind::kMulticast) return {};
+  return ExpectPlainMulticast(plan);
+}
+
 Result<VerifiedPlan> LoadPlayedPlan(const std::string& path) {
   Result<VerifiedPlan> plan = LoadAnyPlan(path);
-  if (!plan.ok() || plan->header().collective.kind != CollectiveKind::kMulticast) return plan;
-  if (const Status status = ExpectPlainMulticast(*plan); !status.ok())
+  if (!plan.ok()) return plan;
+  if (const Status status = ExpectPlayed(*plan); !status.ok())
     return Rejected(status.message(), NameOfInput(path));
+  return plan;
+}
+
+Result<VerifiedPlan> LoadPrepostedPlan(const std::string& path) {
+  Result<VerifiedPlan> plan = LoadPlayedPlan(path);
+  if (!plan.ok()) return plan;
+  if (const std::optional<std::string> why = WhyNotPreposted(*plan))
+    return Rejected(*why + "; run and simulate take it, driven by CPUs", NameOfInput(path));
   return plan;
 }
 

@@ -39,8 +39,13 @@ Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
 /// Reads a plan of any collective and verifies it; the Status holds the first finding and how many
 /// more there are.
 Result<VerifiedPlan> LoadAnyPlan(const std::string& path);
-/// The same of what CPUs play: not of a multicast that is not plain.
+/// Whether CPUs play `plan`. Errors (kRejected): it is a multicast that is not plain.
+Status ExpectPlayed(const Plan& plan);
+/// LoadAnyPlan() of what CPUs play. Errors: also ExpectPlayed().
 Result<VerifiedPlan> LoadPlayedPlan(const std::string& path);
+/// The same of what a device carries out by itself. Errors: also WhyNotPreposted(), with what takes
+/// such a plan.
+Result<VerifiedPlan> LoadPrepostedPlan(const std::string& path);
 /// The same of a plain multicast. Errors: also ExpectPlainMulticast().
 Result<VerifiedPlan> LoadPlan(const std::string& path);
 

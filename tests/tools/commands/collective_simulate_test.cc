@@ -94,7 +94,11 @@ TEST_F(CollectiveSimulateTest, SweepsAndChoosesByTheProfile) {
 TEST_F(CollectiveSimulateTest, RefusesWhatCannotBe) {
   const std::string fractus = test::ProfilePath("fractus");
   ExpectRefused({"--profile", fractus, "--collective", "allgather", "--executor", "offload"}, 1,
-                "a plan of allgather: queues of NICs carry multicasts");
+                "a plan of allgather: queues of NICs carry multicasts; use --executor cpu");
+  ExpectRefused({"--profile", fractus, "--collective", "allreduce", "--combine", "sum:float32",
+                 "--executor", "offload"},
+                1,
+                "a plan of allreduce, which combines: a NIC does not, CPUs do; use --executor cpu");
   ExpectRefused({"--profile", fractus, "--collective", "allreduce"}, 1, "--combine");
   // A profile from before there was such a value.
   std::ifstream in(fractus);

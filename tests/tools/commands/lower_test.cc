@@ -7,6 +7,7 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/command.h"
@@ -166,6 +167,25 @@ TEST_F(LowerCommandTest, WritesFiles) {
   const std::string binary = folder_ / "queues.bin";
   EXPECT_EQ(Lower({"-o", binary}), "");
   EXPECT_TRUE(test::ReadText(binary).starts_with("PPQ2"));
+}
+
+// Catches a reason that only says which plans there are, and one without what does carry the plan out.
+TEST_F(LowerCommandTest, SaysWhyNoNicCarriesACollective) {
+  const std::string instead = "; run and simulate take it, driven by CPUs\n";
+  for (const auto& [flags, why] :
+       {std::pair(std::vector<std::string>{"allreduce", "--combine", "sum:float32"},
+                  "a plan of allreduce, which combines: a NIC does not, CPUs do"),
+        std::pair(std::vector<std::string>{"allgather"},
+                  "a plan of allgather: queues of NICs carry multicasts")}) {
+    std::vector<std::string> compile = {"compile", "--nodes", "3",   "--message-bytes",
+                                        "64",      "-o",      plan_, "--collective"};
+    compile.insert(compile.end(), flags.begin(), flags.end());
+    test::OutputOf(compile);
+    EXPECT_THAT(Lower({}, 1), HasSubstr(why + instead));
+    Command compare({"compare", plan_});
+    EXPECT_EQ(compare.Wait(), 1);
+    EXPECT_THAT(compare.err(), HasSubstr(why + instead));
+  }
 }
 
 TEST_F(LowerCommandTest, RefusesWithTheNumbers) {
