@@ -32,6 +32,7 @@
 #include "python/buffer_view.h"
 #include "python/interpreter.h"
 #include "python/status_error.h"
+#include "tools/commands/draw_flags.h"
 #include "tools/commands/simulate_once.h"
 #include "tools/flags/loaded_run.h"
 #include "tools/flags/named_file.h"
@@ -66,11 +67,10 @@ class NativePlan {
   explicit NativePlan(VerifiedPlan&& plan) { Keep(std::move(plan)); }
 
   const Plan& any() const { return valid_ == nullptr ? invalid_ : valid_->plan; }
-  /// Throws the findings, if there are any.
+  /// Throws the findings, if there are any. Of any collective.
   const std::shared_ptr<const tools::SimulatedPlan>& valid() const {
     if (valid_ == nullptr)
       throw StatusError(Rejected("the plan is invalid:" + verdict_.Continued()));
-    ThrowIfError(ExpectPlainMulticast(valid_->plan));
     return valid_;
   }
   std::vector<Finding> Findings() const {
@@ -271,6 +271,7 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
 
 std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   const VerifiedPlan& valid = plan.valid()->plan;
+  ThrowIfError(tools::ExpectDrawn(valid, options.view, options.format, !options.traces.empty()));
   const ReleasedInterpreter released;
   return ValueOf(Picture(valid, options));
 }
@@ -278,6 +279,7 @@ std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
 /// The flags of prepost simulate; what its --json prints.
 std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words) {
   tools::SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
+  ThrowIfError(tools::ExpectPlayed(context.plan->plan));
   const ReleasedInterpreter released;
   CLI::App app("", "simulate");
   tools::SimulateFlags flags;

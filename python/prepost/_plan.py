@@ -207,7 +207,7 @@ class _AnyPlan(Generic[_Native]):
 
     @property
     def root(self) -> int:
-        """The node that has the message."""
+        """The node that has the message; of a reduce or gather the one that gets it."""
         return self._native.root
 
     @property
@@ -254,6 +254,8 @@ class Plan(_AnyPlan["_native.Plan"]):
         nodes, blocks, rounds: only these; rounds are (first, last).
         topology: a topology file: node i of the plan is its host i, and racks are shown.
         trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
+
+        Of other collectives than multicasts there are spacetime, graph and tree without a trace; the rest raises RejectedError.
         """
         _check.choice("view", view, "spacetime", "tree", "queues", "graph")
         _check.choice("format", format, "svg", "html", "dot")
@@ -283,6 +285,8 @@ class Plan(_AnyPlan["_native.Plan"]):
         settings: values of the profile in place of the file's, {"host.completion": "1us"}.
         groups: the plan so many times at once, with rotated roots.
         causes: what the time goes to.
+
+        Other collectives than multicasts are CPU-driven only: "both" leaves out the other way, and "offload" raises RejectedError.
         The others are the flags of these names.
         """
         words = ["--profile", _check.path("profile", profile), "--executor", _check.text("executor", executor)]

@@ -88,6 +88,27 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(prepost.RejectedError, "9"):
             plan.draw(nodes=[9])
 
+    # Catches a plan that is refused although the command takes it, and pictures of what no picture shows right.
+    def test_collectives_are_drawn_and_simulated(self):
+        keys = {"nodes": 6, "message_bytes": 6144, "block_bytes": 1024}
+        for more, view in (({"collective": "allreduce", "combine": "sum:float32", "algorithm": "halving"}, "tree"),
+                           ({"collective": "gather", "algorithm": "binomial", "root": 2}, "graph"), ({"collective": "alltoall"}, "graph")):
+            plan = prepost.compile(**keys, **more)
+            plan.save(self.path)
+            with self.subTest(**more):
+                self.assertEqual(plan.draw(), command("draw", self.path))
+                self.assertEqual(plan.draw(view, blocks=[1]), command("draw", self.path, "--view", view, "--block", 1))
+                got = plan.simulate("fractus")
+                want = json.loads(command("simulate", self.path, "--profile", "fractus", "--json"))
+                self.assertNotEqual(got.pop("command"), want.pop("command"))
+                self.assertEqual(got, want)
+                self.assertEqual(("cpu" in got, "offload" in got), (True, False))
+                for refused in ({"format": "html"}, {"view": "queues", "nodes": [0]}, {"trace": self.path}):
+                    with self.assertRaisesRegex(prepost.RejectedError, f"^a plan of {more['collective']}, .*; spacetime, graph and tree"):
+                        plan.draw(**refused)
+                with self.assertRaisesRegex(prepost.RejectedError, f"a plan of {more['collective']}.*; use --executor cpu"):
+                    plan.simulate("fractus", executor="offload")
+
     def test_draw_with_a_trace(self):
         image, trace = (self.path.with_name(name) for name in ("image", "trace.json"))
         image.write_bytes(bytes(100_000))

@@ -144,15 +144,8 @@ Status Run(const DrawFlags& flags) {
     return {StatusCode::kUsage, fmt::format("{} is for --engine nic", flags.lowering.given())};
   const Result<VerifiedPlan> plan = LoadAnyPlan(flags.path);
   if (!plan.ok()) return plan.status();
-  const bool takes_all = *format != "html" && flags.view != "queues" && flags.traces.empty();
-  if (!takes_all) {
-    const Status status = ExpectPlainMulticast(*plan);
-    if (!status.ok()) {
-      return Rejected(
-          status.message() + "; spacetime, graph and tree without traces are drawn of all",
-          NameOfInput(flags.path));
-    }
-  }
+  const Status drawn = ExpectDrawn(*plan, flags.view, *format, !flags.traces.empty());
+  if (!drawn.ok()) return Rejected(drawn.message(), NameOfInput(flags.path));
   const Result<std::string> picture =
       *format == "html" ? DrawPage(flags, *plan) : Draw(flags, *format, *plan);
   if (!picture.ok()) return picture.status();

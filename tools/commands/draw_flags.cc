@@ -8,6 +8,14 @@
 
 namespace prepost::tools {
 
+Status ExpectDrawn(const Plan& plan, const std::string& view, const std::string& format,
+                   bool has_traces) {
+  if (format != "html" && view != "queues" && !has_traces) return {};
+  const Status status = ExpectPlainMulticast(plan);
+  if (status.ok()) return status;
+  return Rejected(status.message() + "; spacetime, graph and tree without traces are drawn of all");
+}
+
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
   viz::Selection selection;
   for (uint32_t node : flags.nodes) selection.nodes.push_back(NodeId(node));

@@ -39,6 +39,10 @@ struct DrawFlags {
   bool Has(const std::string& engine) const { return std::ranges::count(engines, engine) != 0; }
 };
 
+/// Whether such a picture of `plan` is drawn: pages, queues and times are of plain multicasts.
+/// Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
+Status ExpectDrawn(const Plan& plan, const std::string& view, const std::string& format,
+                   bool has_traces);
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan);
 /// The run of PLAN: --trace or --simulation, which is one that says so.
 Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& plan);
