@@ -36,9 +36,9 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME prepost)
 set(CPACK_PACKAGE_VENDOR Prepost)
 set(CPACK_PACKAGE_CONTACT "Prepost's developers <prepost@localhost>")
-set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "multicast of memory to groups, and the plans that it follows")
-set(CPACK_PACKAGE_DESCRIPTION "Prepost compiles a multicast ahead of the transfer into a plan for each node, proves it correct, draws and
-simulates it, and runs it from CPUs or preposted to a NIC. With the library for C++, C and Python.")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "multicast of memory to groups, other collectives, and the plans that they follow")
+set(CPACK_PACKAGE_DESCRIPTION "Prepost compiles a multicast, or another collective such as an allreduce, ahead of the transfer into a
+program for each node, proves the programs correct, draws and simulates them, and runs them from CPUs or, multicasts, preposted to a NIC. With the library for C++, C and Python.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

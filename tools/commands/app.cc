@@ -19,9 +19,10 @@ constexpr void (*kCommands[])(CLI::App&, Action*) = {
 
 std::unique_ptr<CLI::App> MakeApp(Action* action) {
   auto app = std::make_unique<CLI::App>(
-      "Prepost compiles a multicast ahead of the transfer into one partially ordered program of "
-      "sends and receives per "
-      "node,\nproves it correct, draws it, and runs it from CPUs or preposted to a NIC.",
+      "Prepost compiles a multicast, or another collective such as an allreduce, ahead of the "
+      "transfer into one\npartially ordered program of sends, receives and combines per node. It "
+      "proves the programs correct, draws them,\nand runs them from CPUs or, multicasts, preposted "
+      "to a NIC.",
       "prepost");
   app->set_version_flag("-v,--version", fmt::format("prepost {}", kVersion));
   app->require_subcommand(1);

@@ -189,13 +189,13 @@ void AddCompile(CLI::App& app, Action* action) {
                    "FROM>TO:BLOCK, or FROM>TO+BLOCK to combine; instead of --algorithm")
       ->type_name("FILE")
       ->check(NameOf("a file"))
-      ->group("The multicast");
+      ->group(kSpecGroup);
   command
       ->add_option("--node", flags->node,
                    "Only this node's program; needs --message-bytes any, and no other node's")
       ->type_name("I")
       ->check(NodeNumber())
-      ->group("The multicast");
+      ->group(kSpecGroup);
   flags->output.AddTo(*command);
   command->add_flag("--show-order", flags->show_order,
                     "Print which node stands at which place of the schedule; the plan is written "

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost run: plays a plan, moves a file to all nodes, checks that all copies are the same.
+// prepost run: plays a plan, moves a file to all nodes or takes their inputs from it, checks that all
+// copies are the same, or each output what the plan makes of the inputs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -369,14 +370,20 @@ constexpr const char* kHelp =
 
 void AddRun(CLI::App& app, Action* action) {
   auto flags = std::make_shared<RunFlags>();
-  CLI::App* command = app.add_subcommand("run", "Run a plan: send a file to all nodes");
+  CLI::App* command = app.add_subcommand(
+      "run", "Run a plan: send a file to all nodes, or have them exchange and combine its parts");
   command->footer(kHelp);
   command->add_option("PLAN", flags->plan_path, "Plan, rolled plan or spec file, - for stdin");
-  command->add_option("-i,--input", flags->input_path, "The message")
+  command
+      ->add_option(
+          "-i,--input", flags->input_path,
+          "The message; of another collective the inputs of all nodes, one after the other")
       ->type_name("FILE")
       ->check(NameOf("a file"))
       ->required();
-  command->add_option("--output-dir", flags->output_folder, "Where copies are written [nowhere]")
+  command
+      ->add_option("--output-dir", flags->output_folder,
+                   "Where copies, or outputs, are written [nowhere]")
       ->type_name("DIR")
       ->check(NameOf("a folder"));
   command

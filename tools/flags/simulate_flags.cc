@@ -26,7 +26,7 @@ Status SimulateFlags::Check() const {
   if (!wait.empty()) PREPOST_RETURN_IF_ERROR(CheckWord("--wait", wait, Words(kWaitModeNames)));
   PREPOST_RETURN_IF_ERROR(lowering.Check());
   if (trace.is_wanted() && has_groups())
-    return {StatusCode::kUsage, "--trace is for one multicast alone"};
+    return {StatusCode::kUsage, "--trace is for one plan alone"};
   if (executor == "cpu" && lowering.given() != nullptr) {
     return {StatusCode::kUsage,
             fmt::format("{} is for preposted queues, --executor cpu has none", lowering.given())};
@@ -67,7 +67,8 @@ void SimulateFlags::AddTo(CLI::App& command) {
       ->check(WholeNumber(1, kGroupsMax));
   command
       .add_option("--workload", workload,
-                  "In place of a PLAN: many multicasts among some hosts (docs/simulate.md)")
+                  "In place of a PLAN: many multicasts and other collectives among some hosts "
+                  "(docs/simulate.md)")
       ->type_name("FILE")
       ->check(NameOf("a file"));
   lowering.AddTo(command);

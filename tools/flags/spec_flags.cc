@@ -9,6 +9,7 @@
 #include <charconv>
 #include <filesystem>
 
+#include "compiler/collectives/collective_schedule.h"
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec_json.h"
 #include "ir/count.h"
@@ -41,11 +42,11 @@ void MessageSize::AddTo(CLI::App& command, bool takes_any) {
                                   "serves every size"
                                 : "Size of the message, such as 10MiB")
           ->type_name("M")
-          ->group("The multicast");
+          ->group(kSpecGroup);
   command.add_option("--message", path_, "Take the size of this file")
       ->type_name("FILE")
       ->check(NameOf("a file"))
-      ->group("The multicast")
+      ->group(kSpecGroup)
       ->excludes(bytes);
 }
 
@@ -145,6 +146,21 @@ std::string NamesWithFanouts() {
   return fmt::to_string(fmt::join(names, ", "));
 }
 
+/// The schedules that no multicast has.
+std::string NamesOfOtherCollectives() {
+  std::vector<std::string_view> names;
+  for (const CollectiveSchedule* schedule : CollectiveSchedules())
+    names.push_back(schedule->name());
+  return fmt::to_string(fmt::join(names, ", "));
+}
+
+constexpr const char* kAutoGroup = "What auto chooses by (docs/compiler.md)";
+
+/// `help` of a flag with `more` before the default, which stands last in brackets.
+std::string Widened(std::string help, const std::string& more) {
+  return help.insert(std::min(help.rfind(" ["), help.size()), more);
+}
+
 }  // namespace
 
 void NoteOneRack(const Spec& spec) {
@@ -158,7 +174,7 @@ void NoteOneRack(const Spec& spec) {
 }
 
 void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
-  const std::string group = "The multicast";
+  const std::string group = kSpecGroup;
   command.add_option("--nodes", nodes_, "Nodes, the root included")
       ->type_name("N")
       ->check(WholeNumber(1, kNodesMax))
@@ -205,7 +221,7 @@ void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
       ->check(NameOf("a list of nodes or a file"))
       ->group(group);
   const CostParameters defaults;
-  const std::string by = "What auto chooses by (docs/compiler.md)";
+  const std::string by = kAutoGroup;
   command.add_option("--rules", rules_, "Rule file that pins choices by nodes and bytes")
       ->type_name("FILE")
       ->check(NameOf("a file"))
@@ -249,7 +265,7 @@ void SpecFlags::AddTo(CLI::App& command, AutoFlags others) {
 
 void SpecFlags::AddCollectivesTo(CLI::App& command) {
   takes_collectives_ = true;
-  const std::string group = "The multicast";
+  const std::string group = kSpecGroup;
   command
       .add_option(
           "--collective", collective_,
@@ -269,6 +285,19 @@ void SpecFlags::AddCollectivesTo(CLI::App& command) {
           "Sums are the same expression whatever the size, and take longer: chain, or ring of a "
           "reduce_scatter")
       ->group(group);
+  const auto widen = [&](const char* flag, const std::string& more) {
+    CLI::Option* const option = command.get_option(flag);
+    option->description(Widened(option->get_description(), more));
+  };
+  widen("--root", ", or gets it, of a reduce or gather");
+  widen("--algorithm",
+        fmt::format("; of other collectives (docs/compiler.md) {}, and of reduce and "
+                    "allreduce also a multicast's",
+                    NamesOfOtherCollectives()));
+  for (const char* flag : {"--rules", "--executor", "--transport"}) {
+    const CLI::Option* const option = command.get_option_no_throw(flag);
+    if (option != nullptr && option->get_group() == kAutoGroup) widen(flag, "; of multicasts only");
+  }
 }
 
 Status SpecFlags::Locate(const Status& status, const Spec& spec,

@@ -66,6 +66,9 @@ struct AutoTarget {
   nic::LowerOptions lower = {};  ///< what NICs hold
 };
 
+/// The heading of help above flags that say what is sent, and how.
+inline constexpr const char* kSpecGroup = "What is sent";
+
 /// Which flags SpecFlags has beside those of the multicast.
 enum class AutoFlags : uint8_t {
   kAll,    ///< what runs the plan, too: --profile, --executor and --transport

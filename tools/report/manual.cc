@@ -119,7 +119,8 @@ std::string FlagsOf(const CLI::App& command) {
 }  // namespace
 
 std::string ManPageOf(const CLI::App& app) {
-  std::string out = Heading(app.get_name(), "compile multicasts into plans, and run them");
+  std::string out =
+      Heading(app.get_name(), "compile multicasts and other collectives into plans, and run them");
   out += fmt::format(".SH SYNOPSIS\n\\fB{}\\fR \\fICOMMAND\\fR [\\fIOPTIONS\\fR] ...\n",
                      Roff(app.get_name()));
   out += ".SH DESCRIPTION\n" + Paragraphs(app.get_description());

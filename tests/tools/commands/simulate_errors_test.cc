@@ -149,7 +149,7 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
   }
   expect({"--plot-y", "skew"}, 2, "--plot-y is for --sweep");
   expect({"--groups", "2", "--trace", "t.json", "--executor", "cpu"}, 2,
-         "--trace is for one multicast alone");
+         "--trace is for one plan alone");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   expect({"--executor", "offload", "--copy-first-block"}, 2, "is for CPU-driven hosts");
   test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64",
