@@ -47,25 +47,6 @@ class RenamedNode final : public NodeSchedule {
   const std::unique_ptr<NodeSchedule> part_;
 };
 
-/// The most messages that a node sends, or receives, in one round.
-uint32_t PortsOf(std::span<const PlannedTransfer> transfers) {
-  std::vector<std::pair<uint32_t, uint32_t>> sends, receives;  // (node, round)
-  for (const PlannedTransfer& it : transfers) {
-    sends.emplace_back(it.from, it.round);
-    receives.emplace_back(it.to, it.round);
-  }
-  uint32_t most = 1;
-  for (auto* ends : {&sends, &receives}) {
-    std::ranges::sort(*ends);
-    for (auto first = ends->begin(); first != ends->end();) {
-      const auto behind = std::ranges::upper_bound(first, ends->end(), *first);
-      most = std::max(most, static_cast<uint32_t>(behind - first));
-      first = behind;
-    }
-  }
-  return most;
-}
-
 /// Of another collective than a multicast. Receives have no scratch buffers yet.
 Result<Plan> PlayCollective(const Spec& spec, PlanHeader header) {
   const Result<CollectiveAlgorithm> algorithm =
@@ -84,7 +65,7 @@ Result<Plan> PlayCollective(const Spec& spec, PlanHeader header) {
     to_first.root = NodeId(0);
     return ByWayOfFirst(algorithm->multicast, OrderNodes(to_first), extent);
   }();
-  header.ports = PortsOf(transfers);
+  header.ports = PortsOf(transfers).ports;
   return PlanInOrder(std::move(header), transfers).plan;
 }
 

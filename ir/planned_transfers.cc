@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/planned_transfers.h"
 
+#include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <utility>
 
 #include "ir/block_history.h"
+#include "ir/count.h"
 
 namespace prepost {
 namespace {
@@ -62,6 +64,40 @@ DealtTransfers DealToNodes(std::span<const PlannedTransfer> transfers, uint32_t 
 }
 
 }  // namespace
+
+Status CheckParts(CollectiveKind kind, uint32_t nodes, const char* node, const std::string& name) {
+  const uint64_t parts = PartsOf(kind, nodes);
+  if (parts <= kBlocksMax) return {};
+  return Rejected(fmt::format("{} between {} has {} parts, and a plan has at most {} blocks",
+                              Name(kind), Count(nodes, node), parts, kBlocksMax),
+                  name);
+}
+
+RoundPorts PortsOf(std::span<const PlannedTransfer> transfers) {
+  struct Use {
+    uint32_t round = 0;
+    uint32_t count = 0;
+  };
+  std::vector<uint32_t> order(transfers.size());
+  std::iota(order.begin(), order.end(), 0u);
+  const auto place = [&](uint32_t t) { return std::pair(transfers[t].round, t); };
+  if (!std::ranges::is_sorted(order, {}, place)) std::ranges::sort(order, {}, place);
+  uint32_t nodes = 0;
+  for (const PlannedTransfer& it : transfers) nodes = std::max({nodes, it.from + 1, it.to + 1});
+  std::vector<Use> sends(nodes), receives(nodes);
+  RoundPorts result;
+  for (const uint32_t t : order) {
+    const PlannedTransfer& it = transfers[t];
+    for (Use* use : {&sends[it.from], &receives[it.to]}) {
+      use->count = use->round == it.round ? use->count + 1 : 1;
+      use->round = it.round;
+      if (use->count <= result.ports) continue;
+      result.ports = use->count;
+      result.busiest = t;
+    }
+  }
+  return result;
+}
 
 void ChannelList::Add(const Channel& channel) {
   if (!channels_.empty() && (channels_.back() <=> channel) == 0) return;

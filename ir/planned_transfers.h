@@ -15,11 +15,15 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "ir/collective.h"
 #include "ir/plan.h"
+#include "ir/status.h"
 
 namespace prepost {
 
@@ -34,6 +38,22 @@ struct PlannedTransfer {
 
   friend bool operator==(const PlannedTransfer&, const PlannedTransfer&) = default;
 };
+
+/// Blocks of all transfers together that a text may ask for, beside the first of each: they are gone
+/// through one by one, and a short text can name many. Enough for an allreduce by halving among 2048
+/// nodes.
+inline constexpr uint64_t kRangeBlocksMax = uint64_t{1} << 23;
+
+/// More parts than a plan may have blocks, in `name`. `node`: what the text calls a node.
+Status CheckParts(CollectiveKind kind, uint32_t nodes, const char* node, const std::string& name);
+
+struct RoundPorts {
+  uint32_t ports = 1;  ///< the most messages that a node sends, or receives, in a round
+  /// The first transfer, in the order given, by which there are so many; none with one port.
+  std::optional<uint32_t> busiest;
+};
+/// Cost: sorting the transfers by their rounds, unless they are sorted.
+RoundPorts PortsOf(std::span<const PlannedTransfer> transfers);
 
 /// The channels of blocks that are met, each once.
 class ChannelList {

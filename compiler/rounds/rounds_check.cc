@@ -47,7 +47,7 @@ class RoundsChecker {
         roles_(extent.roles()),
         combines_(Combines(extent.collective.kind)) {}
 
-  Result<CheckedRounds> Run() {
+  Status Run() {
     FindReceipts();
     for (uint32_t t = 0; t < transfers_.size(); ++t) {
       if (transfers_[t].round != transfers_[round_begin_].round) round_begin_ = t;
@@ -60,9 +60,7 @@ class RoundsChecker {
       }
     }
     if (!combines_) FindMissing();
-    if (Status status = findings_.ToStatus(); !status.ok()) return status;
-    CountPorts();
-    return std::move(checked_);
+    return findings_.ToStatus();
   }
 
  private:
@@ -295,24 +293,6 @@ class RoundsChecker {
     findings_.Add([&] { return Rejected(make(), file_.name); });
   }
 
-  void CountPorts() {
-    struct Use {
-      uint32_t round = 0;
-      uint32_t count = 0;
-    };
-    std::vector<Use> sends(extent_.nodes), receives(extent_.nodes);
-    for (uint32_t t = 0; t < transfers_.size(); ++t) {
-      const PlannedTransfer& it = transfers_[t];
-      for (Use* use : {&sends[it.from], &receives[it.to]}) {
-        use->count = use->round == it.round ? use->count + 1 : 1;
-        use->round = it.round;
-        if (use->count <= checked_.ports) continue;
-        checked_.ports = use->count;
-        checked_.busiest = t;
-      }
-    }
-  }
-
   const RoundsFile& file_;
   const std::span<const PlannedTransfer> transfers_;
   static constexpr uint32_t kNone = 0xffffffff;
@@ -323,12 +303,11 @@ class RoundsChecker {
   std::vector<Receipt> receipts_;
   uint32_t round_begin_ = 0;  // the first transfer of the round in hand
   RoundsFindings findings_;
-  CheckedRounds checked_;
 };
 
 }  // namespace
 
-Result<CheckedRounds> CheckRounds(const RoundsFile& file, const RoundsExtent& extent) {
+Status CheckRounds(const RoundsFile& file, const RoundsExtent& extent) {
   return RoundsChecker(file, extent).Run();
 }
 

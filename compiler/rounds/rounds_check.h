@@ -6,8 +6,6 @@
 #define PREPOST_COMPILER_ROUNDS_ROUNDS_CHECK_H_
 
 #include <cstdint>
-#include <optional>
-#include <vector>
 
 #include "compiler/rounds/rounds_file.h"
 #include "ir/collective.h"
@@ -24,19 +22,13 @@ struct RoundsExtent {
   Roles roles() const { return {collective, nodes, blocks}; }
 };
 
-struct CheckedRounds {
-  uint32_t ports = 1;  ///< the most messages that a node sends, or receives, in a round
-  /// The first transfer that needs so many; none with one port.
-  std::optional<uint32_t> busiest;
-};
-
 /// Where nothing is combined: every node gets each block that it lacks once and no other twice, and
 /// sends it in a later round; none gets what it has from the start. Where blocks are combined it is
 /// the form alone that is checked, and that no node sends a block in the round in which it takes it:
 /// what blocks are made of in the end the verifier finds. Errors: kRejected, with all that is wrong,
 /// in the order of the file. Cost: sorting the transfers' blocks; memory for these and for nodes,
 /// whatever the number of blocks.
-Result<CheckedRounds> CheckRounds(const RoundsFile& file, const RoundsExtent& extent);
+Status CheckRounds(const RoundsFile& file, const RoundsExtent& extent);
 
 }  // namespace prepost
 

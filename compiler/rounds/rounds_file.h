@@ -49,9 +49,6 @@ struct RoundsFile {
   std::string RoundOf(size_t transfer) const;
 };
 
-/// Half of what a plan may carry, as each transfer has two ops.
-inline constexpr uint64_t kRangeBlocksMax = uint64_t{1} << 25;
-
 /// "0>1:3", "0>1+0-3": as it stands in a file.
 std::string ToString(const PlannedTransfer& transfer);
 

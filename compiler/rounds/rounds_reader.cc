@@ -110,12 +110,7 @@ Result<NodeId> RootOf(const RoundsFile& file, const RoundsOptions& options,
 Result<uint32_t> BlocksOf(const RoundsFile& file, const RoundsOptions& options,
                           const RoundsExtent& extent) {
   const uint64_t parts = PartsOf(extent.collective.kind, extent.nodes);
-  if (parts > kBlocksMax) {
-    return Rejected(
-        fmt::format("{} between {} has {} parts, and a plan has at most {} blocks",
-                    Name(extent.collective.kind), Count(extent.nodes, "node"), parts, kBlocksMax),
-        file.name);
-  }
+  PREPOST_RETURN_IF_ERROR(CheckParts(extent.collective.kind, extent.nodes, "node", file.name));
   if (file.blocks) {
     if (*file.blocks % parts == 0) return *file.blocks;
     return Rejected(fmt::format("{} cannot be those of {} of equally many blocks, which {} between "
@@ -237,18 +232,17 @@ Result<Payload> PayloadOf(const RoundsOptions& options, const RoundsExtent& exte
 }
 
 /// What the user may not have meant: more ports than one.
-std::string NoteOfPorts(const RoundsFile& file, const CheckedRounds& checked) {
-  const PlannedTransfer& busiest = file.transfers[*checked.busiest];
+std::string NoteOfPorts(const RoundsFile& file, const RoundPorts& ports) {
+  const PlannedTransfer& busiest = file.transfers[*ports.busiest];
   uint32_t sends = 0;
-  for (uint32_t t = *checked.busiest + 1; t-- > 0 && file.transfers[t].round == busiest.round;)
+  for (uint32_t t = *ports.busiest + 1; t-- > 0 && file.transfers[t].round == busiest.round;)
     sends += file.transfers[t].from == busiest.from ? 1 : 0;
-  const bool is_send = sends == checked.ports;
+  const bool is_send = sends == ports.ports;
   return file
-      .At(*checked.busiest,
+      .At(*ports.busiest,
           fmt::format("node {} {} {}: the plan has {} ports", is_send ? busiest.from : busiest.to,
                       is_send ? "sends" : "receives",
-                      Count(checked.ports, busiest.count == 1 ? "block" : "message"),
-                      checked.ports))
+                      Count(ports.ports, busiest.count == 1 ? "block" : "message"), ports.ports))
       .ToString();
 }
 
@@ -274,8 +268,8 @@ Result<RoundsPlan> PlanOf(Result<RoundsFile> read, const RoundsOptions& options)
   if (!extent.ok()) return extent.status();
   const Result<Combine> combine = CombineOf(*file, options, extent->collective.kind);
   if (!combine.ok()) return combine.status();
-  const Result<CheckedRounds> checked = CheckRounds(*file, *extent);
-  if (!checked.ok()) return checked.status();
+  PREPOST_RETURN_IF_ERROR(CheckRounds(*file, *extent));
+  const RoundPorts ports = PortsOf(file->transfers);
   const Result<Payload> payload = PayloadOf(options, *extent, combine->type);
   if (!payload.ok()) return payload.status();
   PREPOST_RETURN_IF_ERROR(CheckElements(*payload, combine->type));
@@ -285,14 +279,14 @@ Result<RoundsPlan> PlanOf(Result<RoundsFile> read, const RoundsOptions& options)
                                          .nodes = extent->nodes,
                                          .payload = *payload,
                                          .combine = *combine,
-                                         .ports = checked->ports},
+                                         .ports = ports.ports},
                                         file->transfers)
                                 .plan,
                     .where_of = {}};
   result.where_of = [file](const Plan& plan, const Diagnostic& finding) {
     return WhereOf(*file, plan, finding.place);
   };
-  if (checked->busiest) result.notes.push_back(NoteOfPorts(*file, *checked));
+  if (ports.busiest) result.notes.push_back(NoteOfPorts(*file, ports));
   return result;
 }
 

@@ -24,12 +24,10 @@
 #include <utility>
 
 #include "ir/count.h"
+#include "ir/planned_transfers.h"
 
 namespace prepost {
 namespace {
-
-/// Blocks of all ranges together, beside the first of each: they are gone through one by one.
-constexpr uint64_t kRangeBlocksMax = uint64_t{1} << 22;
 
 class RangeFinder {
  public:
@@ -41,12 +39,8 @@ class RangeFinder {
 
   Result<GoalRanges> Run(std::optional<uint64_t> message_bytes,
                          std::optional<uint64_t> block_bytes) {
-    if (parts_ > kBlocksMax) {
-      return Rejected(fmt::format("{} between {} has {} parts, and a plan has at most {} blocks",
-                                  Name(collective_.kind), Count(file_.ranks.size(), "rank"), parts_,
-                                  kBlocksMax),
-                      file_.name);
-    }
+    PREPOST_RETURN_IF_ERROR(CheckParts(collective_.kind, static_cast<uint32_t>(file_.ranks.size()),
+                                       "rank", file_.name));
     if (message_bytes && block_bytes) {
       PREPOST_RETURN_IF_ERROR(SetPayload(*message_bytes, *block_bytes));
     } else {
