@@ -6,6 +6,8 @@
 #include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
+#include <compare>
+#include <cstddef>
 #include <tuple>
 #include <utility>
 
@@ -18,10 +20,11 @@ namespace {
 
 class MessageFinder {
  public:
-  MessageFinder(const GoalFile& file, CollectiveKind kind)
+  MessageFinder(const GoalFile& file, CollectiveKind kind, const GoalBudget& budget)
       : file_(file),
         combines_(Combines(kind)),
-        is_transitive_(kind != CollectiveKind::kMulticast) {}
+        is_transitive_(kind != CollectiveKind::kMulticast),
+        cost_max_(budget.CostMax(file.ops.size())) {}
 
   Result<GoalMessages> Run() {
     PREPOST_RETURN_IF_ERROR(OrderRanks());
@@ -33,6 +36,32 @@ class MessageFinder {
 
  private:
   using Kind = GoalOp::Kind;
+
+  /// A channel's end at one rank: the peer, and what is done there, as peer * kUses + use.
+  enum class Use : uint8_t { kTake, kSend, kCombine };
+  static constexpr uint32_t kUses = 4;
+  static_assert(uint64_t{kNodesMax} * kUses < uint64_t{1} << 31);
+  using End = uint32_t;
+  /// The last message of a channel's end that has completed; in the order of these.
+  class Completed {
+   public:
+    Completed(End end, uint32_t message, bool is_direct)
+        : bits_(uint64_t{end} << 33 | uint64_t{message} << 1 | (is_direct ? 1 : 0)) {}
+
+    End end() const { return static_cast<End>(bits_ >> 33); }
+    uint32_t message() const { return static_cast<uint32_t>(bits_ >> 1); }
+    bool is_send() const { return end() % kUses == static_cast<End>(Use::kSend); }
+    /// Else a send or a combine that has completed, too, waited for it.
+    bool is_direct() const { return (bits_ & 1) != 0; }
+    void MakeIndirect() { bits_ &= ~uint64_t{1}; }
+
+    friend auto operator<=>(const Completed&, const Completed&) = default;
+
+   private:
+    uint64_t bits_;
+  };
+  /// By ends.
+  using Clock = std::vector<Completed>;
 
   const GoalOp& op(uint32_t index) const { return file_.ops[index]; }
   bool IsData(uint32_t index) const { return out_.message_of[index] != kGoalNone; }
@@ -164,8 +193,8 @@ class MessageFinder {
     out_.notes.emplace_back("no calcs: each recv is taken to combine what it brings");
   }
 
-  /// A send carries what its rank has combined, and no more.
-  Status CheckUncombined(uint32_t send) const {
+  /// A send carries what its rank has combined, and no more. `clock` is that of `send`.
+  Status CheckUncombined(uint32_t send, const Clock& clock) const {
     for (const GoalOrder& order : file_.OrdersOf(send)) {
       if (order.is_start || op(order.earlier).kind != Kind::kRecv || !IsData(order.earlier))
         continue;
@@ -173,9 +202,8 @@ class MessageFinder {
       const uint32_t calc = out_.calc_of[message];
       if (calc == kGoalNone) continue;
       const End end = EndOf(order.earlier);
-      const Clock& clock = waits_[send];
-      const auto at = std::ranges::lower_bound(clock, end, {}, &std::pair<End, uint32_t>::first);
-      if (at != clock.end() && at->first == end && at->second >= message) continue;
+      const auto at = std::ranges::lower_bound(clock, end, {}, &Completed::end);
+      if (at != clock.end() && at->end() == end && at->message() >= message) continue;
       return file_.At(send, fmt::format("this send requires the recv in line {}, and not the calc "
                                         "in line {} that combines it: a plan's nodes send what "
                                         "they have combined",
@@ -186,80 +214,141 @@ class MessageFinder {
 
   // Step 5.
 
-  /// A channel's end at one rank: the peer, and what is done there.
-  enum class Use : uint8_t { kTake, kSend, kCombine };
-  using End = std::pair<uint32_t, Use>;
-  /// The last message of each channel's end that has completed; few per op, so a sorted list.
-  using Clock = llvm::SmallVector<std::pair<End, uint32_t>, 4>;
-
   End EndOf(uint32_t index) const {
     const uint32_t message = out_.message_of[index];
     const bool is_combined =
         combines_ && message != kGoalNone && out_.calc_of[message] != kGoalNone;
-    return {op(index).peer, op(index).kind == Kind::kSend ? Use::kSend
-                            : is_combined                 ? Use::kCombine
-                                                          : Use::kTake};
-  }
-
-  /// Messages of one channel are numbered in its order, so the larger number is the later one.
-  static void Join(Clock& clock, End end, uint32_t message) {
-    const auto at = std::ranges::lower_bound(clock, end, {}, &std::pair<End, uint32_t>::first);
-    if (at != clock.end() && at->first == end) {
-      at->second = std::max(at->second, message);
-    } else {
-      clock.insert(at, {end, message});
-    }
+    const Use use = op(index).kind == Kind::kSend ? Use::kSend
+                    : is_combined                 ? Use::kCombine
+                                                  : Use::kTake;
+    return op(index).peer * kUses + static_cast<uint32_t>(use);
   }
 
   /// `earlier` has completed. What a recv brings is there when it is combined, by a calc or by itself.
-  void JoinDone(Clock& clock, uint32_t earlier) const {
+  void GatherDone(uint32_t earlier) {
     if (IsData(earlier)) {
       const End end = EndOf(earlier);
       const uint32_t message = out_.message_of[earlier];
-      if (end.second != Use::kCombine || out_.calc_of[message] == earlier)
-        Join(clock, end, message);
+      if (end % kUses != static_cast<uint32_t>(Use::kCombine) || out_.calc_of[message] == earlier)
+        gathered_.emplace_back(end, message, /*is_direct=*/true);
       return;
     }
     const auto combined = combined_.find(earlier);
     if (combined == combined_.end()) return;
     for (const uint32_t message : combined->second)
-      Join(clock, EndOf(out_.messages[message].recv), message);
+      gathered_.emplace_back(EndOf(out_.messages[message].recv), message, /*is_direct=*/true);
+  }
+
+  /// Whether an op of the plan, which waits for all that is required of it, is its end: receives that
+  /// take, calcs and synchronisation are none.
+  bool WaitsItself(uint32_t index) const {
+    if (!IsData(index)) return combined_.count(index) != 0;
+    return op(index).kind == Kind::kSend ||
+           (combines_ && out_.calc_of[out_.message_of[index]] == index);
+  }
+
+  /// What has completed when an earlier op starts. It is not direct where that op has completed, too,
+  /// and waited for it itself.
+  void GatherClock(const Clock& clock, bool is_direct) {
+    const size_t begin = gathered_.size();
+    gathered_.insert(gathered_.end(), clock.begin(), clock.end());
+    if (is_direct) return;
+    for (size_t i = begin; i < gathered_.size(); ++i) gathered_[i].MakeIndirect();
+  }
+
+  /// Makes a clock of what is gathered. Messages of one channel are numbered in its order, so the
+  /// largest number is the last one.
+  void SortGathered() {
+    if (!std::ranges::is_sorted(gathered_)) std::ranges::sort(gathered_);
+    size_t kept = 0;
+    for (size_t i = 0; i < gathered_.size(); ++i) {
+      if (i + 1 == gathered_.size() || gathered_[i + 1].end() != gathered_[i].end())
+        gathered_[kept++] = gathered_[i];
+    }
+    gathered_.erase(gathered_.begin() + static_cast<ptrdiff_t>(kept), gathered_.end());
+  }
+
+  /// Leaves the clock of `index` in `gathered_`.
+  Status GatherWaits(uint32_t index) {
+    gathered_.clear();
+    size_t sort_at = kSortAtLeast;
+    for (const GoalOrder& order : file_.OrdersOf(index)) {
+      const bool is_done_send =
+          !order.is_start && op(order.earlier).kind == Kind::kSend && IsData(order.earlier);
+      const size_t before = gathered_.size();
+      if (!order.is_start) GatherDone(order.earlier);
+      if (is_transitive_ || !is_done_send) {
+        GatherClock(clocks_[order.earlier], order.is_start || !WaitsItself(order.earlier));
+        CountLost(index, order);
+      }
+      out_.steps += gathered_.size() - before + 1;
+      if (out_.steps > cost_max_) return TooMuch(index);
+      if (gathered_.size() < sort_at) continue;
+      SortGathered();
+      sort_at = std::max(kSortAtLeast, 2 * gathered_.size());
+    }
+    SortGathered();
+    return {};
   }
 
   Status FindWaits() {
-    waits_.resize(file_.ops.size());
-    uint64_t entries = 0;
+    const auto ops = static_cast<uint32_t>(file_.ops.size());
+    clocks_.resize(ops);
+    std::vector<uint32_t> users(ops);  // of each op's clock that are still to come
+    for (const GoalOrder& order : file_.orders) ++users[order.earlier];
+    out_.waits.resize(out_.messages.size());
+    if (is_transitive_) out_.received.resize(out_.messages.size());
+    out_.combine_waits.resize(out_.calc_of.size());
     for (const uint32_t index : out_.sequence) {
-      Clock clock;
+      PREPOST_RETURN_IF_ERROR(GatherWaits(index));
+      PREPOST_RETURN_IF_ERROR(KeepWaits(index));
       for (const GoalOrder& order : file_.OrdersOf(index)) {
-        const bool is_done_send = !order.is_start && op(order.earlier).kind == Kind::kSend;
-        if (!order.is_start) JoinDone(clock, order.earlier);
-        if (!is_transitive_ && is_done_send && IsData(order.earlier))
-          continue;  // it waited for the rest itself
-        for (const auto& [end, message] : waits_[order.earlier]) Join(clock, end, message);
-        CountLost(index, order);
+        if (--users[order.earlier] != 0) continue;
+        bytes_ -= clocks_[order.earlier].size() * sizeof(Completed);
+        Clock().swap(clocks_[order.earlier]);
       }
-      entries += clock.size();
-      if (entries > kWaitsMax * (file_.ops.size() + kWaitsMax) ||
-          (is_transitive_ && entries > kTransitiveWaitsMax))
-        return file_.At(index, "too much that waits for too many peers at once");
-      waits_[index] = std::move(clock);
+      if (users[index] != 0) {
+        bytes_ += gathered_.size() * sizeof(Completed);
+        clocks_[index].assign(gathered_.begin(), gathered_.end());
+      }
+      if (bytes_ > cost_max_) return TooMuch(index);
     }
     NoteLost();
-    for (const GoalMessage& m : out_.messages) {
-      if (combines_) PREPOST_RETURN_IF_ERROR(CheckUncombined(m.send));
-      AddWaits(m.send, &out_.waits.emplace_back());
-    }
-    for (const uint32_t calc : out_.calc_of) {
-      std::vector<uint32_t>& before = out_.combine_waits.emplace_back();
-      if (calc != kGoalNone) AddWaits(calc, &before);
+    return {};
+  }
+
+  /// What the rounds and the plan need of the clock of `index`, which is in `gathered_`.
+  Status KeepWaits(uint32_t index) {
+    if (op(index).kind == Kind::kSend && IsData(index)) {
+      if (combines_) PREPOST_RETURN_IF_ERROR(CheckUncombined(index, gathered_));
+      const uint32_t message = out_.message_of[index];
+      KeepDirect(&out_.waits[message]);
+      if (!is_transitive_) return {};
+      for (const Completed& it : gathered_) {
+        if (!it.is_send()) out_.received[message].push_back(it.message());
+      }
+      bytes_ += out_.received[message].size() * sizeof(uint32_t);
+    } else if (combines_ && op(index).kind == Kind::kRecv) {
+      if (IsData(index) && out_.calc_of[out_.message_of[index]] == index)
+        KeepDirect(&out_.combine_waits[out_.message_of[index]]);
+    } else if (const auto combined = combined_.find(index); combined != combined_.end()) {
+      for (const uint32_t message : combined->second) {
+        out_.steps += gathered_.size();
+        KeepDirect(&out_.combine_waits[message]);
+        if (std::max(out_.steps, bytes_) > cost_max_) return TooMuch(index);
+      }
     }
     return {};
   }
 
-  void AddWaits(uint32_t index, std::vector<uint32_t>* before) const {
-    for (const auto& [end, message] : waits_[index]) before->push_back(message);
+  void KeepDirect(std::vector<uint32_t>* before) {
+    for (const Completed& it : gathered_) {
+      if (it.is_direct()) before->push_back(it.message());
+    }
+    bytes_ += before->size() * kBytesOfEdge;
   }
+
+  Status TooMuch(uint32_t index) const { return file_.At(index, kGoalTooMuch); }
 
   void NoteLost() {
     if (lost_starts_ != 0) {
@@ -286,25 +375,29 @@ class MessageFinder {
     }
   }
 
-  /// In all, where what others waited for counts, too.
-  static constexpr uint64_t kTransitiveWaitsMax = uint64_t{1} << 26;
-  /// Peers that an op waits for at once, on average; files that need more are made to need them.
-  static constexpr uint64_t kWaitsMax = 1024;
+  /// What is gathered for an op is sorted from this size on, as it doubles.
+  static constexpr size_t kSortAtLeast = 4096;
+  /// Of each wait that is kept: as an edge, in the lists and graphs of goal_rounds.cc.
+  static constexpr uint64_t kBytesOfEdge = 48;
 
   const GoalFile& file_;
   const bool combines_;
-  const bool is_transitive_;  ///< waits list what is waited for over other sends, too
+  const bool is_transitive_;  ///< clocks have what is waited for over other sends, too
   llvm::DenseMap<uint32_t, llvm::SmallVector<uint32_t, 1>> combined_;  // calc -> messages
   GoalMessages out_;
-  std::vector<Clock> waits_;  // op -> what has completed when it starts
+  const uint64_t cost_max_;
+  std::vector<Clock> clocks_;  // op -> what has completed when it starts, while others need it
+  Clock gathered_;             // of the op in hand
+  uint64_t bytes_ = 0;         // of clocks and waits
   uint64_t lost_starts_ = 0;
   uint64_t waiting_recvs_ = 0;
 };
 
 }  // namespace
 
-Result<GoalMessages> FindGoalMessages(const GoalFile& file, CollectiveKind kind) {
-  return MessageFinder(file, kind).Run();
+Result<GoalMessages> FindGoalMessages(const GoalFile& file, CollectiveKind kind,
+                                      const GoalBudget& budget) {
+  return MessageFinder(file, kind, budget).Run();
 }
 
 }  // namespace prepost

@@ -132,6 +132,8 @@ GoalPlan WritePlan(const GoalFile& file, const GoalMessages& given,
     const GoalMessage& message = given.messages[written.transfer_of_op[i]];
     result.op_lines.push_back(file.ops[ops[i].is_send() ? message.send : message.recv].line);
   }
+  for (const Program& program : result.plan.programs())
+    result.op_begins.push_back(program.op_begin);
   for (const GoalFile::Rank& rank : file.ranks) result.rank_lines.push_back(rank.line);
   return result;
 }
@@ -172,12 +174,18 @@ Result<GoalPlan> ReadCollective(const GoalFile& file, GoalMessages messages,
 
 }  // namespace
 
-Diagnostic GoalPlan::AtLine(Diagnostic diagnostic) const {
+Diagnostic GoalPlan::AtLine(const Plan& found_in, Diagnostic diagnostic) const {
   const Place& place = diagnostic.place;
   if (place.section != Place::Section::kPrograms || place.index >= rank_lines.size())
     return diagnostic;
   uint32_t line = rank_lines[place.index];
-  if (place.op != Place::kWhole) line = op_lines[plan.programs()[place.index].op_begin + place.op];
+  const std::span<const Op> ops = found_in.ops(found_in.programs()[place.index]);
+  if (place.op != Place::kWhole && !ops[place.op].is_credit()) {
+    // Passes put credits between the ops, which keep their order.
+    const auto before =
+        std::ranges::count_if(ops.first(place.op), [](const Op& op) { return !op.is_credit(); });
+    line = op_lines[op_begins[place.index] + static_cast<size_t>(before)];
+  }
   if (line != 0) diagnostic.where = fmt::format("{}:{}", name, line);
   return diagnostic;
 }

@@ -6,6 +6,7 @@
 #ifndef PREPOST_IR_EXCHANGE_GOAL_READER_H_
 #define PREPOST_IR_EXCHANGE_GOAL_READER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <iosfwd>
 #include <optional>
@@ -34,20 +35,23 @@ struct GoalPlan {
   Plan plan;  ///< not verified; ready barrier, no credits, no send window, no scratch buffers yet
   std::string name;
   std::vector<uint32_t> op_lines;    ///< the line of each of plan.ops()
+  std::vector<size_t> op_begins;     ///< of each of plan.programs(): its first op
   std::vector<uint32_t> rank_lines;  ///< of each of plan.programs()
   std::vector<std::string> notes;    ///< what the file says and a plan cannot, a line each
 
-  /// `diagnostic` with its place in the GOAL text: "name:12" for an op or program of the plan.
-  Diagnostic AtLine(Diagnostic diagnostic) const;
+  /// `diagnostic`, of `found_in`, with its place in the GOAL text: "name:12" for an op or program.
+  /// `found_in` is `plan` or what passes have made of it, with credits: these are at their rank's line.
+  Diagnostic AtLine(const Plan& found_in, Diagnostic diagnostic) const;
 };
 
 /// Reads one GOAL text. `name` is the file's name in messages. Errors, kRejected with "name:line":
 /// what is no GOAL text; messages that do not match; a deadlock; a send whose block cannot be
 /// recognised; sizes that are no message in equal blocks; calcs that combine nothing; "/combine": an
 /// operation that is missing, or that does not go with the collective. Whether each rank gets each
-/// block once, and not after it sends it, and what it is made of, is for Verify(). Linear, but for
-/// sorting, in the length of the text; dealing the root's sends out to blocks, and what waits for
-/// many peers, is bounded by an error.
+/// block once, and not after it sends it, and what it is made of, is for Verify(). Cost: linear,
+/// but for sorting, in the length of the text and the blocks of its ranges, which are bounded
+/// (kRangeBlocksMax); what waits for many peers, and dealing the root's sends out to blocks, costs more
+/// and is bounded by an error, in time and in memory.
 Result<GoalPlan> ReadGoal(std::istream& in, const std::string& name,
                           const GoalOptions& options = {});
 

@@ -8,27 +8,32 @@
 // The edges of a block at a rank. Its receives have their effect one after the other: where the text
 // does not order them, in the order of the rank. A send waits for some of them; what it carries is
 // without the others, so these come behind it.
+//
+// Which receives a send waits for is known by channel, of those that take and those that combine each,
+// as the last one. In a block's receives each channel's stand in their order, or there is a deadlock.
+// So those that a send waits for are few prefixes, and whether they are, together, all from one place to
+// another is seen from their sizes and their last ones, without going through them.
 #include "ir/exchange/goal_rounds.h"
 
 #include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 
 #include <algorithm>
-#include <map>
-#include <optional>
-#include <tuple>
+#include <compare>
 #include <utility>
 #include <vector>
 
 #include "ir/exchange/goal_graph.h"
+#include "ir/planned_transfers.h"
 
 namespace prepost {
 namespace {
 
 class RoundFinder {
  public:
-  RoundFinder(const GoalFile& file, std::span<const GoalRange> ranges, GoalMessages* messages)
-      : file_(file), ranges_(ranges), out_(*messages) {}
+  RoundFinder(const GoalFile& file, std::span<const GoalRange> ranges, GoalMessages* messages,
+              const GoalBudget& budget)
+      : file_(file), ranges_(ranges), out_(*messages), cost_max_(budget.CostMax(file.ops.size())) {}
 
   Status Run() {
     AddNeeded();
@@ -89,38 +94,42 @@ class RoundFinder {
     }
   }
 
+  /// A message that touches a block at a rank.
+  struct Touch {
+    uint32_t rank, block;
+    uint32_t place;  // of its effect in the order of the rank
+    uint32_t message;
+
+    std::pair<uint32_t, uint32_t> where() const { return {rank, block}; }
+    friend auto operator<=>(const Touch&, const Touch&) = default;
+  };
+
   /// Of each block at each rank.
   Status AddBlocks() {
-    struct Touch {
-      uint32_t rank, block;
-      bool is_send;
-      uint32_t place;  // of its effect in the order of the rank
-      uint32_t message;
-
-      auto operator<=>(const Touch&) const = default;
-    };
-    std::vector<Touch> touches;
+    std::vector<Touch> sends, receives;
     for (uint32_t m = 0; m < ranges_.size(); ++m) {
       for (uint32_t i = 0; i < ranges_[m].count; ++i) {
         const uint32_t block = ranges_[m].block + i;
-        touches.push_back({SenderOf(m), block, true, out_.place[out_.messages[m].send], m});
-        touches.push_back({ReceiverOf(m), block, false, out_.place[EffectOf(m)], m});
+        sends.push_back({SenderOf(m), block, out_.place[out_.messages[m].send], m});
+        receives.push_back({ReceiverOf(m), block, out_.place[EffectOf(m)], m});
       }
     }
-    std::ranges::sort(touches);
-    const auto is_same = [](const Touch& a, const Touch& b) {
-      return a.rank == b.rank && a.block == b.block;
-    };
-    for (auto first = touches.begin(); first != touches.end();) {
-      const auto end =
-          std::find_if(first, touches.end(), [&](const Touch& it) { return !is_same(it, *first); });
+    std::ranges::sort(sends);
+    std::ranges::sort(receives);
+    auto send = sends.begin();
+    for (auto first = receives.begin(); first != receives.end();) {
+      const auto where = first->where();
       receives_.clear();
-      auto it = first;
-      for (; it != end && !it->is_send; ++it) receives_.push_back(it->message);
+      for (; first != receives.end() && first->where() == where; ++first)
+        receives_.push_back(first->message);
       for (size_t i = 1; i < receives_.size(); ++i)
         edges_.later.emplace_back(receives_[i - 1], receives_[i]);
-      for (; it != end; ++it) PREPOST_RETURN_IF_ERROR(AddSend(it->message, first->block));
-      first = end;
+      while (send != sends.end() && send->where() < where) ++send;
+      const bool is_sent = send != sends.end() && send->where() == where;
+      const bool has_order = is_sent && GroupReceives();
+      for (; send != sends.end() && send->where() == where; ++send) {
+        if (has_order) PREPOST_RETURN_IF_ERROR(AddSend(send->message, where.second));
+      }
     }
     for (auto* edges : {&edges_.later, &edges_.weak}) {
       std::ranges::sort(*edges);
@@ -129,35 +138,114 @@ class RoundFinder {
     return {};
   }
 
+  /// A sender, and whether what it sends is combined.
+  using Source = std::pair<uint32_t, bool>;
+  Source SourceOf(uint32_t m) const { return {SenderOf(m), IsCombined(m)}; }
+
+  /// Of a block's receives at a rank, those of one source.
+  struct Group {
+    Source source;
+    uint32_t begin = 0, end = 0;  // in `grouped_`
+  };
+  struct Grouped {
+    uint32_t message;
+    uint32_t place;  // in `receives_`
+  };
+
+  /// False: some channel's receives are not in its order, which is a deadlock.
+  bool GroupReceives() {
+    grouped_.clear();
+    groups_.clear();
+    for (uint32_t i = 0; i < receives_.size(); ++i)
+      grouped_.push_back({.message = receives_[i], .place = i});
+    std::ranges::sort(grouped_, {}, [&](const Grouped& it) {
+      return std::pair(SourceOf(it.message), it.message);
+    });
+    for (uint32_t i = 0; i < grouped_.size(); ++i) {
+      const Source source = SourceOf(grouped_[i].message);
+      if (groups_.empty() || groups_.back().source != source) {
+        groups_.push_back({.source = source, .begin = i});
+      } else if (grouped_[i].place < grouped_[i - 1].place) {
+        return false;
+      }
+      groups_.back().end = i + 1;
+    }
+    return true;
+  }
+
+  /// The receives that a send waits for: of each group those before `end`.
+  struct Prefix {
+    const Group* group;
+    uint32_t end;
+  };
+
+  /// Finds `prefixes_` of `send`.
+  Status FindPrefixes(uint32_t send) {
+    const std::vector<uint32_t>& received = out_.received[send];
+    out_.steps += 1 + std::min(received.size(), groups_.size());
+    if (out_.steps > cost_max_) return file_.At(out_.messages[send].send, kGoalTooMuch);
+    prefixes_.clear();
+    const auto add = [&](const Group& group, uint32_t last) {
+      const auto behind =
+          std::upper_bound(grouped_.begin() + group.begin, grouped_.begin() + group.end, last,
+                           [](uint32_t m, const Grouped& it) { return m < it.message; });
+      const auto end = static_cast<uint32_t>(behind - grouped_.begin());
+      if (end != group.begin) prefixes_.push_back({.group = &group, .end = end});
+    };
+    if (groups_.size() <= received.size()) {
+      for (const Group& group : groups_) {
+        const auto last = std::ranges::lower_bound(received, group.source, {},
+                                                   [&](uint32_t m) { return SourceOf(m); });
+        if (last != received.end() && SourceOf(*last) == group.source) add(group, *last);
+      }
+    } else {
+      for (const uint32_t last : received) {
+        const auto group = std::ranges::lower_bound(groups_, SourceOf(last), {}, &Group::source);
+        if (group != groups_.end() && group->source == SourceOf(last)) add(*group, last);
+      }
+    }
+    return {};
+  }
+
   /// Of `send` and the receives of `block` at its rank.
   Status AddSend(uint32_t send, uint32_t block) {
-    // Each channel's receives of a kind complete in their order, so the last one tells of others.
-    waited_.clear();
-    for (const uint32_t before : out_.waits[send]) {
-      if (ReceiverOf(before) == SenderOf(send))
-        waited_[{SenderOf(before), IsCombined(before)}] = before;
-    }
-    const auto is_waited = [&](uint32_t m) {
-      const auto last = waited_.find({SenderOf(m), IsCombined(m)});
-      return last != waited_.end() && m <= last->second;
-    };
+    PREPOST_RETURN_IF_ERROR(FindPrefixes(send));
     // What was there before a recv that takes is gone, whether the send requires it or not.
-    auto begin = receives_.begin();
-    for (auto it = begin; it != receives_.end(); ++it) {
-      if (!IsCombined(*it) && is_waited(*it)) begin = it;
+    uint32_t begin = 0;
+    for (const Prefix& it : prefixes_) {
+      if (!it.group->source.second) begin = std::max(begin, grouped_[it.end - 1].place);
     }
-    const auto first = std::find_if_not(begin, receives_.end(), is_waited);
-    if (first == receives_.end()) return {};
-    const auto other = std::find_if(first, receives_.end(), is_waited);
-    if (other == receives_.end()) {
-      (IsCombined(*first) ? edges_.weak : edges_.later).emplace_back(send, *first);
-      return {};
+    uint32_t waited = 0, end = begin;  // how many from `begin` on, and behind the last of them
+    for (const Prefix& it : prefixes_) {
+      const auto first = std::lower_bound(
+          grouped_.begin() + it.group->begin, grouped_.begin() + it.end, begin,
+          [](const Grouped& grouped, uint32_t place) { return grouped.place < place; });
+      waited += it.end - static_cast<uint32_t>(first - grouped_.begin());
+      end = std::max(end, grouped_[it.end - 1].place + 1);
     }
+    if (waited != end - begin) return Skips(send, block, begin);
+    if (end == receives_.size()) return {};
+    const uint32_t next = receives_[end];
+    (IsCombined(next) ? edges_.weak : edges_.later).emplace_back(send, next);
+    return {};
+  }
+
+  /// Some of the receives from `begin` on that `send` waits for come behind others.
+  Status Skips(uint32_t send, uint32_t block, uint32_t begin) const {
+    std::vector<bool> is_waited(receives_.size());
+    for (const Prefix& it : prefixes_) {
+      for (uint32_t i = it.group->begin; i < it.end; ++i) is_waited[grouped_[i].place] = true;
+    }
+    const auto first = std::find(is_waited.begin() + begin, is_waited.end(), false);
+    const auto other = std::find(first, is_waited.end(), true);
+    const auto line_of = [&](auto at) {
+      return op(EffectOf(receives_[static_cast<size_t>(at - is_waited.begin())])).line;
+    };
     return file_.At(
         out_.messages[send].send,
         fmt::format("this send of block {} requires what comes in line {}, and not what "
                     "comes in line {}, which its rank has before",
-                    block, op(EffectOf(*other)).line, op(EffectOf(*first)).line));
+                    block, line_of(other), line_of(first)));
   }
 
   /// Adds, for each rank, its sends and its receives one after the other, by their places.
@@ -247,13 +335,12 @@ class RoundFinder {
   }
 
   void CountPorts() {
-    std::map<std::tuple<uint32_t, uint32_t, bool>, uint32_t> uses;  // rank, round, whether it sends
+    std::vector<PlannedTransfer> transfers;
     for (uint32_t m = 0; m < out_.messages.size(); ++m) {
-      const uint32_t round = out_.messages[m].round;
-      for (const auto& [rank, is_send] :
-           {std::pair(SenderOf(m), true), std::pair(ReceiverOf(m), false)})
-        out_.ports = std::max(out_.ports, ++uses[{rank, round, is_send}]);
+      transfers.push_back(
+          {.round = out_.messages[m].round, .from = SenderOf(m), .to = ReceiverOf(m)});
     }
+    out_.ports = PortsOf(transfers).ports;
   }
 
   Status Deadlock() const {
@@ -268,16 +355,20 @@ class RoundFinder {
   const std::span<const GoalRange> ranges_;
   GoalMessages& out_;
   Edges edges_;
-  std::vector<uint32_t> receives_;                        // of the block and the rank in hand
-  std::map<std::pair<uint32_t, bool>, uint32_t> waited_;  // of the send in hand: (peer, combined)
-  uint32_t stuck_ = 0;                                    // of a Place() that failed
+  const uint64_t cost_max_;
+  // Of the block and the rank in hand.
+  std::vector<uint32_t> receives_;  // in their order
+  std::vector<Grouped> grouped_;    // by source, then in their order
+  std::vector<Group> groups_;       // by source
+  std::vector<Prefix> prefixes_;    // of the send in hand
+  uint32_t stuck_ = 0;              // of a Place() that failed
 };
 
 }  // namespace
 
 Status FindGoalRounds(const GoalFile& file, std::span<const GoalRange> ranges,
-                      GoalMessages* messages) {
-  return RoundFinder(file, ranges, messages).Run();
+                      GoalMessages* messages, const GoalBudget& budget) {
+  return RoundFinder(file, ranges, messages, budget).Run();
 }
 
 }  // namespace prepost

@@ -43,7 +43,7 @@ int CheckCollective(const prepost::GoalPlan& read, prepost::GoalOptions options)
     using prepost::Rule;
     PREPOST_CHECK(finding.rule == Rule::kValue || finding.rule == Rule::kCausal ||
                   finding.rule == Rule::kRounds || finding.rule == Rule::kReplace);
-    PREPOST_CHECK(!read.AtLine(finding).where.empty());
+    PREPOST_CHECK(!read.AtLine(*plan, finding).where.empty());
   }
   if (!verdict.ok()) return 0;
   std::ostringstream out;
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     using prepost::Rule;
     PREPOST_CHECK(finding.rule == Rule::kValue || finding.rule == Rule::kCausal ||
                   finding.rule == Rule::kRounds);
-    PREPOST_CHECK(!read->AtLine(finding).where.empty());
+    PREPOST_CHECK(!read->AtLine(plan, finding).where.empty());
   }
   if (!verdict.ok()) return 0;
 

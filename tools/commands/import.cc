@@ -6,9 +6,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "compiler/pass_manager.h"
-#include "compiler/passes/scratch.h"
 #include "compiler/spec.h"
 #include "ir/exchange/goal_reader.h"
 #include "tools/commands/commands.h"
@@ -31,22 +32,6 @@ struct ImportFlags {
   std::string send_window = "none";
 };
 
-/// What the verifier finds, at the lines of the GOAL text.
-Status VerifyAtLines(const GoalPlan& imported) {
-  // Where each receive has a scratch buffer of its own there may be too many: then only the plan with
-  // its credits is verified.
-  const Result<Plan> placed = AssignScratch(Plan(imported.plan));
-  if (!placed.ok()) return {};
-  const Verdict verdict = Verify(*placed);
-  if (verdict.ok()) return {};
-  std::string text;
-  for (const Diagnostic& diagnostic : verdict.diagnostics)
-    text += (text.empty() ? "" : "\n  ") + imported.AtLine(diagnostic).ToString();
-  if (verdict.findings > verdict.diagnostics.size())
-    text += fmt::format("\n  and {} more", verdict.findings - verdict.diagnostics.size());
-  return Rejected(std::move(text));
-}
-
 Result<GoalPlan> Read(const ImportFlags& flags, const GoalOptions& options) {
   std::optional<GoalPlan> imported;
   PREPOST_RETURN_IF_ERROR(
@@ -59,7 +44,6 @@ Result<GoalPlan> Read(const ImportFlags& flags, const GoalOptions& options) {
         imported = *std::move(read);
         return {};
       }));
-  PREPOST_RETURN_IF_ERROR(VerifyAtLines(*imported));
   return *std::move(imported);
 }
 
@@ -88,7 +72,7 @@ Result<GoalOptions> GoalOptionsOf(const ImportFlags& flags) {
   if (!flags.message_bytes.empty()) {
     if (options.collective == CollectiveKind::kMulticast) {
       return WrongFlag("--message-bytes",
-                   Rejected("the messages of a broadcast say it; it is for other collectives"));
+                       Rejected("the messages of a broadcast say it; it is for other collectives"));
     }
     const Result<uint64_t> bytes = ParseMessageBytes("--message-bytes", flags.message_bytes);
     if (!bytes.ok()) return bytes.status();
@@ -110,8 +94,12 @@ Status Run(const ImportFlags& flags) {
   Result<GoalPlan> imported = Read(flags, *options);
   if (!imported.ok()) return imported.status();
   const CompileOptions compile_options;
+  const auto where_of = [&](const Plan& plan, const Diagnostic& finding) {
+    const std::string where = imported->AtLine(plan, finding).where;
+    return where == finding.where ? imported->name : where;
+  };
   const Result<VerifiedPlan> plan =
-      CompletePlan(std::move(imported->plan), *ready, *send_window, compile_options);
+      CompletePlan(std::move(imported->plan), *ready, *send_window, compile_options, where_of);
   if (!plan.ok()) return plan.status();
   PREPOST_RETURN_IF_ERROR(flags.output.Write(*plan));
   for (const std::string& note : imported->notes)

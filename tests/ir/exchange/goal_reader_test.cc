@@ -39,7 +39,7 @@ std::string ErrorOf(const std::string& text, const GoalOptions& options = {}) {
   if (!plan.ok()) return plan.status().ToString();
   std::string findings;
   for (const Diagnostic& finding : Verify(*plan).diagnostics)
-    findings += read->AtLine(finding).ToString() + "\n";
+    findings += read->AtLine(*plan, finding).ToString() + "\n";
   return findings;
 }
 
@@ -402,6 +402,32 @@ TEST(GoalReaderTest, CalcsOfACollectiveCombine) {
       ErrorOf(Exchange(recv + "c: calc 2\nc requires r\n" + send + "s requires c\n"), kAllreduce),
       HasSubstr("x.goal:11: value: block 0, made of {1}, is combined with one that is made "
                 "of {0-1}: node 1's contribution is in both"));
+}
+
+// Catches findings at the lines of other ops, once credits stand between these.
+TEST(GoalReaderTest, OpsKeepTheirLinesBetweenCredits) {
+  const Result<GoalPlan> read =
+      Read(Exchange("s: send 8b to 1 tag 7\nr: recv 8b from 1 tag 7\nc: calc 2\nc requires r\n"),
+           kAllreduce);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  const Result<Plan> credited = ReadyPass(*ParseReady("channel")).run(read->plan);
+  ASSERT_TRUE(credited.ok()) << credited.status().ToString();
+  ASSERT_GT(credited->ops().size(), read->plan.ops().size());
+  std::vector<std::string> lines;
+  for (uint32_t p = 0; p < credited->programs().size(); ++p) {
+    const std::span<const Op> ops = credited->ops(credited->programs()[p]);
+    for (uint32_t i = 0; i < ops.size(); ++i) {
+      Diagnostic finding;
+      finding.place = Place::OpAt(p, i);
+      const std::string where = read->AtLine(*credited, finding).where;
+      if (!ops[i].is_credit()) {
+        lines.push_back(where);
+      } else {
+        EXPECT_EQ(where, p == 0 ? "x.goal:2" : "x.goal:8");
+      }
+    }
+  }
+  EXPECT_THAT(lines, ElementsAre("x.goal:3", "x.goal:4", "x.goal:9", "x.goal:10"));
 }
 
 // As Schedgen writes recursive doubling: one tag, and nothing for the work. Rank 0 sends the second

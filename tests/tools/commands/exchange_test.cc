@@ -2,6 +2,7 @@
 //
 // prepost export, import and diff from outside: forms by suffix, what is said where, exit codes,
 // and nothing left behind by what is refused.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -96,6 +97,17 @@ TEST_F(ExchangeTest, ImportRefusesAtALine) {
       "num_ranks 3\nrank 0 {\nsend 1b to 1 tag 1\nsend 1b to 2 tag 1\nsend 1b to 1 tag 2\n}\n"
       "rank 1 {\nrecv 1b from 0 tag 1\nrecv 1b from 0 tag 2\n}\nrank 2 {\nrecv 1b from 0 tag 1\n}");
   ExpectRefused({"import", twice, "-o", folder_ / "b.json"}, 1, "b.goal:11: value: ");
+  // More receives than there are scratch buffers, unless credits hold them back: only the plan with
+  // credits is verified.
+  std::string many = "num_ranks 2\nrank 0 {\n", takes;
+  for (int i = 0; i < 66'000; ++i) {
+    many += "send 8b to 1\n";
+    takes += fmt::format("r{0}: recv 8b from 0\nc{0}: calc 1\nc{0} requires r{0}\n", i);
+  }
+  many += "}\nrank 1 {\n" + takes + "}\n";
+  ExpectRefused({"import", Write("c.goal", many), "--collective", "reduce", "--root", "1",
+                 "--combine", "sum:float32", "--ready", "window=1"},
+                1, "c.goal:66008: value: block 0, made of {0-1}");
   ExpectRefused({"import", folder_ / "none.goal"}, 1, "cannot read");
   ExpectRefused({"import", twice, "--block-bytes", "0"}, 2, "--block-bytes");
   ExpectRefused({"import", twice, "--ready", "windows=1"}, 2, "--ready");
