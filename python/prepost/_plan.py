@@ -49,16 +49,21 @@ def _topology(value: Any, folder: str) -> Any:
 
 
 def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]:
-    """Round, sender, receiver, first block, how many blocks, and whether they are combined. Raises TypeError or ValueError."""
+    """Round, sender, receiver, first block, how many blocks, and whether they are combined. Raises RejectedError with a reason, or
+    TypeError or ValueError: it is no transfer."""
     sender, receiver, blocks, *rest = transfer
     (combines,) = rest or (False,)
     if isinstance(blocks, range):
         if len(blocks) == 0 or blocks.step != 1:
-            raise ValueError(f"{blocks} is no range of consecutive blocks")
+            raise RejectedError(f"rounds: round {number}: {blocks} is no range of consecutive blocks such as range(3, 6)")
         first, count = blocks.start, len(blocks)
     else:
         first, count = operator.index(blocks), 1
-    return number, operator.index(sender), operator.index(receiver), first, count, 1 if combines else 0
+    try:
+        combines = _check.flag("the fourth entry of a transfer", combines)
+    except UsageError as error:
+        raise RejectedError(f"rounds: round {number}: {error}") from None
+    return number, operator.index(sender), operator.index(receiver), first, count, int(combines)
 
 
 def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
