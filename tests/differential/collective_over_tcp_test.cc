@@ -4,16 +4,16 @@
 // and of floats the same bytes at all nodes and in every run.
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/executor.h"
 #include "runtime/transport/tcp_endpoint.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "tests/support/collective_transfer.h"
+#include "tests/support/hosts.h"
 #include "tests/support/plans.h"
 #include "tests/support/sample.h"
 
@@ -22,40 +22,27 @@ namespace {
 
 void Play(const VerifiedPlan& plan, test::CollectiveTransfer& transfer, uint16_t streams) {
   TcpMesh mesh = MakeTcpMesh(plan, streams).value();
+  test::Hosts hosts;
   const uint32_t nodes = plan.header().nodes;
   std::vector<std::unique_ptr<TcpEndpoint>> endpoints;
   std::vector<std::unique_ptr<CpuExecutor>> executors;
   for (uint32_t node = 0; node < nodes; ++node) {
     endpoints.push_back(
-        TcpEndpoint::Make(plan, NodeId(node), std::move(mesh[node]), /*wake_fd=*/-1).value());
+        TcpEndpoint::Make(plan, NodeId(node), std::move(mesh[node]), hosts.wake_fd()).value());
     executors.push_back(std::make_unique<CpuExecutor>(plan, NodeId(node), *endpoints.back()));
     executors.back()->Prepare(transfer.memory(NodeId(node)));
     executors.back()->Arm();
   }
-  std::vector<Status> statuses(nodes);
-  std::vector<std::thread> threads;
-  for (uint32_t node = 0; node < nodes; ++node) {
-    threads.emplace_back([&, node] {
-      executors[node]->Start();
-      while (statuses[node].ok() && !executors[node]->done())
-        statuses[node] = executors[node]->Poll(std::chrono::milliseconds(-1));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.ToString();
+  hosts.Play(nodes, [&](NodeId node) -> CpuExecutor& { return *executors[node.index()]; });
 }
 
 // Catches what a network in memory does not have: partial writes, ranges in several pieces, an empty
-// message that is never noted.
+// message that is never noted, operations on elements of another size or sign.
 TEST(CollectiveOverTcpTest, EveryOutputIsWhatTheInputsSay) {
   test::Random random(test::TestSeed());
-  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 6, .blocks_max = 2});
-  std::vector<std::string> labels;
-  for (Spec& spec : specs) {
-    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
-    if (spec.combine.type == ElementType::kFloat32) spec.combine.type = ElementType::kInt32;
-  }
-  test::Sample sample(labels);
+  const std::vector<Spec> specs =
+      test::SpecsOfExactCollectives({.nodes_max = 6, .blocks_max = 2}, random);
+  test::Sample sample(test::CollectiveLabels(specs));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

@@ -8,19 +8,13 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <atomic>
-#include <chrono>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
-#include "backends/local/armed_group.h"
 #include "backends/local/driven_group.h"
-#include "backends/mlx5/stand_in/stand_in.h"
 #include "compiler/schedules/schedule.h"
-#include "runtime/event_fd.h"
-#include "runtime/wait_policy.h"
+#include "tests/support/hosts.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/plans.h"
@@ -30,84 +24,20 @@
 namespace prepost::cpu_over_nic_test {
 namespace {
 
-using emulated::Fabric;
 using emulated::SchedulerMode;
-using local::DrivenGroup;
 using test::CompileOrDie;
+using test::NicSetting;
 using test::OpTrace;
 using test::Transfer;
 
-struct Setting {
-  SchedulerMode scheduler = SchedulerMode::kRoundRobin;
-  uint64_t seed = 1;
-  WaitMode wait = WaitMode::kInterrupt;
-  uint32_t ring_wqes_max = 32768;
-  bool is_mlx5 = false;  ///< the mlx5 device and its stand-in in front of the NICs
-};
-
-/// The hosts of a group; one that fails ends the others.
-class Hosts {
- public:
-  DrivenGroup Make(Fabric& fabric, const VerifiedPlan& plan, const Transfer& transfer,
-                   const Setting& setting, OpTrace& trace) {
-    return *DrivenGroup::Make(
-        fabric, plan, local::MulticastMemory(plan.header(), transfer.message(), transfer.buffers()),
-        {.ring_wqes_max = setting.ring_wqes_max,
-         .wake_fd = wake_.fd(),
-         .observer = trace.Observer()});
-  }
-
-  /// Plays with a thread per node; the NICs are already at work when the hosts start.
-  void PlayAll(Fabric& fabric, DrivenGroup& group, WaitMode wait) {
-    ASSERT_TRUE(fabric.Start(Fabric::Until::kStopped).ok());
-    std::vector<Status> statuses(group.size());
-    std::vector<std::thread> threads;
-    for (uint32_t i = 0; i < group.size(); ++i) {
-      threads.emplace_back([&, i] {
-        statuses[i] = Play(group.executor(NodeId(i)), wait);
-        if (!statuses[i].ok()) End();
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    fabric.Stop();
-    for (const Status& status : statuses) ASSERT_TRUE(status.ok()) << status.ToString();
-    const Status misuses = local::CheckMisuses(fabric);
-    EXPECT_TRUE(misuses.ok()) << misuses.ToString();
-  }
-
- private:
-  Status Play(CpuExecutor& executor, WaitMode wait) const {
-    WaitPacer pacer({.mode = wait, .idle_max = std::chrono::milliseconds(1)});
-    executor.Start();
-    while (!executor.done() && !ended_) {
-      PREPOST_RETURN_IF_ERROR(executor.Poll(pacer.Timeout(executor.progress())));
-    }
-    return {};
-  }
-
-  void End() {
-    ended_ = true;
-    wake_.Signal();
-  }
-
-  std::atomic<bool> ended_ = false;
-  EventFd wake_ = *EventFd::Make();
-};
-
-void ExpectDelivers(const VerifiedPlan& plan, const Setting& setting) {
+void ExpectDelivers(const VerifiedPlan& plan, const NicSetting& setting) {
   SCOPED_TRACE(testing::Message() << Name(setting.scheduler) << " seed " << setting.seed << ", "
                                   << Name(setting.wait) << ", rings of " << setting.ring_wqes_max);
   Transfer transfer(plan.header());
   OpTrace trace(plan);
-  Fabric fabric(plan.header().nodes, {.scheduler = setting.scheduler, .seed = setting.seed});
-  if (setting.is_mlx5) {
-    const Status made = fabric.MakeDevices(
-        [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, mlx5::StandInOptions{}); });
-    ASSERT_TRUE(made.ok()) << made.ToString();
-  }
-  Hosts hosts;
-  DrivenGroup group = hosts.Make(fabric, plan, transfer, setting, trace);
-  hosts.PlayAll(fabric, group, setting.wait);
+  test::PlayOnNics(plan,
+                   local::MulticastMemory(plan.header(), transfer.message(), transfer.buffers()),
+                   setting, trace.Observer());
   if (testing::Test::HasFatalFailure()) return;
   test::Random random(setting.seed);
   const auto expected = test::Deliver(plan, transfer.message(), random);

@@ -12,6 +12,8 @@
 #include "backends/registry.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "tests/support/collective_transfer.h"
+#include "tests/support/plans.h"
+#include "tests/support/sample.h"
 #include "tests/support/sessions.h"
 
 namespace prepost::test {
@@ -114,10 +116,20 @@ void Play(const VerifiedPlan& plan, const std::string& device, const std::vector
   for (uint32_t i = 0; i < header.nodes; ++i) EXPECT_EQ(buffers[i], of_root) << "node " << i;
 }
 
-void PlayCollective(const VerifiedPlan& plan, const std::string& device, Random& random) {
-  CollectiveTransfer transfer(plan.header(), random);
-  PlayIn(transfer.StagedMemory(plan), plan, device, std::vector(plan.header().nodes, false), [] {});
-  if (!testing::Test::HasFatalFailure()) transfer.ExpectDelivered();
+void PlayEveryCollective(const std::string& device, uint32_t fewer) {
+  Random random(TestSeed());
+  const std::vector<Spec> specs =
+      SpecsOfExactCollectives({.nodes_max = 5, .blocks_max = 2}, random);
+  Sample sample(CollectiveLabels(specs), IsLongRun() ? 1 : fewer * SampleDivisor());
+  for (const Spec& spec : specs) {
+    if (!sample.Takes()) continue;
+    SCOPED_TRACE(Label(spec));
+    const VerifiedPlan plan = CompileOrDie(spec);
+    CollectiveTransfer transfer(plan.header(), random);
+    PlayIn(transfer.StagedMemory(plan), plan, device, std::vector(spec.nodes, false), [] {});
+    if (!testing::Test::HasFatalFailure()) transfer.ExpectDelivered();
+    if (testing::Test::HasFailure()) return;
+  }
 }
 
 }  // namespace prepost::test

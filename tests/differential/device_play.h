@@ -2,12 +2,12 @@
 #ifndef PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
 #define PREPOST_TESTS_DIFFERENTIAL_DEVICE_PLAY_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "ir/verify/verify.h"
-#include "tests/support/random.h"
 
 namespace prepost::test {
 
@@ -17,9 +17,9 @@ namespace prepost::test {
 void Play(const VerifiedPlan& plan, const std::string& device, const std::vector<bool>& preposted,
           const std::function<void()>& before_start = [] {});
 
-/// The same of another collective, driven at all nodes; outputs are what the inputs say. Of elements that
-/// are 32-bit integers, where anything is combined.
-void PlayCollective(const VerifiedPlan& plan, const std::string& device, Random& random);
+/// Small plans of all other collectives, driven at all nodes, one of `fewer` of a test's usual sample:
+/// outputs are what the inputs say.
+void PlayEveryCollective(const std::string& device, uint32_t fewer);
 
 }  // namespace prepost::test
 

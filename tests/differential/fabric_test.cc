@@ -92,22 +92,8 @@ TEST_P(FabricTest, EverySmallPlan) {
 // received elsewhere than where they are copied.
 TEST_P(FabricTest, EveryCollective) {
   if (!HasProvider(GetParam())) GTEST_SKIP() << "libfabric has no such provider here";
-  test::Random random(test::TestSeed());
-  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 5, .blocks_max = 2});
-  std::vector<std::string> labels;
-  for (Spec& spec : specs) {
-    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
-    if (spec.combine.type == ElementType::kFloat32) spec.combine.type = ElementType::kInt32;
-  }
   // Connections over tcp take long.
-  const uint32_t fewer = std::string(GetParam()) == "fabric:tcp" ? 8 : 4;
-  test::Sample sample(labels, test::IsLongRun() ? 1 : fewer * test::SampleDivisor());
-  for (const Spec& spec : specs) {
-    if (!sample.Takes()) continue;
-    SCOPED_TRACE(test::Label(spec));
-    test::PlayCollective(test::CompileOrDie(spec), GetParam(), random);
-    if (HasFailure()) return;
-  }
+  test::PlayEveryCollective(GetParam(), std::string(GetParam()) == "fabric:tcp" ? 8 : 4);
 }
 
 TEST_P(FabricTest, LargerBlocks) {

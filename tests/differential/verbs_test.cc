@@ -78,22 +78,7 @@ TEST_F(VerbsTest, LargeBlocksAndManyBlocks) {
 }
 
 // Catches a room of memory whose key is not that of the piece.
-TEST_F(VerbsTest, EveryCollective) {
-  test::Random random(test::TestSeed());
-  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 5, .blocks_max = 2});
-  std::vector<std::string> labels;
-  for (Spec& spec : specs) {
-    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
-    if (spec.combine.type == ElementType::kFloat32) spec.combine.type = ElementType::kInt32;
-  }
-  test::Sample sample(labels, test::IsLongRun() ? 1 : 4 * test::SampleDivisor());
-  for (const Spec& spec : specs) {
-    if (!sample.Takes()) continue;
-    SCOPED_TRACE(test::Label(spec));
-    test::PlayCollective(test::CompileOrDie(spec), device_, random);
-    if (HasFailure()) return;
-  }
-}
+TEST_F(VerbsTest, EveryCollective) { test::PlayEveryCollective(device_, /*fewer=*/4); }
 
 TEST_F(VerbsTest, RefusesWhatItCannot) {
   EXPECT_FALSE(OpenPlayerDevice(device_, /*needs_offload=*/true).ok());

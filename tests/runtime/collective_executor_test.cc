@@ -42,13 +42,9 @@ bool Play(const VerifiedPlan& plan, test::CollectiveTransfer& transfer, uint64_t
 TEST(CollectiveExecutorTest, EveryOutputIsWhatTheInputsSay) {
   const uint64_t first_seed = test::TestSeed();
   test::Random random(first_seed);
-  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 3});
-  std::vector<std::string> labels;
-  for (Spec& spec : specs) {
-    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
-    if (spec.combine.type == ElementType::kFloat32) spec.combine.type = ElementType::kInt32;
-  }
-  test::Sample sample(labels);
+  const std::vector<Spec> specs =
+      test::SpecsOfExactCollectives({.nodes_max = 9, .blocks_max = 3}, random);
+  test::Sample sample(test::CollectiveLabels(specs));
   uint64_t seed = first_seed;
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;

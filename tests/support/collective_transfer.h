@@ -8,6 +8,9 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <memory>
@@ -19,7 +22,7 @@
 
 namespace prepost::test {
 
-/// Of elements that are 32-bit integers, where anything is combined.
+/// Of elements that are integers, where anything is combined and compared with what it must be.
 class CollectiveTransfer {
  public:
   CollectiveTransfer(const PlanHeader& header, Random& random) : header_(header) {
@@ -83,17 +86,54 @@ class CollectiveTransfer {
   }
 
  private:
+  /// Written for tests: elements are numbers of 64 bits, of which all but the lowest bytes are cut
+  /// off.
   std::vector<std::byte> Combined(const std::vector<std::byte>& a,
                                   const std::vector<std::byte>& b) const {
+    static_assert(std::endian::native == std::endian::little);
+    PREPOST_CHECK(!IsFloat(header_.combine.type));
+    const uint64_t size = SizeOf(header_.combine.type);
+    PREPOST_CHECK(size != 0 && a.size() == b.size() && a.size() % size == 0);
     std::vector<std::byte> result(a.size());
-    for (size_t at = 0; at + 4 <= a.size(); at += 4) {
-      uint32_t x, y;
-      std::memcpy(&x, &a[at], 4);
-      std::memcpy(&y, &b[at], 4);
-      const uint32_t sum = header_.combine.op == CombineOp::kXor ? x ^ y : x + y;
-      std::memcpy(&result[at], &sum, 4);
+    for (size_t at = 0; at < a.size(); at += size) {
+      uint64_t x = 0, y = 0;
+      std::memcpy(&x, &a[at], size);
+      std::memcpy(&y, &b[at], size);
+      const uint64_t value = CombinedNumber(x, y);
+      std::memcpy(&result[at], &value, size);
     }
     return result;
+  }
+
+  uint64_t CombinedNumber(uint64_t a, uint64_t b) const {
+    // With the highest bit of an element turned over, signed numbers have the order of unsigned ones.
+    const ElementType type = header_.combine.type;
+    const bool is_signed = type == ElementType::kInt8 || type == ElementType::kInt16 ||
+                           type == ElementType::kInt32 || type == ElementType::kInt64;
+    const uint64_t turned = is_signed ? uint64_t{1} << (8 * SizeOf(type) - 1) : 0;
+    const bool is_less = (a ^ turned) < (b ^ turned);
+    switch (header_.combine.op) {
+      case CombineOp::kSum:
+        return a + b;
+      case CombineOp::kProd:
+        return a * b;
+      case CombineOp::kMin:
+        return is_less ? a : b;
+      case CombineOp::kMax:
+        return is_less ? b : a;
+      case CombineOp::kAnd:
+        return a & b;
+      case CombineOp::kOr:
+        return a | b;
+      case CombineOp::kXor:
+        return a ^ b;
+      case CombineOp::kNone:
+      case CombineOp::kUser:
+      case CombineOp::kUserOrdered:
+        break;
+    }
+    PREPOST_CHECK(false);
+    return 0;
   }
 
   const PlanHeader header_;

@@ -112,6 +112,31 @@ std::vector<Spec> SpecsOfCollectives(SpecLimits limits) {
   return specs;
 }
 
+std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random) {
+  constexpr CombineOp kOps[] = {CombineOp::kSum, CombineOp::kProd, CombineOp::kMin, CombineOp::kMax,
+                                CombineOp::kAnd, CombineOp::kOr,   CombineOp::kXor};
+  constexpr ElementType kTypes[] = {ElementType::kInt8,   ElementType::kUint8, ElementType::kInt16,
+                                    ElementType::kUint16, ElementType::kInt32, ElementType::kUint32,
+                                    ElementType::kInt64,  ElementType::kUint64};
+  std::vector<Spec> specs = SpecsOfCollectives(limits);
+  for (Spec& spec : specs) {
+    if (!Combines(spec.collective) || spec.collective == CollectiveKind::kBarrier) continue;
+    spec.combine = {.op = random.Pick(kOps), .type = random.Pick(kTypes)};
+    const uint64_t bytes = *spec.message_bytes;  // the last block is short where it is not whole
+    if (bytes % kBlockBytes != 0) {
+      spec.message_bytes = bytes - bytes % kBlockBytes + kBlockBytes - SizeOf(spec.combine.type);
+    }
+  }
+  return specs;
+}
+
+std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs) {
+  std::vector<std::string> labels;
+  for (const Spec& spec : specs)
+    labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);
+  return labels;
+}
+
 std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs) {
   std::vector<std::string> labels;
   for (const Spec& spec : specs) labels.push_back("schedule=" + spec.algorithm);

@@ -41,6 +41,11 @@ std::vector<std::string> SchedulesOf(CollectiveKind kind, uint32_t members);
 /// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a root
 /// each where there is one.
 std::vector<Spec> SpecsOfCollectives(SpecLimits limits);
+/// The same with an operation on integers drawn for each that combines, so that what comes out does not
+/// depend on the order; parts end within a block.
+std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random);
+/// "allreduce=ring" for each of `specs`, for Sample.
+std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs);
 
 /// "schedule=chain" for each of `specs`, for Sample.
 std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs);
