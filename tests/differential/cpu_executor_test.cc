@@ -7,15 +7,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <memory>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
 #include "compiler/schedules/schedule.h"
 #include "runtime/executor.h"
+#include "tests/support/hosts.h"
 #include "tests/support/local_nodes.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
@@ -32,42 +31,30 @@ using test::LocalNodes;
 using test::LocalWay;
 using test::OpTrace;
 
-struct Node {
-  std::unique_ptr<CpuExecutor> executor;
-  Status status;
-};
+using Executors = std::vector<std::unique_ptr<CpuExecutor>>;
 
-std::vector<Node> MakeNodes(Playable plan, LocalNodes& local, const OpObserver& observer) {
-  std::vector<Node> nodes(plan.header().nodes);
-  for (uint32_t i = 0; i < nodes.size(); ++i) {
-    nodes[i].executor =
-        std::make_unique<CpuExecutor>(plan, NodeId(i), local.endpoint(NodeId(i)), observer);
-    nodes[i].executor->Prepare(local.memory(NodeId(i)));
-    nodes[i].executor->Arm();
+Executors MakeNodes(Playable plan, LocalNodes& local, const OpObserver& observer) {
+  Executors nodes;
+  for (uint32_t i = 0; i < plan.header().nodes; ++i) {
+    nodes.push_back(
+        std::make_unique<CpuExecutor>(plan, NodeId(i), local.endpoint(NodeId(i)), observer));
+    nodes[i]->Prepare(local.memory(NodeId(i)));
+    nodes[i]->Arm();
   }
   return nodes;
 }
 
 /// A thread per node, to the end.
-void Play(std::vector<Node>& nodes) {
-  std::vector<std::thread> threads;
-  for (Node& node : nodes) {
-    threads.emplace_back([&node] {
-      node.executor->Start();
-      while (node.status.ok() && !node.executor->done()) {
-        node.status = node.executor->Poll(std::chrono::milliseconds(-1));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (const Node& node : nodes) ASSERT_TRUE(node.status.ok()) << node.status.ToString();
+void Play(const Executors& nodes) {
+  test::Hosts().Play(static_cast<uint32_t>(nodes.size()),
+                     [&](NodeId node) -> CpuExecutor& { return *nodes[node.index()]; });
 }
 
 void ExpectDelivers(const VerifiedPlan& plan, const LocalNodes::Options& options) {
   test::Random random(test::TestSeed());
   LocalNodes local(plan, options);
   OpTrace trace(plan);
-  std::vector<Node> nodes = MakeNodes(plan, local, trace.Observer());
+  const Executors nodes = MakeNodes(plan, local, trace.Observer());
   Play(nodes);
   if (testing::Test::HasFatalFailure()) return;
   const auto expected = test::Deliver(plan, local.message(), random);
@@ -158,13 +145,13 @@ void ExpectRolledDelivers(const Spec& spec, const LocalNodes::Options& options) 
   const Result<RolledPlay> play = RolledPlay::Make(rolled, *spec.message_bytes);
   ASSERT_TRUE(play.ok()) << play.status().ToString();
   LocalNodes local(*play, options);
-  std::vector<Node> nodes = MakeNodes(*play, local, {});
+  const Executors nodes = MakeNodes(*play, local, {});
   Play(nodes);
   if (testing::Test::HasFatalFailure()) return;
   local.ExpectDelivered();
   const VerifiedPlan flat = CompileOrDie(spec);
   for (const Program& program : flat.programs()) {
-    const NodeReport report = nodes[program.node.index()].executor->report();
+    const NodeReport report = nodes[program.node.index()]->report();
     EXPECT_EQ(report.host_posts, program.op_count);
     EXPECT_EQ(report.host_completions, program.op_count);
   }
