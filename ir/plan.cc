@@ -18,12 +18,12 @@ uint32_t Narrow(size_t size) {
   return static_cast<uint32_t>(size);
 }
 
-/// "2>5:1", "5>2"; "2>5:8+4" of 4 blocks from block 8 on.
+/// "2>5:1", "5>2"; "2>5:8-11" of 4 blocks.
 std::string Route(const Channel& channel, uint32_t block, uint32_t count = 1) {
   const bool is_credit = block == kNoBlock;
   std::string route = fmt::format("{}>{}", channel.from.value, channel.to.value);
   if (!is_credit) route += fmt::format(":{}", block);
-  if (count != 1) route += fmt::format("+{}", count);
+  if (count != 1) route += fmt::format("-{}", uint64_t{block} + count - 1);
   if (channel.carries_credits() != is_credit)
     route += fmt::format(" lane {}", NumberOf(channel.lane));
   return route;
@@ -179,6 +179,26 @@ Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts
                  .block_bytes = block_bytes,
                  .blocks = static_cast<uint32_t>(blocks * parts),
                  .parts = static_cast<uint32_t>(parts)};
+}
+
+Status CheckMemory(const Collective& collective, uint32_t nodes, const Payload& payload,
+                   uint64_t scratch) {
+  if (collective.kind == CollectiveKind::kMulticast) return {};
+  if (collective.kind == CollectiveKind::kBarrier && payload.bytes != 0)
+    return Rejected(fmt::format("a barrier carries nothing, found {} bytes", payload.bytes),
+                    "/bytes");
+  const uint64_t most = std::max<uint64_t>(payload.parts, nodes);
+  if (payload.bytes > kMessageBytesMax / most) {
+    return Rejected(fmt::format("{} times {} bytes are above the limit of {}", most, payload.bytes,
+                                kMessageBytesMax),
+                    "/bytes");
+  }
+  if (scratch != 0 && payload.block_bytes > kMessageBytesMax / scratch) {
+    return Rejected(fmt::format("{} scratch buffers of {} bytes are above the limit of {}", scratch,
+                                payload.block_bytes, kMessageBytesMax),
+                    "/scratch");
+  }
+  return {};
 }
 
 bool IsPlainMulticast(const PlanHeader& header) {

@@ -225,6 +225,12 @@ std::string ToString(const Ready& ready);
 /// /bytes, /block_bytes.
 Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts = 1);
 
+/// Whether the memory of a collective other than a multicast can be counted: all inputs, all outputs of
+/// a node and its scratch buffers are kMessageBytesMax each at most; a barrier carries nothing. Errors:
+/// at /bytes, /scratch.
+Status CheckMemory(const Collective& collective, uint32_t nodes, const Payload& payload,
+                   uint64_t scratch);
+
 /// Whether it has nothing but what plans of multicasts between their members have: no helpers, no
 /// ranges, no scratch, one fabric.
 bool IsPlainMulticast(const PlanHeader& header);

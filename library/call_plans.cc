@@ -19,6 +19,8 @@ namespace {
 
 /// What kept plans may have together: about 100 bytes each.
 constexpr size_t kKeptOpsMax = size_t{1} << 20;
+/// Of an alltoall, whose plan has the square of them as parts: it is compiled while peers wait.
+constexpr uint32_t kAlltoallMembersMax = 512;
 
 class CallPlans final : public GroupPlans {
  public:
@@ -54,6 +56,10 @@ class CallPlans final : public GroupPlans {
 
   Status CheckCall(const CallShape& call) const override {
     const Spec spec = SpecOf(call);
+    if (call.kind == CollectiveKind::kAlltoall && spec.nodes > kAlltoallMembersMax) {
+      return UsageError(fmt::format("an alltoall of {} members, the limit of a group is {}",
+                                    spec.nodes, kAlltoallMembersMax));
+    }
     const Status status = CheckSpec(spec);
     if (!status.ok()) return UsageError(status.message());
     return {};

@@ -2,6 +2,7 @@
 #include "runtime/block_places.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 
 namespace prepost {
@@ -62,6 +63,7 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
     }
     EndOp(op);
   }
+  work_.shrink_to_fit();
   if (header.collective.kind == CollectiveKind::kMulticast) return;
   for (uint32_t i = 0; i < output.count; ++i) {
     if (!input.Has(output.At(i))) continue;
@@ -103,7 +105,10 @@ void BlockPlaces::EndOp(const Op& op) {
   const std::optional<BlockPlace> straight =
       StraightPlace(works, op.is_send() ? &BlockWork::reads : &BlockWork::lands);
   place.at = straight.value_or(BlockPlace{MemoryRoom::kStaging, staging_bytes_});
-  if (!straight) staging_bytes_ += place.bytes;
+  // What cannot be counted, nobody has memory for.
+  if (!straight && __builtin_add_overflow(staging_bytes_, place.bytes, &staging_bytes_))
+    staging_bytes_ = std::numeric_limits<uint64_t>::max();
+  if (straight && !op.is_combine()) work_.resize(begin_.back());
   begin_.push_back(work_.size());
 }
 

@@ -62,7 +62,8 @@ class BlockPlaces {
   BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops,
               const UnevenParts& parts);
 
-  /// One for each block of the op.
+  /// One for each block of an op that combines or is staged (PlaceOf()); none of another, whose blocks
+  /// are where that says.
   std::span<const BlockWork> Of(uint32_t op) const {
     return std::span(work_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
   }

@@ -52,6 +52,10 @@ class ShapeRule {
       Shape(Place::Header("root"), "root {} is a helper", header_.collective.root.value);
     }
     CheckCombines();
+    if (header_.scratch > kNoScratch) {
+      Shape(Place::Header("scratch"), "{}, the limit is {}",
+            Count(header_.scratch, "scratch buffer"), kNoScratch);
+    }
     const uint64_t parts =
         PartsOf(header_.collective.kind, header_.nodes - header_.collective.helpers);
     if (header_.payload.parts != parts) {
@@ -70,6 +74,11 @@ class ShapeRule {
       Shape(Place::Header("message/blocks"), "expected {} for {} in blocks of {}, found {}",
             Count(payload->blocks, "block"), Count(header_.payload.bytes, "byte"),
             header_.payload.block_bytes, header_.payload.blocks);
+    } else if (const Status status =
+                   CheckMemory(header_.collective, header_.nodes, *payload, header_.scratch);
+               !status.ok()) {
+      Shape(Place::Header(status.where() == "/bytes" ? "message/bytes" : "scratch"), "{}",
+            status.message());
     }
     const bool is_window = header_.ready.mode == ReadyMode::kWindow;
     if (is_window != (header_.ready.window != 0)) {
@@ -104,10 +113,6 @@ class ShapeRule {
       Shape(Place::Header("message/block_bytes"),
             "{} bytes are not a whole number of {} ({} bytes each)", header_.payload.block_bytes,
             Name(combine.type), size);
-    }
-    if (header_.scratch > kNoScratch) {
-      Shape(Place::Header("scratch"), "{}, the limit is {}",
-            Count(header_.scratch, "scratch buffer"), kNoScratch);
     }
   }
 

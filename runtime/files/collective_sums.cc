@@ -22,17 +22,13 @@ using Bytes = std::vector<std::byte>;
 class Evaluator {
  public:
   Evaluator(const PlanHeader& header, const Expressions& expressions,
-            const std::vector<uint64_t>& offsets, std::span<const std::byte> inputs, uint32_t block)
-      : header_(header),
-        expressions_(expressions),
-        offsets_(offsets),
-        inputs_(inputs),
-        block_(block) {
+            const std::vector<uint64_t>& offsets, const ReadInputs& read, uint32_t block)
+      : header_(header), expressions_(expressions), offsets_(offsets), read_(read), block_(block) {
     if (!header.combine.is_none()) combine_ = CombineFunctionOf(header.combine);
   }
 
   /// Depth first, own before other, without recursion: expressions may be as deep as there are nodes.
-  Bytes ValueOf(uint32_t expression) const {
+  Result<Bytes> ValueOf(uint32_t expression) const {
     struct Frame {
       uint32_t other;
       Bytes own = {};
@@ -46,7 +42,9 @@ class Evaluator {
         next = pair->first;
         continue;
       }
-      Bytes value = Contribution(next);
+      Result<Bytes> contribution = Contribution(next);
+      if (!contribution.ok()) return contribution;
+      Bytes value = *std::move(contribution);
       while (!frames.empty() && frames.back().has_own) {
         const Bytes& own = frames.back().own;
         combine_(value.data(), own.data(), value.data(),
@@ -61,21 +59,21 @@ class Evaluator {
   }
 
  private:
-  Bytes Contribution(uint32_t node) const {
+  Result<Bytes> Contribution(uint32_t node) const {
     const Roles roles = header_.roles();
     const PartRow row = roles.Contributed(NodeId(node));
     const uint64_t begin = offsets_[node] +
                            row.PlaceOf(roles.PartOf(block_)) * header_.payload.bytes +
                            header_.payload.BlockOffset(block_);
-    const std::span<const std::byte> bytes =
-        inputs_.subspan(begin, header_.payload.BlockSize(block_));
-    return {bytes.begin(), bytes.end()};
+    Bytes bytes(header_.payload.BlockSize(block_));
+    PREPOST_RETURN_IF_ERROR(read_(begin, bytes));
+    return bytes;
   }
 
   const PlanHeader& header_;
   const Expressions& expressions_;
   const std::vector<uint64_t>& offsets_;
-  const std::span<const std::byte> inputs_;
+  const ReadInputs& read_;
   const uint32_t block_;
   CombineFunction combine_;
 };
@@ -108,12 +106,11 @@ std::vector<NodeId> FirstsOfEqualOutputs(const PlanHeader& header) {
 }
 
 Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,
-                                                            std::span<const std::byte> inputs,
+                                                            const ReadInputs& read,
                                                             const Checkpoint& checkpoint) {
   const PlanHeader& header = plan.header();
   const Roles roles = header.roles();
   const std::vector<uint64_t> offsets = InputOffsets(header);
-  PREPOST_CHECK(inputs.size() == offsets.back());
   const PlanTables tables(plan);
   Expressions expressions(tables);
   std::vector<RunningSum> sums(header.nodes);
@@ -121,12 +118,16 @@ Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& 
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     if (header.payload.BlockSize(block) == 0) continue;
     const Expressions::OfBlock values = expressions.Of(block);
-    const Evaluator evaluator(header, expressions, offsets, inputs, block);
+    const Evaluator evaluator(header, expressions, offsets, read, block);
     std::map<uint32_t, Bytes> made;
     for (uint32_t node = 0; node < roles.members(); ++node) {
       if (!roles.Wants(NodeId(node), block)) continue;
       const auto [value, is_new] = made.try_emplace(values.at_end[node]);
-      if (is_new) value->second = evaluator.ValueOf(values.at_end[node]);
+      if (is_new) {
+        Result<Bytes> bytes = evaluator.ValueOf(values.at_end[node]);
+        if (!bytes.ok()) return bytes.status();
+        value->second = *std::move(bytes);
+      }
       sums[node].Add(value->second);
     }
   }

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -28,10 +29,13 @@ uint64_t InputBytesOf(const PlanHeader& header);
 /// first, or has no output. Linear in the nodes for every collective.
 std::vector<NodeId> FirstsOfEqualOutputs(const PlanHeader& header);
 
-/// By node: the sum of its output; none: it has none. `inputs`: of all nodes, one after the other. A
-/// built-in operation. Costs as many combines as the plan, on one core. Errors: those of `checkpoint`.
+/// Reads bytes of all nodes' inputs, one after the other, from `offset` on.
+using ReadInputs = std::function<Status(uint64_t offset, std::span<std::byte> out)>;
+
+/// By node: the sum of its output; none: it has none. A built-in operation. Costs as many combines as the
+/// plan, on one core. Errors: those of `read` and `checkpoint`.
 Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& plan,
-                                                            std::span<const std::byte> inputs,
+                                                            const ReadInputs& read,
                                                             const Checkpoint& checkpoint = {});
 
 }  // namespace prepost

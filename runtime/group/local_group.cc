@@ -184,7 +184,13 @@ Status LocalGroup::OpenBuffers() {
 decltype(Coordinator::Options::expected) LocalGroup::Expected() {
   if (is_multicast()) return {};
   return [this] {
-    return ExpectedSums(*plan_.flat(), input_.bytes(), [this] {
+    const auto read = [this](uint64_t offset, std::span<std::byte> out) -> Status {
+      const Result<Mapping> bytes = input_.Read(offset, out.size());
+      if (!bytes.ok()) return bytes.status();
+      std::ranges::copy(bytes->bytes(), out.begin());
+      return {};
+    };
+    return ExpectedSums(*plan_.flat(), read, [this] {
       return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
     });
   };

@@ -96,13 +96,12 @@ Result<NodeMemory> Member::PrepareRooms() {
   const PlanHeader& header = task_.plan.header();
   const NodeBytes bytes = NodeBytesOf(header, task_.node);
   NodeMemory memory;
-  if (task_.input != nullptr && task_.in_memory) {
+  // The processor itself reads it, which must not end where somebody cuts the file short.
+  if (task_.input != nullptr) {
     Result<Mapping> input = task_.input->Read(task_.input_offset, bytes.input, Answering());
     if (!input.ok()) return input.status();
     message_ = *std::move(input);
     memory.source = message_.bytes();
-  } else if (task_.input != nullptr) {
-    memory.source = task_.input->bytes().subspan(task_.input_offset, bytes.input);
   }
   if (is_target()) {
     if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());

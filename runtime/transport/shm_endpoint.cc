@@ -142,12 +142,11 @@ void ShmEndpoint::AddPieces(ChannelState& state, uint64_t input_offset) {
   for (uint32_t i = 0; ops->Next(); ++i) {
     if (!ops->op().is_send() || ops->op().channel != state.mine.channel) continue;
     std::vector<Piece>& pieces = state.pieces.emplace_back();
-    for (const BlockWork& work : places->Of(i)) {
-      if (work.bytes == 0) continue;
-      const bool is_input = work.reads.room == MemoryRoom::kInput;
-      const Piece piece = {.room = work.reads.room,
-                           .offset = work.reads.offset + (is_input ? input_offset : 0),
-                           .bytes = work.bytes};
+    const auto add = [&](const BlockPlace& at, uint64_t bytes) {
+      if (bytes == 0) return;
+      const bool is_input = at.room == MemoryRoom::kInput;
+      const Piece piece = {
+          .room = at.room, .offset = at.offset + (is_input ? input_offset : 0), .bytes = bytes};
       const bool follows = !pieces.empty() && pieces.back().room == piece.room &&
                            pieces.back().offset + pieces.back().bytes == piece.offset;
       if (follows) {
@@ -155,6 +154,11 @@ void ShmEndpoint::AddPieces(ChannelState& state, uint64_t input_offset) {
       } else {
         pieces.push_back(piece);
       }
+    };
+    if (const OpPlace& place = places->PlaceOf(i); place.at.room != MemoryRoom::kStaging) {
+      add(place.at, place.bytes);
+    } else {
+      for (const BlockWork& work : places->Of(i)) add(work.reads, work.bytes);
     }
   }
 }

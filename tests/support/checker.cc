@@ -254,6 +254,13 @@ bool Checker::HeaderHolds() const {
   const uint64_t blocks = whole + (message.bytes % message.block_bytes == 0 ? 0 : 1);
   if (message.blocks % parts != 0 || message.blocks / parts != std::max<uint64_t>(1, blocks))
     return false;
+  const bool is_other = header_.collective.kind != CollectiveKind::kMulticast;
+  const auto fit = [](uint64_t count, uint64_t bytes) {
+    return count == 0 || bytes <= kBytesMax / count;
+  };
+  if (is_other && !fit(std::max<uint64_t>(parts, header_.nodes), message.bytes)) return false;
+  if (is_other && !fit(header_.scratch, message.block_bytes)) return false;
+  if (header_.collective.kind == CollectiveKind::kBarrier && message.bytes != 0) return false;
   if (!OperationHolds() || header_.scratch > 65535) return false;
   if (header_.ports < 1) return false;
   if ((header_.ready.mode == ReadyMode::kWindow) != (header_.ready.window >= 1)) return false;

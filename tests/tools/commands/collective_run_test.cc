@@ -5,11 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ir/collective.h"
@@ -185,6 +188,28 @@ TEST(CollectiveRunTest, DevicesAreRefused) {
   test::ExpectRefused({"run", plan, "--input", input}, 1,
                       "has 4096 bytes, expected 12288: the inputs of 3 nodes, one after the other",
                       folder);
+}
+
+// Somebody cuts the input short while it is read, summed or checked: an error or, if that was late, none;
+// never the end of a process by a signal.
+TEST(CollectiveRunTest, AnInputThatIsCutShortIsAnError) {
+  test::TempFolder folder;
+  const std::string plan = folder / "plan.json", input = folder / "input";
+  test::OutputOf({"compile", "--collective", "allreduce", "--combine", "sum:float32", "--nodes",
+                  "3", "--message-bytes", "24MiB", "--algorithm", "ring", "-o", plan});
+  for (const char* transport : {"tcp", "shm"}) {
+    for (const int after_ms : {60, 150, 300}) {
+      SCOPED_TRACE(std::string(transport) + ", after " + std::to_string(after_ms) + " ms");
+      std::ofstream(input).close();
+      std::filesystem::resize_file(input, 3 * (24u << 20));
+      Command run({"run", plan, "--input", input, "--transport", transport});
+      std::this_thread::sleep_for(std::chrono::milliseconds(after_ms));
+      std::filesystem::resize_file(input, 100);
+      const int code = run.Wait();
+      EXPECT_TRUE(code == 0 || code == 1) << code << ": " << run.err();
+      EXPECT_THAT(run.err(), testing::Not(HasSubstr("signal")));
+    }
+  }
 }
 
 }  // namespace
