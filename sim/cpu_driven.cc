@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -153,7 +154,7 @@ class HostsRun final : private TimeHandler, private HostHandler {
       CpuDrivenResult::Node& node = result_.groups[it.group].nodes[it.node.index()];
       node.work = it.thread.work();
       node.received = std::max(
-          it.thread.combined_at(),
+          it.thread.result_at(),
           cluster_.LastBlockAt(NodeId(it.host), driven_[it.group].endpoint(it.node).open_node()));
     }
     for (size_t i = 0; i < cores_.size(); ++i) {
@@ -219,22 +220,26 @@ class HostsRun final : private TimeHandler, private HostHandler {
     for (uint32_t i = 0; !is_multicast && i < header.nodes; ++i) {
       bytes[i] = NodeBytesOf(header, NodeId(i));
       places_.push_back(Playable(plan).PlacesOf(NodeId(i)));
-      most = std::max(most, bytes[i].input + bytes[i].output + bytes[i].scratch +
-                                places_.back()->staging_bytes());
+      const uint64_t staging = places_.back()->staging_bytes();
+      uint64_t all = 0;  // up to three of them are counted (CheckMemory())
+      if (__builtin_add_overflow(bytes[i].input + bytes[i].output + bytes[i].scratch, staging,
+                                 &all))
+        return Rejected(fmt::format("node {} has blocks that lie apart, too many to count", i));
+      most = std::max(most, all);
     }
     Result<Mapping> addresses = Mapping::Reserved(most);
     if (!addresses.ok()) return addresses.status();
     addresses_.push_back(*std::move(addresses));
-    std::span<std::byte> all = addresses_.back().bytes();
+    std::span<std::byte> reserved = addresses_.back().bytes();
     if (is_multicast) {
       cluster_.fabric.HoldTags(header.payload.block_bytes);
-      return local::MulticastMemory(header, all,
-                                    std::vector<std::span<std::byte>>(header.nodes, all));
+      return local::MulticastMemory(header, reserved,
+                                    std::vector<std::span<std::byte>>(header.nodes, reserved));
     }
     cluster_.fabric.HoldAddresses();
     std::vector<NodeMemory> memory(header.nodes);
     for (uint32_t i = 0; i < header.nodes; ++i) {
-      std::span<std::byte> left = all;
+      std::span<std::byte> left = reserved;
       const auto take = [&](uint64_t count) {
         const std::span<std::byte> taken = left.first(count);
         left = left.subspan(count);
@@ -251,8 +256,11 @@ class HostsRun final : private TimeHandler, private HostHandler {
                         std::byte*, const std::byte*, const std::byte*, size_t elements) {
         threads_[thread]->thread.Combine(elements * element);
       };
-      its.copy = [this, thread = first + i](std::byte*, const std::byte*, size_t count) {
-        threads_[thread]->thread.CopyBlocks(count);
+      its.copy = [this, thread = first + i, output = its.target](std::byte* to, const std::byte*,
+                                                                 size_t count) {
+        const bool is_result = !std::less<>()(to, output.data()) &&
+                               static_cast<size_t>(to - output.data()) < output.size();
+        threads_[thread]->thread.CopyBlocks(count, is_result);
       };
     }
     return memory;

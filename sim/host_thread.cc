@@ -40,7 +40,7 @@ void HostThread::Start(CpuExecutor& executor) {
   until_ = clock_.now();
   if (begins_) Spend(costs_.message_start);
   if (begins_) Note({{costs_.message_start, TimeCause::kSetUp}}, kNoOp);
-  if (copied_before_ != 0) CopyBlocks(std::exchange(copied_before_, 0));
+  if (copied_before_ != 0) CopyBlocks(std::exchange(copied_before_, 0), /*is_result=*/true);
   executor.Start();
 }
 
@@ -74,12 +74,17 @@ void HostThread::Combine(uint64_t bytes) {
   const Picoseconds cost = After(costs_.combine, TimeOf(bytes, costs_.combine_rate));
   Spend(cost);
   Note({{cost, TimeCause::kCombine}}, kNoOp);
-  combined_at_ = until_;
-  if (observed_.trail != nullptr)
-    observed_.trail->NoteCombined(observed_.group, observed_.node, step_);
+  NoteResult();
 }
 
-void HostThread::CopyBlocks(uint64_t bytes) {
+/// Of what it has been through with last.
+void HostThread::NoteResult() {
+  result_at_ = until_;
+  if (observed_.trail != nullptr)
+    observed_.trail->NoteResult(observed_.group, observed_.node, step_);
+}
+
+void HostThread::CopyBlocks(uint64_t bytes, bool is_result) {
   if (!is_started_) {
     copied_before_ += bytes;
     return;
@@ -87,6 +92,7 @@ void HostThread::CopyBlocks(uint64_t bytes) {
   const Picoseconds copy = TimeOf(bytes, costs_.copy_rate);
   Spend(copy);
   Note({{copy, TimeCause::kPlace}}, kNoOp);
+  if (is_result) NoteResult();
 }
 
 void HostThread::Spend(Picoseconds cost) {

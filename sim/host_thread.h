@@ -80,11 +80,11 @@ class alignas(64) HostThread final : public Endpoint {
   /// Posts what is due now.
   void MakePosts();
   /// For the executor, while it polls or prepares: takes the time of combining, or of copying, so
-  /// many bytes.
+  /// many bytes. `is_result`: into the output.
   void Combine(uint64_t bytes);
-  void CopyBlocks(uint64_t bytes);
-  /// When it was through with the last combine; 0: there was none.
-  Picoseconds combined_at() const { return combined_at_; }
+  void CopyBlocks(uint64_t bytes, bool is_result);
+  /// When it was through with the last combine, or copy into the output; 0: there was none.
+  Picoseconds result_at() const { return result_at_; }
   /// It sleeps, and will have been woken up `at`.
   void CountWakeup(Picoseconds at) {
     ++work_.wakeups;
@@ -132,6 +132,7 @@ class alignas(64) HostThread final : public Endpoint {
   Picoseconds SpendOnReceive(const Channel& channel, uint64_t bytes);
   Picoseconds SpendOnSend(const Channel& channel, uint64_t bytes);
   void CopyFirstBlock();
+  void NoteResult();
   void PostLater(const Post& post);
   void MakePost(const Post& post);
 
@@ -160,7 +161,7 @@ class alignas(64) HostThread final : public Endpoint {
   std::span<const Channel> channels_;
   uint64_t first_block_bytes_ = 0;  // still to be copied
   uint64_t copied_before_ = 0;      // before the start, for which it takes the time then
-  Picoseconds combined_at_ = 0;
+  Picoseconds result_at_ = 0;
   Picoseconds copy_ = 0;  // of the last receive, what of its copying was left when it had come
   TimeOnWire wire_;
 };

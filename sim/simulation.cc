@@ -66,13 +66,12 @@ RunTimes TimesOfRun(const Simulation& it, const Run& run, Knows knows) {
   for (size_t g = 0; g < run.groups.size(); ++g) {
     const auto& group = run.groups[g];
     const Roles roles = it.groups[g].plan->header().roles();
-    const bool is_barrier = it.groups[g].plan->header().collective.kind == CollectiveKind::kBarrier;
     GroupTimes& found = times.groups.emplace_back(GroupTimes{
         .start = group.start, .first = kNever, .completion = group.start, .end = group.completion});
     for (size_t i = 0; i < group.nodes.size(); ++i) {
       const auto& node = group.nodes[i];
-      AddNode(node.received, node.completion, knows(node),
-              is_barrier || roles.IsTarget(NodeId::FromIndex(i)), &found);
+      AddNode(node.received, node.completion, knows(node), roles.IsTarget(NodeId::FromIndex(i)),
+              &found);
     }
     found.root_known = found.knows[it.groups[g].plan->header().collective.root.index()];
     found.first = std::min(found.first, found.completion);  // of a root alone

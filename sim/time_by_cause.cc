@@ -163,8 +163,8 @@ StepId CompletionOf(const TimeTrail& trail, uint32_t group) {
       if (it.block == kNoBlock || it.to != program.node) continue;
       if (it.landed > trail.step(last).at) last = it.landed_step;
     }
-    const StepId combined = trail.CombinedOf(group, program.node);
-    if (trail.step(combined).at > trail.step(last).at) last = combined;
+    const StepId result = trail.ResultOf(group, program.node);
+    if (trail.step(result).at > trail.step(last).at) last = result;
   }
   return last;
 }

@@ -35,7 +35,7 @@ void TimeTrail::AddGroup(const Plan& plan) {
   group.op_counts.resize(plan.header().nodes);
   group.ends.resize(plan.header().nodes);
   group.knows.resize(plan.header().nodes);
-  group.combined.resize(plan.header().nodes, kFirstStep);
+  group.results.resize(plan.header().nodes, kFirstStep);
   group.hosts.resize(plan.header().nodes);
   group.once.resize(plan.header().nodes);
   group.wakeups.resize(plan.header().nodes);

@@ -175,9 +175,9 @@ class TimeTrail {
   void NoteWakeup(uint32_t group, NodeId node, Picoseconds at) {
     groups_[group].wakeups[node.index()].push_back(at);
   }
-  /// A node's host has combined a block, at the end of `step`: the last that it has done so.
-  void NoteCombined(uint32_t group, NodeId node, StepId step) {
-    groups_[group].combined[node.index()] = step;
+  /// A node's host has combined a block, or put one into its place, at the end of `step`: the last.
+  void NoteResult(uint32_t group, NodeId node, StepId step) {
+    groups_[group].results[node.index()] = step;
   }
   /// The group's hosts start.
   void StartGroup(uint32_t group, StepId step) { groups_[group].start = step; }
@@ -203,9 +203,9 @@ class TimeTrail {
   StepId StartOf(uint32_t group) const { return groups_[group].start; }
   StepId EndOf(uint32_t group, NodeId node) const { return groups_[group].ends[node.index()]; }
   StepId KnownOf(uint32_t group, NodeId node) const { return groups_[group].knows[node.index()]; }
-  /// kFirstStep: it combines nothing.
-  StepId CombinedOf(uint32_t group, NodeId node) const {
-    return groups_[group].combined[node.index()];
+  /// kFirstStep: there was none.
+  StepId ResultOf(uint32_t group, NodeId node) const {
+    return groups_[group].results[node.index()];
   }
   const Plan& plan(uint32_t group) const { return *groups_[group].plan; }
   uint32_t groups() const { return static_cast<uint32_t>(groups_.size()); }
@@ -222,7 +222,7 @@ class TimeTrail {
     std::vector<uint32_t> counts;     ///< by channel: messages
     std::vector<StepId> ends;         ///< by node
     std::vector<StepId> knows;        ///< by node: its host
-    std::vector<StepId> combined;     ///< by node: its host's last
+    std::vector<StepId> results;      ///< by node: its host's last
     std::vector<NodeId> hosts;        ///< by node
     StepId start = kFirstStep;
     std::vector<std::vector<StepId>> once;          ///< by node

@@ -48,7 +48,9 @@ class CollectiveCuts {
             .has_root = NodeId(node) == header_.collective.root};
   }
 
+  /// Of what nothing passes, nothing is said; but who waits at a barrier hears of the others.
   void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
+    if (copies == 0 && header_.collective.kind != CollectiveKind::kBarrier) return;
     CutBound bound = {.is_rack = is_rack, .cut = std::move(cut), .copies = copies, .rate = rate};
     bound.latency = is_rack && network_.links.empty() ? network_.core_latency : lowest_;
     bound.seconds = static_cast<double>(copies) * static_cast<double>(header_.payload.bytes) / rate;
@@ -86,7 +88,8 @@ class CollectiveCuts {
       is_occupied[network_.nodes[i].rack] = true;
     }
     for (uint32_t r = 0; r < racks; ++r) {
-      if (!is_occupied[r]) continue;
+      const uint64_t members = sets[r].members;
+      if (members == 0 || members == header_.roles().members()) continue;
       const std::string name = fmt::format("{} {}", network_.RackWord(), network_.racks[r].name);
       Add(true, "out of " + name, CopiesOut(header_, sets[r]), RateOf(r, is_occupied, true));
       Add(true, "into " + name, CopiesIn(header_, sets[r]), RateOf(r, is_occupied, false));

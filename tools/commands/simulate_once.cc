@@ -127,7 +127,8 @@ Status CheckCollectives(const SimulateFlags& flags, SimulationOptions* options,
   const auto other = std::ranges::find_if(it.groups, is_other);
   if (other == it.groups.end()) return {};
   const auto combines = [](const sim::Group& group) {
-    return std::ranges::any_of(group.plan->ops(), &Op::is_combine);
+    return group.plan->header().payload.bytes != 0 &&
+           std::ranges::any_of(group.plan->ops(), &Op::is_combine);
   };
   if (it.profile.host.combine_rate == 0 && std::ranges::any_of(it.groups, combines)) {
     return Rejected(

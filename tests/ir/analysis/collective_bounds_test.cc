@@ -81,5 +81,16 @@ TEST(CollectiveBoundsTest, HelpersHavePorts) {
   EXPECT_DOUBLE_EQ(seconds(4), 10);  // a member's own port
 }
 
+// Nothing has to come to a rack of helpers.
+TEST(CollectiveBoundsTest, WhereNothingPassesNothingTakesTime) {
+  Network network = test::OneRack(3, 10);
+  network.racks = {{"a", 10, 10}, {"b", 10, 10}};
+  network.nodes[2].rack = 1;
+  network.core_latency = 7;
+  EXPECT_LT(BoundNetwork(network, HeaderOf(CollectiveKind::kGather, 2, 10, 1)).seconds, 2);
+  EXPECT_LT(BoundNetwork(network, HeaderOf(CollectiveKind::kBarrier, 2, 0, 1)).seconds, 2);
+  EXPECT_DOUBLE_EQ(BoundNetwork(network, HeaderOf(CollectiveKind::kBarrier, 3, 0)).seconds, 7);
+}
+
 }  // namespace
 }  // namespace prepost
