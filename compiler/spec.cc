@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <charconv>
 #include <utility>
 
@@ -55,8 +56,19 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   } else if (!spec.order.empty()) {
     return Rejected(fmt::format("{} goes by ranks and takes no order", spec.algorithm), "/order");
   }
-  // Whatever the schedule: each block is sent to every other node twice at most.
-  PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload.blocks));
+  if (const Status status = CheckMemory({.kind = spec.collective}, spec.nodes, payload, 0);
+      !status.ok())
+    return Rejected(status.message(), "/message_bytes");
+  // Whatever the schedule, each block is sent to every other node twice at most; of those whose blocks
+  // have one way, once for each bit of a rank.
+  const bool has_one_way = spec.collective == CollectiveKind::kGather ||
+                           spec.collective == CollectiveKind::kScatter ||
+                           spec.collective == CollectiveKind::kAlltoall;
+  const bool is_straight = spec.algorithm == "direct" || spec.algorithm == "pairwise";
+  const auto sends = has_one_way
+                         ? is_straight ? 1u : static_cast<uint32_t>(std::bit_width(spec.nodes))
+                         : spec.nodes - 1;
+  PREPOST_RETURN_IF_ERROR(CheckTransfers(sends + 1, payload.blocks));
   if (Combines(spec.collective) != !spec.combine.is_none()) {
     return Rejected(spec.combine.is_none()
                         ? fmt::format("what {} does to values is missing, such as sum:float32",
@@ -66,6 +78,14 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   }
   if (Status status = CheckCombine(spec.combine); !status.ok())
     return Rejected(status.message(), "/combine" + status.where());
+  const bool has_order = spec.collective != CollectiveKind::kReduceScatter;
+  if (spec.combine.is_ordered() && !(has_order && spec.algorithm == "chain")) {
+    return Rejected(
+        fmt::format("operands of {} are in the order of ranks, and {} does not join them so; {}",
+                    Name(spec.combine.op), spec.algorithm,
+                    has_order ? "chain does" : "no schedule of a reduce_scatter does"),
+        "/algorithm");
+  }
   if (const char* expected = DeterministicAlgorithm(spec.collective);
       spec.is_deterministic && spec.algorithm != (expected == nullptr ? "" : expected)) {
     return Rejected(expected == nullptr
@@ -103,7 +123,8 @@ Status CheckSpec(const Spec& spec) {
   if (spec.algorithm == kAutoAlgorithm) return Rejected("auto is not chosen yet", "/algorithm");
   if (spec.choose_block_bytes) return Rejected("auto is not chosen yet", "/block_bytes");
   if (spec.nodes == 0) {
-    return Rejected(fmt::format("a {} has at least 1 node, found 0", Name(spec.collective)),
+    return Rejected(fmt::format("{} {} has at least 1 node, found 0", ArticleOf(spec.collective),
+                                Name(spec.collective)),
                     "/nodes");
   }
   if (spec.nodes > kNodesMax) {
@@ -148,7 +169,8 @@ Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
                                                     .members = std::max(spec.nodes, 1u),
                                                     .bytes = spec.message_bytes.value_or(0),
                                                     .combine = spec.combine,
-                                                    .is_deterministic = spec.is_deterministic},
+                                                    .is_deterministic = spec.is_deterministic,
+                                                    .algorithm = is_auto ? "" : spec.algorithm},
                                                    parameters);
   if (is_auto) {
     spec.algorithm = choice.algorithm;
@@ -156,7 +178,7 @@ Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
       spec.send_window = {.automatic = false, .window = choice.send_window};
   }
   if (std::exchange(spec.choose_block_bytes, false))
-    spec.block_bytes = is_auto ? choice.block_bytes : 1u << 20;
+    spec.block_bytes = choice.algorithm.empty() ? 1u << 20 : choice.block_bytes;
   return spec;
 }
 

@@ -68,8 +68,8 @@ inline constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
 /// At most kTransfersMax. Needs nodes >= 1.
 Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
-/// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(); of a
-/// schedule that is said, blocks of 1 MiB.
+/// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(), of the
+/// schedule that is said if there is one.
 Spec WithDefaults(Spec spec, const CollectiveParameters& parameters = {});
 
 /// "allreduce"; "sum:float32". The Status suggests the near word.

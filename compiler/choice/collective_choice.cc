@@ -85,6 +85,11 @@ class Chooser {
         Add("dissemination", 1, q_ * at_.hop);
         break;
     }
+    const bool goes_by_multicast =
+        size_.kind == CollectiveKind::kReduce || size_.kind == CollectiveKind::kAllreduce;
+    if (best_.algorithm.empty() && goes_by_multicast)
+      AddPipelines(size_.algorithm.c_str(), size_.algorithm == "chain" ? n_ - 1 : q_,
+                   size_.kind == CollectiveKind::kAllreduce ? 2 : 1);
     return best_;
   }
 
@@ -94,6 +99,7 @@ class Chooser {
   double Sums() const { return 1 / at_.combine_rate; }
 
   void Add(const char* algorithm, uint64_t block_bytes, double seconds) {
+    if (!size_.algorithm.empty() && size_.algorithm != algorithm) return;
     if (!best_.algorithm.empty() && seconds >= best_.seconds) return;
     best_ = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
   }

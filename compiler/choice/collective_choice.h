@@ -33,6 +33,7 @@ struct CollectiveSize {
   uint64_t bytes = 0;             ///< of a part
   Combine combine;                ///< none where nothing is combined
   bool is_deterministic = false;  ///< sums do not depend on the size
+  std::string algorithm = {};     ///< this one; empty: the best
 };
 
 struct CollectiveChoice {
@@ -50,7 +51,8 @@ const char* DeterministicAlgorithm(CollectiveKind kind);
 
 /// The best by the model, of equals the first of the table in collective_choice.cc. Decided by its
 /// arguments alone, so that all members choose the same. If deterministic, DeterministicAlgorithm(); of
-/// a reduce and an allreduce whose operands must be in the order of ranks, `chain`.
+/// a reduce and an allreduce whose operands must be in the order of ranks, `chain`. Of an `algorithm` that
+/// the model does not know, nothing: it is empty.
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters = {});
 

@@ -88,6 +88,18 @@ Result<NodeId> RootOf(const RoundsFile& file, const RoundsOptions& options,
         fmt::format("root {} is out of range, the nodes are 0 to {}", *root, extent.nodes - 1),
         options.root ? "/root" : file.name);
   }
+  if (extent.collective.kind == CollectiveKind::kMulticast) {
+    const auto combining = std::ranges::find_if(file.transfers, &PlannedTransfer::combines);
+    if (combining != file.transfers.end()) {
+      const char* const how = file.positions.empty()
+                                  ? "collective and combine name"
+                                  : "a first line such as 'allreduce sum:float32', or --collective "
+                                    "and --combine, name";
+      return file.At(static_cast<size_t>(combining - file.transfers.begin()),
+                     fmt::format("{} combines, and a multicast does not; {} another collective",
+                                 ToString(*combining), how));
+    }
+  }
   if (root) return NodeId(*root);
   switch (extent.collective.kind) {
     case CollectiveKind::kMulticast:

@@ -73,10 +73,13 @@ Result<uint32_t> FindRoot(const GoalFile& file, const std::vector<GoalMessage>& 
   }
   if (roots.size() == 1) return roots.front();
   if (roots.empty()) {
-    return Rejected(fmt::format("every rank {}s, so this is no {}; if it is one, --root names its "
-                                "root",
-                                verb, what),
-                    file.name);
+    return Rejected(
+        fmt::format("every rank {}s, so this is no {}; if it is one, --root names its root{}", verb,
+                    what,
+                    kind == CollectiveKind::kMulticast
+                        ? "; --collective and --combine say that it is another collective"
+                        : ""),
+        file.name);
   }
   return Rejected(fmt::format("ranks {} and {} both {} nothing: which is the root of a {}? --root "
                               "names it",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoalFile: a GOAL text, read but not yet understood as a multicast: ranks with their ops and the
-// order between them. Internal to ir/.
+// GoalFile: a GOAL text, read but not yet understood as a multicast or another collective: ranks
+// with their ops and the order between them. Internal to ir/.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_TEXT_H_
 #define PREPOST_IR_EXCHANGE_GOAL_TEXT_H_
 

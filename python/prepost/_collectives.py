@@ -54,7 +54,7 @@ def _new(like: Any, shape: Tuple[int, ...]) -> Any:
     if _is_tensor(like):
         return _torch().empty(shape, dtype=like.dtype)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(like, numpy.ndarray):
+    if numpy is not None and isinstance(like, (numpy.ndarray, numpy.generic)):
         return numpy.empty(shape, dtype=like.dtype)
     count = 1
     for side in shape:

@@ -18,6 +18,9 @@ Blocks = Union[int, range]
 #: (sender, receiver, blocks), or (sender, receiver, blocks, combines): whether the receiver combines what comes with what it has.
 Transfer = Union[Tuple[int, int, Blocks], Tuple[int, int, Blocks, bool]]
 
+#: Of a schedule that Python generates; a file may have as many as a plan.
+_TRANSFERS_MAX = 1 << 24
+
 _PLACED = "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
 _NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED,
                       "deterministic": "the rounds say in which order values are combined"}
@@ -67,19 +70,28 @@ def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]
 
 
 def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
-    """The numbers of _six() of all transfers."""
+    """The numbers of _six() of all transfers. A generator may never end: rounds and transfers are _TRANSFERS_MAX together at most."""
     numbers = array.array("I")
+    left = _TRANSFERS_MAX
+    blocks = _native.transfers_max
     for number, transfers in enumerate(rounds):
+        left -= 1
         if not isinstance(transfers, Iterable):
             raise RejectedError(f"rounds: round {number}: expected transfers, found {transfers!r:.40}")
         for transfer in transfers:
             try:
-                numbers.extend(_six(number, transfer))
+                six = _six(number, transfer)
+                numbers.extend(six)
             except (TypeError, ValueError, OverflowError) as error:
                 raise RejectedError(f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
                                     f"{transfer!r:.40}") from error
-        if len(numbers) > 6 * _native.transfers_max:  # which is reported; a generator may never end
-            break
+            left -= 1
+            blocks -= six[4]
+            if left < 0 or blocks < 0:
+                break
+        if left < 0 or blocks < 0:
+            raise RejectedError(f"rounds: round {number}: the limit is {_TRANSFERS_MAX} rounds and transfers together, of "
+                                f"{_native.transfers_max} blocks")
     return numbers
 
 
@@ -114,7 +126,7 @@ def _combine(value: Any) -> Any:
 def _spec_text(keys: Mapping[str, Any], defaults: Mapping[str, Any] = {"collective": "multicast"}) -> str:
     keys = {**keys, "combine": _combine(keys["combine"])} if "combine" in keys else keys
     try:
-        return json.dumps({"format": "prepost.spec", "version": "1.0", **defaults, **keys})
+        return json.dumps({"format": "prepost.spec", "version": "1.0", **defaults, **keys}, allow_nan=False)
     except (TypeError, ValueError) as error:
         raise UsageError(f"the spec is no JSON: {error}") from error
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans from Python are those of the command: SOURCE-FOLDER in PREPOST_SOURCE, the command in PREPOST_COMMAND."""
+import itertools
 import json
 import os
 import pathlib
@@ -9,6 +10,7 @@ import sys
 import tempfile
 import threading
 import unittest
+import unittest.mock
 import warnings
 
 import numpy
@@ -194,7 +196,7 @@ class Plans(unittest.TestCase):
                  [[(0, 1, 0, True)], [(0, 1, 0, True)]], {**keys, "root": 1, "collective": "reduce"}),
                 (prepost.RejectedError, "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is missing$",
                  [[(0, 1, 0, True)]], keys),
-                (prepost.RejectedError, "^rounds: round 0: 0>1\\+0 adds to what node 1 has, and a multicast", [[(0, 1, 0, True)]], {}),
+                (prepost.RejectedError, "^rounds: round 0: 0>1\\+0 combines, and a multicast does not", [[(0, 1, 0, True)]], {}),
                 (prepost.RejectedError, "^rounds: round 0: 0>1:0-1 are several blocks", [[(0, 1, range(2))]], {}),
                 (prepost.RejectedError, r"^rounds: round 0: range\(2, 2\) is no range of consecutive blocks", [[(0, 1, range(2, 2))]], {}),
                 (prepost.RejectedError, r"^rounds: round 1: range\(3, 6, 2\) is no range of consecutive blocks",
@@ -248,6 +250,15 @@ class Plans(unittest.TestCase):
                     (prepost.UsageError, "^rounds is a path, a text or an iterable of rounds, not int$", 7, {})):
                 with self.subTest(rounds=rounds, keys=keys), self.assertRaisesRegex(error, text):
                     prepost.compile(rounds=rounds, **keys)
+
+        with unittest.mock.patch("prepost._plan._TRANSFERS_MAX", 1000):  # generators that never end
+            for rounds in (itertools.repeat([]), [itertools.repeat((0, 1, 0))], itertools.repeat([(0, 1, 0)])):
+                with self.assertRaisesRegex(prepost.RejectedError, "the limit is 1000 rounds and transfers together"):
+                    prepost.compile(rounds=rounds)
+        with self.assertRaisesRegex(prepost.UsageError, "^the spec is no JSON: "):
+            prepost.compile(rounds=[[(0, 1, 0)]], message_bytes=float("nan"))
+        with self.assertRaisesRegex(prepost.RejectedError, r"0>1\+0 combines, and a multicast does not; collective and combine name another"):
+            prepost.compile(rounds=[[(0, 1, 0, True)]])
 
         def breaks():
             yield [(0, 1, 0)]

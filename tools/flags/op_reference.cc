@@ -128,7 +128,12 @@ std::string Meant(const std::string& text, const std::vector<uint32_t>& numbers,
 
 }  // namespace
 
-Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables) {
+Result<OpReference> ParseOpReference(const std::string& given, const PlanTables& tables) {
+  // A message of several blocks is called 5>1:4-7, and found by its first.
+  const size_t colon = given.find(':'), dash = given.find('-');
+  const bool is_range = colon != std::string::npos && colon != 0 && dash != std::string::npos &&
+                        dash > colon && NumberOf<uint32_t>(given.substr(dash + 1)).has_value();
+  const std::string text = is_range ? given.substr(0, dash) : given;
   const std::optional<std::vector<uint32_t>> numbers = NumbersIn(text);
   if (numbers && numbers->size() == 1 && text == fmt::format(":{}", numbers->front()))
     return FindBlock(numbers->front(), tables);

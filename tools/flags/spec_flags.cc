@@ -560,7 +560,8 @@ Result<Spec> SpecFlags::SettleCollective(Spec spec, const AutoTarget& target, bo
     *out = *time;
     return Status();
   };
-  PREPOST_RETURN_IF_ERROR(set_time("--latency", latency_, &parameters.hop));
+  // A profile's cluster has it beside what its hosts take.
+  if (!profile_) PREPOST_RETURN_IF_ERROR(set_time("--latency", latency_, &parameters.hop));
   PREPOST_RETURN_IF_ERROR(
       set_time("--block-overhead", block_overhead_, &parameters.block_overhead));
   spec = WithDefaults(std::move(spec), parameters);

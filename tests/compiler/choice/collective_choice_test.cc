@@ -80,6 +80,39 @@ TEST(CollectiveChoiceTest, OnlyWhatIsDeterministicMayBeSaidSo) {
   EXPECT_EQ(CheckSpec(multicast).message(), "a multicast combines nothing");
 }
 
+// A schedule that is said gets blocks for it: a ring of one block would be a chain.
+TEST(CollectiveChoiceTest, ASaidScheduleGetsItsBlocks) {
+  Spec spec = Automatic(CollectiveKind::kAllreduce, 8, 375'000);
+  spec.algorithm = "ring";
+  EXPECT_LE(WithDefaults(spec).block_bytes, 375'000u / 8 + 4);
+  spec.algorithm = "halving";
+  EXPECT_LE(WithDefaults(spec).block_bytes, 375'000u / 8 + 4);
+  spec.algorithm = "kary_tree=3";
+  EXPECT_LT(WithDefaults(spec).block_bytes, 375'000u);
+  EXPECT_TRUE(CheckSpec(WithDefaults(spec)).ok());
+}
+
+// What could not be counted is refused, by flag and by file.
+TEST(CollectiveChoiceTest, SizesBeyondCountingAreRefused) {
+  const auto refuse = [](Spec spec, const std::string& message) {
+    const Status status = CheckSpec(WithDefaults(std::move(spec)));
+    EXPECT_THAT(status.message(), testing::HasSubstr(message));
+    EXPECT_EQ(status.where(), "/message_bytes");
+  };
+  Spec barrier = Automatic(CollectiveKind::kBarrier, 4, 8);
+  refuse(barrier, "a barrier carries nothing, found 8 bytes");
+  for (const CollectiveKind kind :
+       {CollectiveKind::kAllgather, CollectiveKind::kAllreduce, CollectiveKind::kAlltoall}) {
+    Spec huge = Automatic(kind, 8, uint64_t{1} << 61);
+    huge.block_bytes = uint64_t{1} << 61;
+    huge.choose_block_bytes = false;
+    huge.algorithm = kind == CollectiveKind::kAlltoall ? "pairwise" : "ring";
+    refuse(huge, "are above the limit of 4611686018427387904");
+  }
+  // Each part goes one way, straight.
+  EXPECT_TRUE(CheckSpec(WithDefaults(Automatic(CollectiveKind::kAlltoall, 1024, 1024))).ok());
+}
+
 // Catches what the model asks for and the plan does not get.
 TEST(CollectiveChoiceTest, LargePartsOfAnAlltoallGoOneByOne) {
   EXPECT_EQ(WithDefaults(Automatic(CollectiveKind::kAlltoall, 8, 1 << 20)).send_window.window, 1u);

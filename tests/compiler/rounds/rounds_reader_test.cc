@@ -533,8 +533,8 @@ TEST(RoundsReaderTest, WrongCollectivesHaveTheirPlace) {
       {"allreduce sum:float32\n0>2+0 1>0+0 2>1+0\n2>0+0 0>1+0 1>2+0\n", nullptr},
       // What combines nothing.
       {"0>1+0\n",
-       "r.txt:1:1: round 0: 0>1+0 adds to what node 1 has, and a multicast combines nothing\n"
-       "  r.txt: node 1 never gets any block"},
+       "r.txt:1:1: round 0: 0>1+0 combines, and a multicast does not; a first line "
+       "such as 'allreduce sum:float32', or --collective and --combine, name another collective"},
       {"allgather\n0>1+0 1>0:1\n",
        "r.txt:2:1: round 0: 0>1+0 adds to what node 1 has, and an allgather combines nothing\n"
        "  r.txt: node 1 never gets any block"},
