@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <list>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "compiler/choice/stream_cost.h"
 #include "compiler/compile.h"
 #include "compiler/spec.h"
+#include "runtime/playable.h"
 
 namespace prepost {
 namespace {
@@ -26,13 +28,6 @@ class CallPlans final : public GroupPlans {
  public:
   static Result<std::unique_ptr<CallPlans>> Make(const CallPlanSpec& spec) {
     std::unique_ptr<CallPlans> plans(new CallPlans(spec));
-    for (uint32_t low = 0; low < spec.nodes; ++low) {
-      for (uint32_t high = low + 1; high < spec.nodes; ++high) {
-        for (const Lane lane : {Lane::kBlocks, Lane::kCredits})
-          plans->connections_.push_back({.low = NodeId(low), .high = NodeId(high), .lane = lane});
-      }
-    }
-    std::ranges::sort(plans->connections_);
     for (const std::string& algorithm : StreamAlgorithms(spec.nodes)) {
       Result<StreamCandidate> candidate = MakeStreamCandidate(algorithm, spec.nodes);
       if (!candidate.ok()) return UsageError(candidate.status().ToString());
@@ -75,7 +70,8 @@ class CallPlans final : public GroupPlans {
       Keep(call, *std::move(plan));
     }
     const Kept& kept = kept_.front();
-    return OfCall{.plan = &*kept.plan, .places = kept.places ? &*kept.places : nullptr};
+    return OfCall{
+        .plan = &*kept.plan, .places = kept.places ? &*kept.places : nullptr, .peers = kept.peers};
   }
 
  private:
@@ -83,6 +79,7 @@ class CallPlans final : public GroupPlans {
     CallShape call;
     std::optional<VerifiedPlan> plan;
     std::optional<BlockPlaces> places;
+    std::vector<NodeId> peers;
   };
 
   explicit CallPlans(const CallPlanSpec& spec) : spec_(spec) {}
@@ -124,6 +121,12 @@ class CallPlans final : public GroupPlans {
     kept.call = call;
     kept.plan.emplace(std::move(plan));
     const Plan& it = *kept.plan;
+    std::set<NodeId> peers;
+    for (const ChannelOps& ops : Playable(*kept.plan).ChannelOpsOf(spec_.self)) {
+      const Channel& channel = it.channels()[ops.channel.index()];
+      peers.insert(ops.outgoing ? channel.to : channel.from);
+    }
+    kept.peers.assign(peers.begin(), peers.end());
     if (call.kind != CollectiveKind::kMulticast && !call.is_uneven) {
       const auto own = std::ranges::find(it.programs(), spec_.self, &Program::node);
       kept.places.emplace(it.header(), spec_.self, it.ops(*own));
@@ -135,7 +138,7 @@ class CallPlans final : public GroupPlans {
   }
 
   const CallPlanSpec spec_;
-  std::vector<TcpConnection> connections_;
+  const std::vector<TcpConnection> connections_;  ///< none to begin with
   std::vector<StreamCandidate> multicasts_;
   std::list<Kept> kept_;  ///< the last used first
   size_t kept_ops_ = 0;

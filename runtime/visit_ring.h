@@ -12,7 +12,7 @@
 
 namespace prepost {
 
-/// Used by one thread. Allocates only in Resize().
+/// Used by one thread. Allocates only in Resize() and Grow().
 class VisitRing {
  public:
   /// Parts are numbered 0 .. `parts` - 1. Empties the ring.
@@ -20,6 +20,13 @@ class VisitRing {
     ring_.assign(parts, 0);
     is_queued_.assign(parts, false);
     begin_ = count_ = 0;
+  }
+  /// As Resize() to more parts, but those that are in the ring stay.
+  void Grow(size_t parts) {
+    std::vector<uint32_t> queued;
+    while (count_ > 0) queued.push_back(Pop());
+    Resize(parts);
+    for (const uint32_t part : queued) Push(part);
   }
   size_t size() const { return count_; }
   /// Adds `part` unless it is there already.

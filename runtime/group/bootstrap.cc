@@ -23,6 +23,9 @@
 // at one port says more than nobody at the next.
 //
 // A node that ends after the leader has let it in ends the group (coordinator.h).
+//
+// Where connections are opened later, who connects is the same, and who listens takes whatever may
+// be wanted, though it does not want it yet: it may come to that later.
 #include "runtime/group/bootstrap.h"
 
 #include <fmt/format.h>
@@ -32,6 +35,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <span>
 #include <system_error>
 #include <utility>
@@ -53,6 +57,8 @@ constexpr milliseconds kTryMax{3000};
 constexpr milliseconds kParkedMax{3000};  ///< of a stream, for the first one
 constexpr size_t kOwnFiles = 32;          ///< that a node has open beside its connections
 constexpr size_t kMissingMax = 4;         ///< nodes named when not all have come
+/// Its two connections, and what finding out takes whether it is on this machine.
+constexpr size_t kFilesPerPeer = 4;
 
 std::string TextOf(int error) { return std::system_category().message(error); }
 
@@ -89,6 +95,8 @@ struct Bootstrap::Link {
   std::optional<Clock::time_point> lost_at;
   size_t tries_since_loss = 0;  ///< that nobody has answered
   bool is_lost = false;         ///< nobody listens at any of its addresses and ports any more
+  /// Of a connection that was wanted later: until when it is to be there.
+  std::optional<Clock::time_point> due;
 };
 
 struct Bootstrap::Call : Conversation {
@@ -185,6 +193,54 @@ Result<FileDescriptor> Bootstrap::ConnectToLeader() {
   return TakeControl();
 }
 
+NodeId Bootstrap::PeerOf(const Link& link) const {
+  return link.name.from == options_.node ? link.name.to : link.name.from;
+}
+
+Bootstrap::Clock::time_point Bootstrap::DueOf(const Link& link) const {
+  return link.due ? *link.due : due_ + options_.leader_first;
+}
+
+/// Whether `name` is one that may be opened later, and is not there yet; for the end that listens.
+bool Bootstrap::IsLater(const LinkName& name) const {
+  if (!group_.opens_later || name.purpose != LinkPurpose::kData || name.stream > 0) return false;
+  if (name.from.index() >= group_.nodes || name.from == name.to) return false;
+  if (name.lane != Lane::kBlocks && name.lane != Lane::kCredits) return false;
+  const auto [low, high] = std::minmax(name.from, name.to);
+  return DataLink({.low = low, .high = high, .lane = name.lane}).from == name.from;
+}
+
+/// Both connections. Errors: this process may not have so many files open.
+Status Bootstrap::AddPeer(NodeId peer, std::optional<Clock::time_point> due) {
+  Result<FileRoom> room = FileRoom::Reserve(kFilesPerPeer);
+  if (!room.ok()) return room.status();
+  rooms_.push_back(*std::move(room));
+  const auto [low, high] = std::minmax(peer, options_.node);
+  for (const Lane lane : {Lane::kBlocks, Lane::kCredits}) {
+    Link& link = links_.emplace_back();
+    link.name = DataLink({.low = low, .high = high, .lane = lane});
+    link.due = due;
+  }
+  return {};
+}
+
+void Bootstrap::Want(NodeId peer, milliseconds within) {
+  PREPOST_CHECK(group_.opens_later && peer != options_.node);
+  const auto [low, high] = std::minmax(peer, options_.node);
+  const LinkName name = DataLink({.low = low, .high = high});
+  if (name.from != options_.node || FindLink(name) != nullptr || !refused_.ok()) return;
+  refused_ = AddPeer(peer, Clock::now() + within);
+}
+
+std::optional<Bootstrap::Unreached> Bootstrap::Overdue() const {
+  for (const Link& link : links_) {
+    const bool is_calling = link.due && link.name.from == options_.node;
+    if (is_calling && !IsServed(link) && Clock::now() >= *link.due)
+      return Unreached{.peer = PeerOf(link), .why = link.seen.what};
+  }
+  return std::nullopt;
+}
+
 /// Null: there is none.
 Bootstrap::Link* Bootstrap::FindLink(const LinkName& name) {
   const auto link =
@@ -220,11 +276,15 @@ FileDescriptor Bootstrap::TakeControl() {
 }
 
 Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
-  PREPOST_CHECK(!to_leader_only_ && connected());
+  PREPOST_CHECK(!to_leader_only_);
+  std::set<NodeId> partial;
+  for (const Link& link : links_) {
+    if (link.name.purpose == LinkPurpose::kData && !IsServed(link)) partial.insert(PeerOf(link));
+  }
   std::vector<TcpSocket> sockets;
   for (Link& link : links_) {
-    if (link.name.purpose != LinkPurpose::kData) continue;
-    const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
+    const NodeId peer = PeerOf(link);
+    if (link.name.purpose != LinkPurpose::kData || link.given || partial.contains(peer)) continue;
     if (link.name.lane == Lane::kBlocks)
       PREPOST_RETURN_IF_ERROR(ShapeStream(link.fd.get(), link.name.streams, options_.paths));
     sockets.push_back({.peer = peer,
@@ -253,7 +313,12 @@ const GroupTerms* Bootstrap::TermsOf(const LinkName& name) const {
 
 bool Bootstrap::connected() const {
   if (to_leader_only_) return IsServed(links_.front());
-  return std::ranges::all_of(links_, [this](const Link& link) { return IsServed(link); });
+  return std::ranges::all_of(links_, [this](const Link& it) { return it.due || IsServed(it); });
+}
+
+bool Bootstrap::settled() const {
+  if (to_leader_only_) return connected();
+  return std::ranges::all_of(links_, [this](const Link& it) { return IsServed(it); });
 }
 
 /// Until connected().
@@ -272,10 +337,10 @@ Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint) {
 Status Bootstrap::Step() {
   std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
   if (!refused_.ok()) return refused_;
-  if (connected()) return {};
+  if (settled()) return {};
   const Clock::time_point due =
       to_leader_only_ || is_leader() ? due_ : due_ + options_.leader_first;
-  if (Clock::now() >= due) return NotThere();
+  if (Clock::now() >= due && !connected()) return NotThere();
   StartCalls();
   return {};
 }
@@ -321,6 +386,7 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   if (link != nullptr && name.stream > 0 && link->name.streams != name.streams)
     return Refusal::kUnexpected;
   if (link != nullptr) return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
+  if (IsLater(name)) return Refusal::kNone;
   LinkName first = name;
   first.stream = 0;
   const Link* const beside = name.stream == 0 ? nullptr : FindLink(first);
@@ -330,10 +396,15 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
 
 void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd,
                       std::optional<GroupKey> key) {
+  if (IsLater(name) && FindLink(name) == nullptr) {
+    // The other end opens both, and sees to it that it does.
+    if (refused_.ok()) refused_ = AddPeer(name.from, Clock::now() + options_.connect_max);
+    if (!refused_.ok()) return;
+  }
   Link& link = *FindLink(name);
   if (name.purpose == LinkPurpose::kData) {
     // The other end waits for all of them now.
-    if (name.stream == 0) refused_ = AddStreams(name);
+    if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name);
     link.name.streams = name.streams;
     link.fd = std::move(fd);
     link.key = std::move(key);
@@ -442,7 +513,7 @@ bool Bootstrap::ServeCall(Call& call) {
     if (call.hello.state() != HelloState::kTalking) break;
     if (!is_sent) return EndCall(call, "the connection broke");
     if (call.hello.has_proved()) {
-      call.due = due_ + options_.leader_first;
+      call.due = DueOf(call.link);
       call.link.lost_at.reset();
       call.link.is_lost = false;
       call.link.is_expected = false;
@@ -498,7 +569,7 @@ std::string Bootstrap::Missing() const {
   std::map<uint32_t, Sighting> missing;
   for (const Link& link : links_) {
     if (IsServed(link) || (to_leader_only_ && &link != &links_.front())) continue;
-    const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
+    const NodeId peer = PeerOf(link);
     missing[peer.value].Note(link.seen);
   }
   std::vector<std::string> words;
@@ -516,7 +587,7 @@ std::optional<NodeId> Bootstrap::OnlyMissing() const {
   std::optional<NodeId> missing;
   for (const Link& link : links_) {
     if (IsServed(link)) continue;
-    const NodeId peer = link.name.from == options_.node ? link.name.to : link.name.from;
+    const NodeId peer = PeerOf(link);
     if (missing && *missing != peer) return std::nullopt;
     missing = peer;
   }

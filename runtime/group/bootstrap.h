@@ -39,6 +39,8 @@ struct Membership {
   /// one. None: the leader has not said them yet; until then there are no such connections.
   std::optional<GroupTerms> data_terms;
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
+  /// Any two nodes may have connections besides, once either wants them: Bootstrap::Want().
+  bool opens_later = false;
 
   static Membership Of(Playable plan, Carrier carrier);
 };
@@ -72,7 +74,8 @@ struct BootstrapOptions {
 
 /// Used by one thread: Open(), ConnectToLeader() unless it is the leader, ConnectPeers(). Or, where
 /// the thread has other things to do as well and a lobby of its own: the constructor, then
-/// AddPolls(), poll(), Step() until connected(), once for the leader and once for the peers.
+/// AddPolls(), poll(), Step() until connected(), once for the leader and once for the peers; of a
+/// group that opens connections later, then again and again.
 class Bootstrap final : public Lobby::Owner {
  public:
   /// Called at the leader with the control connection of another node.
@@ -102,8 +105,10 @@ class Bootstrap final : public Lobby::Owner {
   /// Goes on with calls, and begins those that are due, some 100 ms after the last at the latest.
   /// Errors: kRejected, as ConnectToLeader() and ConnectPeers().
   Status Step();
-  /// With the leader, until TakeControl(); then with all.
+  /// With the leader, until TakeControl(); then with all that it begins with.
   bool connected() const;
+  /// Nothing is being opened, later connections included.
+  bool settled() const;
   /// When connected() with the leader, which is another node: the control connection.
   FileDescriptor TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
@@ -113,8 +118,18 @@ class Bootstrap final : public Lobby::Owner {
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
   /// Who is to have what arrives at the leader.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
-  /// When connected() with all. Errors: kEnvironment.
+  /// Those that are there and were not taken yet, all of a peer's at once. Errors: kEnvironment.
   Result<std::vector<TcpSocket>> TakeSockets();
+  /// Of a group that opens connections later, when connected() with all: this node wants
+  /// connections with `peer`. One of the two connects (as above), within `within`, whether or not
+  /// the other one wants them yet; at the other one this does nothing.
+  void Want(NodeId peer, std::chrono::milliseconds within);
+  /// A peer that was not reached in that time, and why.
+  struct Unreached {
+    NodeId peer;
+    std::string why;
+  };
+  std::optional<Unreached> Overdue() const;
   /// For the files of streams, as long as these are open.
   std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
   /// Nodes that are missing and why: "node 3 (no answer); ...".
@@ -135,6 +150,10 @@ class Bootstrap final : public Lobby::Owner {
   struct Call;
 
   LinkName DataLink(const TcpConnection& connection) const;
+  bool IsLater(const LinkName& name) const;
+  Status AddPeer(NodeId peer, std::optional<Clock::time_point> due);
+  NodeId PeerOf(const Link& link) const;
+  Clock::time_point DueOf(const Link& link) const;
   void ListLinks();
   Status Serve(int wake_fd, const Checkpoint& checkpoint);
   Status WaitForEvents(int wake_fd) const;

@@ -6,6 +6,8 @@
 //                      |                             keeper, whose kFailed ends the group
 //                      +--> closing --> gone
 //
+// Of a call that uses connections that are not there yet it is opening before it is running.
+//
 // All that happens to a group happens on the turning thread, in the order in which commands and
 // events come. Callbacks are called without the lock, after the group is in the state that they
 // report, so that they may call anything.
@@ -343,6 +345,7 @@ void Engine::Obey(Command command) {
                     .self = group.options.self,
                     .leader = group.options.collective.root,
                     .connections = group.plans->connections(),
+                    .opens_later = group.options.is_for_calls,
                     .sites = group.options.sites,
                     .paths = group.options.paths,
                     .terms = group.terms,
@@ -386,7 +389,11 @@ void Engine::Hear(KeeperEvent event) {
   ++progress_;
   switch (event.kind) {
     case KeeperEvent::Kind::kConnected: {
-      const Status status = Connect(group, std::move(event.sockets), std::move(event.round_trips));
+      if (group->state == Group::State::kBroken) return;
+      const Status status =
+          group->state == Group::State::kConnecting
+              ? Connect(group, std::move(event.sockets), std::move(event.round_trips))
+              : AddConnections(*group, std::move(event.sockets));
       if (!status.ok()) Break(*group, status, std::nullopt);
       return;
     }
@@ -442,17 +449,9 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     if (group->place) group->mover->Join(*std::move(group->place));
     return {};
   }
-  if (group->options.is_for_calls) {
-    // What is sent lies in three places, of which a window (memory_window.h) knows one.
-    for (TcpSocket& socket : sockets) socket.local.can_read = socket.local.is_read = false;
-  }
+  NotePeers(*group, sockets);
   {
     const std::lock_guard lock(mutex_);
-    for (const TcpSocket& socket : sockets) {
-      if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
-      ++(socket.local.can_read ? group->paths.memory : group->paths.network);
-      if (socket.local.is_forbidden) ++group->paths.forbidden;
-    }
     group->is_memory = group->paths.network == 0;
     group->notes = PathNotes({.members = group->options.members,
                               .self = group->options.self,
@@ -472,6 +471,36 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
   Opened(*group);
   return {};
+}
+
+/// Which a call has wanted, here or at the peer.
+Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
+  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  NotePeers(group, sockets);
+  {
+    const std::lock_guard lock(mutex_);
+    const GroupPaths paths = {.members = group.options.members,
+                              .self = group.options.self,
+                              .sites = group.options.sites,
+                              .round_trips = {},
+                              .options = group.options.paths};
+    for (std::string& note : PathNotes(paths, sockets)) group.notes.push_back(std::move(note));
+  }
+  PREPOST_RETURN_IF_ERROR(group.endpoint->Add(std::move(sockets)));
+  Advance(group);
+  return {};
+}
+
+void Engine::NotePeers(Group& group, std::span<TcpSocket> sockets) {
+  const std::lock_guard lock(mutex_);
+  for (TcpSocket& socket : sockets) {
+    group.peers.insert(socket.peer);
+    // What a call sends lies in three places, of which a window (memory_window.h) knows one.
+    if (group.options.is_for_calls) socket.local.can_read = socket.local.is_read = false;
+    if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
+    ++(socket.local.can_read ? group.paths.memory : group.paths.network);
+    if (socket.local.is_forbidden) ++group.paths.forbidden;
+  }
 }
 
 void Engine::Opened(Group& group) {
@@ -586,7 +615,7 @@ void Engine::Break(Group& group, const Status& status, std::optional<NodeId> los
 }
 
 void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
-  if (group.state == Group::State::kRunning) CountRunning(-1);
+  if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kBroken;
   group.executor.reset();
   if (group.mover != nullptr) group.mover->Stop();
@@ -597,7 +626,7 @@ void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
 
 /// The group is over; what it has is freed when its last callback has returned.
 void Engine::Retire(Group& group) {
-  if (group.state == Group::State::kRunning) CountRunning(-1);
+  if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kGone;
   group.executor.reset();
   if (group.mover != nullptr) group.mover->Stop();
@@ -678,7 +707,7 @@ void Engine::CheckPeers() {
       Break(*group, status, group->endpoint->lost_peer());
       continue;
     }
-    const bool has_message = group->state == Group::State::kRunning || group->endpoint->announced();
+    const bool has_message = group->is_running() || group->endpoint->announced();
     is_engaged |= has_message;
     if (!has_message) continue;
     // Whether it polls is for the keepers to find out.

@@ -16,6 +16,7 @@
 #include <memory_resource>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -106,6 +107,8 @@ class Engine {
   void Hear(KeeperEvent event);
   Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
+  Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
+  void NotePeers(Group& group, std::span<TcpSocket> sockets);
   void Opened(Group& group);
   void Pass(Group& group, Gate gate, uint64_t number);
   void HearMovers();
@@ -118,6 +121,7 @@ class Engine {
   void Play(Group& group, Playable plan, const NodeMemory& memory);
   static Status PollExecutor(Group& group);
   bool StepCalls(Group& group);
+  bool OpenConnections(Group& group, std::span<const NodeId> peers);
   static Status PrepareCall(Group& group, const GroupCall& call, const GroupPlans::OfCall& plan,
                             NodeMemory* memory);
   static void FinishCall(Group& group);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ir/count.h"
@@ -44,7 +45,7 @@ Status Engine::Call(uint64_t number, GroupCall call) {
   return {};
 }
 
-/// The group is idle. Whether there may be more to do.
+/// The group is idle, or opens connections. Whether there may be more to do.
 bool Engine::StepCalls(Group& group) {
   if (group.calls.empty()) {
     CloseIfDone(group);
@@ -55,6 +56,7 @@ bool Engine::StepCalls(Group& group) {
   const GroupCall& call = *group.calls.front();
   const MessageStart start = StartOf(call.shape, static_cast<uint32_t>(group.message));
   const Result<GroupPlans::OfCall> plan = group.plans->ForCall(call.shape);
+  if (plan.ok() && !OpenConnections(group, plan->peers)) return false;
   Status status = plan.status();
   NodeMemory memory = {.source = call.input, .target = call.output};
   if (status.ok()) status = PrepareCall(group, call, *plan, &memory);
@@ -66,6 +68,27 @@ bool Engine::StepCalls(Group& group) {
   }
   Play(group, *plan->plan, memory);
   return true;
+}
+
+/// Whether there are connections with `peers`. Those that are lacking are asked for, once.
+bool Engine::OpenConnections(Group& group, std::span<const NodeId> peers) {
+  std::vector<NodeId> lacking;
+  std::ranges::copy_if(peers, std::back_inserter(lacking),
+                       [&group](NodeId peer) { return !group.peers.contains(peer); });
+  if (lacking.empty()) {
+    if (group.state == Group::State::kOpening) CountRunning(-1);
+    group.state = Group::State::kIdle;
+    return true;
+  }
+  if (group.state == Group::State::kIdle) {
+    group.state = Group::State::kOpening;
+    group.began = std::chrono::steady_clock::now();
+    CountRunning(1);
+    keeper_->Want(group.serial, std::move(lacking));
+  }
+  const Result<PollOutcome> outcome = group.endpoint->Poll({}, std::chrono::milliseconds(0));
+  if (!outcome.ok()) Break(group, outcome.status(), group.endpoint->lost_peer());
+  return false;
 }
 
 /// Scratch buffers and what combines.
@@ -130,7 +153,7 @@ void Engine::FailCalls(Group& group, const Status& failure) {
 void Engine::ClaimCall(Group& group) {
   const auto now = std::chrono::steady_clock::now();
   const auto since = group.is_claimed ? group.claimed_at : group.began;
-  if (group.state != Group::State::kRunning || now - since < claim_after_) return;
+  if (!group.is_running() || now - since < claim_after_) return;
   group.is_claimed = true;
   group.claimed_at = now;
   keeper_->Claim(group.serial, group.message, Describe(group.calls.front()->shape));

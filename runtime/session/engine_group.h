@@ -17,6 +17,7 @@
 
 #include "runtime/executor.h"
 #include "runtime/session/engine.h"
+#include "runtime/transport/tcp_endpoint.h"
 
 namespace prepost {
 
@@ -32,7 +33,7 @@ struct Engine::Command {
 };
 
 struct Engine::Group {
-  enum class State : uint8_t { kConnecting, kIdle, kRunning, kBroken, kGone };
+  enum class State : uint8_t { kConnecting, kIdle, kOpening, kRunning, kBroken, kGone };
   struct Outgoing {
     const std::byte* data = nullptr;
     uint64_t bytes = 0;
@@ -67,7 +68,7 @@ struct Engine::Group {
   std::chrono::steady_clock::time_point began;  ///< the message at hand
   double rate = 0;           ///< at the root, of messages so far, bytes/s; 0: not known
   uint64_t rated_bytes = 0;  ///< the largest of these
-  std::unique_ptr<MessageEndpoint> endpoint;
+  std::unique_ptr<TcpEndpoint> endpoint;
   std::pmr::unsynchronized_pool_resource pool;
   std::optional<CpuExecutor> executor;
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
@@ -83,6 +84,7 @@ struct Engine::Group {
   bool waits_for_buffer = false;   ///< of its pool, or until `incoming` has memory
   std::deque<Message> syncing;     ///< received, and not on the disk yet
   std::unique_ptr<FileSync> sync;
+  std::set<NodeId> peers;  ///< that there are connections with
   // Of a group for calls; the one at hand is the first, and `message` its number.
   std::deque<std::shared_ptr<GroupCall>> calls;
   std::deque<std::pair<uint64_t, CallShape>> called;  ///< the last that are over, by number
@@ -97,6 +99,8 @@ struct Engine::Group {
   }
   bool is_source() const { return roles().IsSource(options.self); }
   bool is_target() const { return roles().IsTarget(options.self); }
+  /// Whether there is a message at hand; a call whose connections are being opened is one.
+  bool is_running() const { return state == State::kRunning || state == State::kOpening; }
 };
 
 }  // namespace prepost

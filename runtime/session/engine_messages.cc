@@ -61,7 +61,7 @@ bool Engine::Step(Group& group) {
     Finish(group);
     return true;
   }
-  if (group.state != Group::State::kIdle) return false;
+  if (group.state != Group::State::kIdle && group.state != Group::State::kOpening) return false;
   if (group.mover != nullptr) return StepMover(group);
   if (group.options.is_for_calls) return StepCalls(group);
   if (group.is_source()) {

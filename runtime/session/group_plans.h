@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,8 @@ class GroupPlans {
  public:
   virtual ~GroupPlans() = default;
 
-  /// The connections that any of the plans uses at any node, sorted.
+  /// The connections that any of the plans uses at any node, sorted; of a group for calls none, as
+  /// they are opened when a call first uses them.
   virtual const std::vector<TcpConnection>& connections() const = 0;
   /// Equal where For() gives equal plans.
   virtual PlanHash Hash() const = 0;
@@ -43,11 +45,13 @@ class GroupPlans {
   /// Verified, for `bytes` bytes, as the root has chosen it; valid until the next For(). Errors
   /// (kRejected): no plan for this size, no such variant.
   virtual Result<Playable> For(uint64_t bytes, uint16_t variant) = 0;
-  /// Of a group for calls: the plan of one, and where this node's blocks lie by it (null of a
-  /// multicast), valid until the next. Errors (kRejected): what the collective lacks.
+  /// Of a group for calls: the plan of one, where this node's blocks lie by it (null of a
+  /// multicast), and whom it has channels with, valid until the next. Errors (kRejected): what the
+  /// collective lacks.
   struct OfCall {
     const VerifiedPlan* plan = nullptr;
     const BlockPlaces* places = nullptr;
+    std::span<const NodeId> peers = {};
   };
   virtual Result<OfCall> ForCall(const CallShape& /*call*/) {
     return Rejected("the group is for messages");

@@ -116,6 +116,9 @@ Keeper::~Keeper() {
 void Keeper::Add(KeptGroup group) {
   Push({.kind = Command::Kind::kAdd, .group = group.serial, .kept = std::move(group)});
 }
+void Keeper::Want(GroupSerial group, std::vector<NodeId> peers) {
+  Push({.kind = Command::Kind::kWant, .group = group, .peers = std::move(peers)});
+}
 void Keeper::Have(GroupSerial group, uint64_t number) {
   Push({.kind = Command::Kind::kHave, .group = group, .number = number + 1});
 }
@@ -240,11 +243,12 @@ void Keeper::Wait() {
   bool is_forming = lobby_->has_guests() || !partings_.empty();
   bool is_losing = false;
   for (const auto& [serial, group] : groups_) {
-    is_forming |= group->bootstrap != nullptr || !group->is_introduced;
+    is_forming |= !group->is_reported || !group->newcomers.empty() ||
+                  (group->bootstrap != nullptr && !group->bootstrap->settled());
     is_losing |= group->finding.has_value();
-    for (size_t i = 0; i < group->introductions.size(); ++i) {
-      if (group->introductions[i] == nullptr || !group->suspicions.empty()) continue;
-      polls.push_back({.fd = group->sockets[i].fd.get(), .events = POLLIN, .revents = 0});
+    for (const Newcomer& newcomer : group->newcomers) {
+      if (newcomer.introduction == nullptr || !group->suspicions.empty()) continue;
+      polls.push_back({.fd = newcomer.socket->fd.get(), .events = POLLIN, .revents = 0});
     }
     if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
     for (const Peer& peer : group->peers) {
@@ -280,6 +284,9 @@ void Keeper::Obey(Command command) {
   ControlMessage message = {.progress = command.number};
   switch (command.kind) {
     case Command::Kind::kAdd:
+      return;
+    case Command::Kind::kWant:
+      for (const NodeId peer : command.peers) group.bootstrap->Want(peer, silence_max_);
       return;
     case Command::Kind::kHave:
       message.kind = Kind::kHave;
@@ -339,7 +346,7 @@ std::string Keeper::Who(const Group& group, NodeId node) const {
 void Keeper::Serve(Group& group) {
   if (group.is_over) return;
   if (group.last_word) return SayLastWord(group);
-  if (group.of_other_terms && group.bootstrap != nullptr) {
+  if (group.of_other_terms && !group.is_formed) {
     const NodeId node = *group.of_other_terms;
     return End(group, {.cause = Rejected(fmt::format(
                            "{} creates the group with another root, other options or another plan",
@@ -351,13 +358,14 @@ void Keeper::Serve(Group& group) {
     Hear(group, peer);
     if (group.is_over) return;
   }
-  if (group.bootstrap != nullptr) {
+  if (!group.is_formed) {
     Connect(group);
-  } else if (!group.is_introduced) {
-    Introduce(group);
+  } else if (group.bootstrap != nullptr) {
+    ConnectLater(group);
   }
+  if (!group.is_over && group.is_formed) Introduce(group);
   if (!group.is_over) CheckSilence(group);
-  if (!group.is_over && group.bootstrap != nullptr) CheckLosses(group);
+  if (!group.is_over && !group.is_formed) CheckLosses(group);
   if (!group.is_over && group.is_leader()) AskAll(group);
   if (!group.is_over && !group.finding && !group.suspicions.empty() &&
       Clock::now() >= group.suspicion_due) {
@@ -596,8 +604,7 @@ void Keeper::BroadcastLatest(Group& group, const ControlMessage& message) {
 void Keeper::Part(Group& group) {
   group.is_over = true;
   group.bootstrap.reset();
-  group.introductions.clear();
-  group.sockets.clear();
+  group.newcomers.clear();
   for (Peer& peer : group.peers) {
     if (!peer.control) continue;
     Part(*std::move(peer.control));

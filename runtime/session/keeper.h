@@ -48,6 +48,7 @@ struct KeptGroup {
   NodeId self;
   NodeId leader;
   std::vector<TcpConnection> connections;
+  bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
@@ -79,7 +80,7 @@ inline constexpr size_t kGates = 4;
 /// What the keeper reports to the engine.
 struct KeeperEvent {
   enum class Kind : uint8_t {
-    kConnected,  ///< `sockets`: with this node's peers, `round_trips`
+    kConnected,  ///< `sockets`: with this node's peers, `round_trips`; again: with later ones
     kDelivered,  ///< at the leader: all have message `number`
     kPassed,     ///< all have come to `number` of `gate`
     kPlace,      ///< not at the leader: `text`, which Place() was given there
@@ -128,6 +129,9 @@ class Keeper final : private Lobby::Owner {
 
   uint16_t port() const { return lobby_->port(); }
   void Add(KeptGroup group);
+  /// Of a group that opens connections later, which is connected: this node wants some with
+  /// `peers`; kConnected follows, once they have come to that, too, or called it themselves.
+  void Want(GroupSerial group, std::vector<NodeId> peers);
   /// This node has message `number`.
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
@@ -152,10 +156,12 @@ class Keeper final : private Lobby::Owner {
   using Clock = std::chrono::steady_clock;
   using Kind = ControlMessage::Kind;
   struct Peer;
+  struct Newcomer;
   struct Group;
   struct Command {
     enum class Kind : uint8_t {
       kAdd,
+      kWant,
       kHave,
       kArrive,
       kPlace,
@@ -173,6 +179,7 @@ class Keeper final : private Lobby::Owner {
     Status status = {};
     std::optional<NodeId> lost_peer = {};
     KeptGroup kept = {};
+    std::vector<NodeId> peers = {};
   };
   /// A member that another one hears nothing of over their connections for data.
   struct Stall {
@@ -230,6 +237,8 @@ class Keeper final : private Lobby::Owner {
   void Serve(Group& group);
   void SayLastWord(Group& group);
   void Connect(Group& group);
+  void ConnectLater(Group& group);
+  void TakeNewcomers(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
   static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);

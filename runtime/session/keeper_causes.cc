@@ -99,7 +99,7 @@ void Keeper::NoteMembers(const Group& group, const Failure& failure) {
     if (is_lost) {
       losses_[group.kept.members[i]] = sighting;
       seen_.erase(group.kept.members[i]);
-    } else if (group.bootstrap == nullptr && node != group.kept.self) {
+    } else if (group.is_formed && node != group.kept.self) {
       seen_[group.kept.members[i]] = sighting;
     }
   }

@@ -8,6 +8,7 @@
 #include <sodium.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "runtime/session/group_terms.h"
@@ -38,6 +39,7 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
   if (group == nullptr && FindUnformed(name, terms.plan) != nullptr) return Refusal::kNone;
   if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
   const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
+  if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
   if (name.purpose == LinkPurpose::kData && refusal == Refusal::kOtherPlan) return std::nullopt;
   // It has the secret, so it is a member, and it will not come with other terms later.
@@ -73,7 +75,7 @@ Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& ter
 }
 
 void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
-  if (!group.is_leader() || group.bootstrap == nullptr) return;
+  if (!group.is_leader() || group.is_formed) return;
   const Clock::time_point now = Clock::now();
   Unformed unformed = {.terms = group.kept.terms,
                        .leader = group.kept.leader,
@@ -123,7 +125,8 @@ void Keeper::AddGroup(KeptGroup kept) {
                            .leader = group.kept.leader,
                            .connections = group.kept.connections,
                            .terms = {.plan = group.kept.terms},
-                           .data_terms = {}};
+                           .data_terms = {},
+                           .opens_later = group.kept.opens_later};
   if (group.is_leader()) {
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
     membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
@@ -171,42 +174,69 @@ void Keeper::Connect(Group& group) {
     Hear(group, group.peers.front());
     return group.is_over ? void() : Connect(group);
   }
-  Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
-  if (!sockets.ok()) return End(group, {.cause = sockets.status(), .where = group.kept.self});
-  group.sockets = *std::move(sockets);
-  group.stream_files = bootstrap.TakeRooms();
-  group.bootstrap.reset();
-  for (const TcpSocket& socket : group.sockets) {
-    group.introductions.push_back(
-        socket.lane == Lane::kCredits || socket.streams > 1
-            ? nullptr
-            : std::make_unique<Introduction>(socket, options_.reads_memory));
+  TakeNewcomers(group);
+  if (group.is_over) return;
+  group.is_formed = true;
+  if (!group.kept.opens_later) {
+    group.stream_files = bootstrap.TakeRooms();
+    group.bootstrap.reset();
   }
-  group.watches.resize(group.sockets.size());
   const ControlMessage joined = {.kind = Kind::kJoined};
   if (group.is_leader()) {
     HearMember(group, group.own(), joined);
   } else {
     Broadcast(group, joined);
   }
-  Introduce(group);
+}
+
+/// Connections that are wanted, or that a peer has opened, while the group runs.
+void Keeper::ConnectLater(Group& group) {
+  Bootstrap& bootstrap = *group.bootstrap;
+  const Status status = bootstrap.Step();
+  if (!status.ok()) return End(group, {.cause = status, .where = group.kept.self});
+  TakeNewcomers(group);
+  if (group.is_over) return;
+  const std::optional<Bootstrap::Unreached> unreached = bootstrap.Overdue();
+  if (!unreached) return;
+  Suspect(group,
+          {.cause = Rejected(fmt::format("{} cannot connect to {}: {}", Who(group, group.kept.self),
+                                         Who(group, unreached->peer), unreached->why)),
+           .where = unreached->peer,
+           .by = group.kept.self});
+}
+
+void Keeper::TakeNewcomers(Group& group) {
+  Result<std::vector<TcpSocket>> sockets = group.bootstrap->TakeSockets();
+  if (!sockets.ok()) return End(group, {.cause = sockets.status(), .where = group.kept.self});
+  for (TcpSocket& taken : *sockets) {
+    Newcomer& newcomer = group.newcomers.emplace_back();
+    newcomer.socket = std::make_unique<TcpSocket>(std::move(taken));
+    newcomer.since = Clock::now();
+    const TcpSocket& socket = *newcomer.socket;
+    if (socket.lane == Lane::kBlocks && socket.streams == 1)
+      newcomer.introduction = std::make_unique<Introduction>(socket, options_.reads_memory);
+  }
 }
 
 /// On connections that carry blocks. A peer may take its time, as it waits for other members, until
 /// all have joined; but where the connection is cut, one of its two ends has said something that is
 /// not acknowledged.
 void Keeper::Introduce(Group& group) {
-  bool is_talking = false;
-  const bool is_due = group.introductions_due && Clock::now() >= *group.introductions_due;
-  for (size_t i = 0; i < group.sockets.size(); ++i) {
-    std::unique_ptr<Introduction>& introduction = group.introductions[i];
+  if (group.is_reported && group.newcomers.empty()) return;
+  std::set<NodeId> talking;
+  for (Newcomer& newcomer : group.newcomers) {
+    std::unique_ptr<Introduction>& introduction = newcomer.introduction;
     if (introduction == nullptr) continue;
-    TcpSocket& socket = group.sockets[i];
+    TcpSocket& socket = *newcomer.socket;
+    const Clock::time_point now = Clock::now();
+    const bool is_due = group.is_reported
+                            ? now >= newcomer.since + silence_max_
+                            : group.introductions_due && now >= *group.introductions_due;
     switch (introduction->Step()) {
       case Introduction::State::kTalking:
-        is_talking = true;
+        talking.insert(socket.peer);
         if (!is_due &&
-            !group.watches[i].IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
+            !newcomer.watch.IsSilent(socket.fd.get(), PeerSilenceMax(options_.failure_max)))
           break;
         [[fallthrough]];
       case Introduction::State::kGone:
@@ -228,10 +258,20 @@ void Keeper::Introduce(Group& group) {
         introduction.reset();
     }
   }
-  if (is_talking) return;
-  group.is_introduced = true;
+  // Those that the group begins with are reported together, later ones as they come.
+  if (!group.is_reported && !talking.empty()) return;
   KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
-  event.sockets = std::move(group.sockets);
+  std::vector<Newcomer> staying;
+  for (Newcomer& newcomer : std::exchange(group.newcomers, {})) {
+    if (talking.contains(newcomer.socket->peer)) {
+      staying.push_back(std::move(newcomer));
+    } else {
+      event.sockets.push_back(std::move(*newcomer.socket));
+    }
+  }
+  group.newcomers = std::move(staying);
+  if (group.is_reported && event.sockets.empty()) return;
+  group.is_reported = true;
   for (const Peer& peer : group.peers) {
     if (group.is_leader())
       event.round_trips.push_back(peer.control ? RoundTripOf(peer.control->fd())

@@ -35,13 +35,23 @@ struct Keeper::Peer {
   Clock::time_point claimed_at;  ///< at the leader: when a claim of its was told to all
 };
 
+/// A connection, until the two ends know each other.
+struct Keeper::Newcomer {
+  std::unique_ptr<TcpSocket> socket;           ///< at one place, for the introduction
+  std::unique_ptr<Introduction> introduction;  ///< null: it is over, or there is none
+  TcpWatch watch;
+  Clock::time_point since;
+};
+
 struct Keeper::Group {
   KeptGroup kept;
   FileRoom files;
   std::vector<FileRoom> stream_files;
-  std::unique_ptr<Bootstrap> bootstrap;  ///< null: connected
-  uint64_t generation = 0;               ///< the leader's word
-  uint64_t announced = 0;                ///< not at the leader: messages, for a mover
+  /// Null: connected, and nothing is to be opened later.
+  std::unique_ptr<Bootstrap> bootstrap;
+  bool is_formed = false;   ///< this node has the connections that the group begins with
+  uint64_t generation = 0;  ///< the leader's word
+  uint64_t announced = 0;   ///< not at the leader: messages, for a mover
   // At the leader: the call that a member waits in, as it was told to all last.
   uint64_t claim = 0;
   std::string claim_text;
@@ -50,14 +60,11 @@ struct Keeper::Group {
   Clock::time_point claims_since;
   bool is_done = false;   ///< this node
   bool has_last = false;  ///< not at the leader: it has said how many there are
-  // Connected, until the peers know each other.
-  std::vector<TcpSocket> sockets;
-  std::vector<std::unique_ptr<Introduction>> introductions;  ///< by socket; null: it is over
-  std::vector<TcpWatch> watches;                             ///< by socket
+  std::vector<Newcomer> newcomers;
   /// All members have all their connections: those that do not say who they are by then never will.
   std::optional<Clock::time_point> introductions_due;
-  bool is_introduced = false;
-  std::vector<Peer> peers;  ///< at the leader by node, itself included
+  bool is_reported = false;  ///< the engine has its first connections
+  std::vector<Peer> peers;   ///< at the leader by node, itself included
   Clock::time_point next_question;
   uint64_t delivered = 0;
   std::array<uint64_t, kGates> passed = {};   ///< by gate

@@ -20,7 +20,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <map>
 #include <tuple>
 #include <utility>
 
@@ -64,7 +63,8 @@ Rest RestOf(std::vector<std::byte>& head, size_t head_bytes, const iovec& block,
 Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(NodeId node, std::vector<TcpSocket> sockets,
                                                        int wake_fd, uint32_t ahead_max) {
   std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(node, ahead_max));
-  PREPOST_RETURN_IF_ERROR(endpoint->AddLinks(std::move(sockets), wake_fd));
+  PREPOST_RETURN_IF_ERROR(endpoint->Open(wake_fd));
+  PREPOST_RETURN_IF_ERROR(endpoint->Add(std::move(sockets)));
   return endpoint;
 }
 
@@ -136,19 +136,27 @@ std::optional<MessageStart> TcpEndpoint::announced() const {
   return first;
 }
 
-Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
+bool TcpEndpoint::Watch(int fd, uint32_t events, uint32_t token) const {
+  epoll_event event = {.events = events, .data = {.u32 = token}};
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+Status TcpEndpoint::Open(int wake_fd) {
   epoll_ = FileDescriptor::Open([] { return epoll_create1(EPOLL_CLOEXEC); });
-  const auto watch = [this](int fd, uint32_t events, uint32_t token) {
-    epoll_event event = {.events = events, .data = {.u32 = token}};
-    return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
-  };
-  bool watched = epoll_.valid() && (wake_fd < 0 || watch(wake_fd, EPOLLIN, kTcpWakeToken));
-  links_.reserve(sockets.size());
+  if (epoll_.valid() && (wake_fd < 0 || Watch(wake_fd, EPOLLIN, kTcpWakeToken))) return {};
+  return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
+}
+
+Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
+  const auto before = static_cast<uint32_t>(links_.size());
+  bool watched = true;
+  links_.reserve(links_.size() + sockets.size());
   std::ranges::stable_sort(
       sockets, {}, [](const TcpSocket& it) { return std::tuple(it.peer, it.lane, it.stream); });
   for (TcpSocket& socket : sockets) {
     const uint32_t index = static_cast<uint32_t>(links_.size());
-    watched = watched && watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
+    watched = watched && Watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
+    link_to_.try_emplace({socket.peer, socket.lane}, index);
     Link& link = links_.emplace_back();
     link.fd = std::move(socket.fd);
     link.peer = socket.peer;
@@ -158,19 +166,16 @@ Status TcpEndpoint::AddLinks(std::vector<TcpSocket> sockets, int wake_fd) {
     link.streams = socket.streams;
     link.local = socket.local;
     link.window = std::move(socket.window);
+    link.rx_head = link.carries_blocks && is_in_message_ ? 2 * kRecordBytes : 0;
     if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
     link.rx.resize(link.carries_blocks ? 2 * kRecordBytes : kRecordsPerRead * kRecordBytes);
     if (!link.carries_blocks) link.tx.reserve(kSigns * kRecordBytes);
   }
-  std::map<NodeId, uint32_t> blocks_of;
-  for (uint32_t i = 0; i < links_.size(); ++i) {
-    if (links_[i].carries_blocks) blocks_of.try_emplace(links_[i].peer, i);
+  for (uint32_t i = before; i < links_.size(); ++i) {
+    const auto blocks = link_to_.find({links_[i].peer, Lane::kBlocks});
+    if (!links_[i].carries_blocks && blocks != link_to_.end()) links_[i].blocks = blocks->second;
   }
-  for (Link& link : links_) {
-    const auto blocks = blocks_of.find(link.peer);
-    if (!link.carries_blocks && blocks != blocks_of.end()) link.blocks = blocks->second;
-  }
-  active_.Resize(links_.size());
+  active_.Grow(links_.size());
   if (watched) return {};
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
 }
@@ -223,10 +228,9 @@ void TcpEndpoint::AddChannels(Playable plan) {
 }
 
 uint32_t TcpEndpoint::FindLink(NodeId peer, Lane lane) const {
-  const auto found = std::ranges::find_if(
-      links_, [&](const Link& link) { return link.peer == peer && link.lane == lane; });
-  PREPOST_CHECK(found != links_.end());
-  return static_cast<uint32_t>(found - links_.begin());
+  const auto found = link_to_.find({peer, lane});
+  PREPOST_CHECK(found != link_to_.end());
+  return found->second;
 }
 
 void TcpEndpoint::PostRecv(const RecvRequest& request) {

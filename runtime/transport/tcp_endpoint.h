@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -49,6 +50,9 @@ class TcpEndpoint final : public MessageEndpoint {
   static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
                                                    std::vector<TcpSocket> sockets, int wake_fd);
 
+  /// Further connections, at any time; with peers that there are none with so far. Of the message at
+  /// hand they carry nothing. Errors: kEnvironment.
+  Status Add(std::vector<TcpSocket> sockets);
   /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
   void set_hook(TcpHook* hook) { hook_ = hook; }
 
@@ -166,7 +170,8 @@ class TcpEndpoint final : public MessageEndpoint {
   };
 
   TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
-  Status AddLinks(std::vector<TcpSocket> sockets, int wake_fd);
+  Status Open(int wake_fd);
+  bool Watch(int fd, uint32_t events, uint32_t token) const;
   void AddChannels(Playable plan);
   void KeepLateNotes();
   bool TakeLate(Link& link, const Record& record);
@@ -243,6 +248,7 @@ class TcpEndpoint final : public MessageEndpoint {
   MessageStart message_;  ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
   std::vector<Link> links_;
+  std::map<std::pair<NodeId, Lane>, uint32_t> link_to_;  ///< the first of its streams
   std::vector<ChannelState> channels_;
   std::vector<uint32_t> state_of_channel_;  ///< by plan channel; kNone: not ours
   VisitRing active_;                        ///< links

@@ -65,7 +65,7 @@ std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
   return silent;
 }
 
-/// At most one of each kind waits, for which there is room (AddLinks()).
+/// At most one of each kind waits, for which there is room (Add()).
 void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
   Link& link = links_[index];
   const uint32_t kind = asks ? 1 : 2;

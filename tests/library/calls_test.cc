@@ -9,9 +9,11 @@
 #include <cstring>
 #include <future>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "prepost/prepost.h"
+#include "tests/support/loopback.h"
 #include "tests/support/random.h"
 #include "tests/support/sessions.h"
 #include "tests/support/tcp_disturbance.h"
@@ -24,6 +26,7 @@ using test::GroupLog;
 using test::Members;
 using test::Patient;
 using test::Sessions;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
@@ -448,6 +451,79 @@ TEST(CallsTest, OneCallIsMissing) {
       HasSubstr("call 0 is barrier at member 0, and member 1 destroys the group after 0 calls"));
   EXPECT_TRUE(
       sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
+}
+
+uint64_t PeersOf(Sessions& sessions, uint32_t member) {
+  const Result<PeerPaths> paths = sessions[member].Paths(kGroup);
+  EXPECT_TRUE(paths.ok()) << paths.status().ToString();
+  return paths.ok() ? paths->network + paths->memory : 0;
+}
+
+// Catches a group that connects members which have nothing to say to each other.
+TEST(CallsTest, ConnectionsAreOpenedWhenACallUsesThem) {
+  constexpr uint32_t n = 8;
+  const std::vector<uint32_t> members = Members(n);
+  Sessions sessions(n, Patient({}));
+  sessions.Create(kGroup, members, 0, {.calls = true, .deterministic = true});
+  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 0u);
+  const auto call = [&](CollectiveKind kind, uint64_t count) {
+    test::Random random(test::TestSeed());
+    std::vector<Collective> calls;
+    calls.push_back(MakeCollective(kind, n, 0, count, CombineOp::kSum, random));
+    ExpectAll(sessions, members, calls, /*is_in_place=*/false);
+  };
+  // In a ring, each member has two neighbours.
+  call(CollectiveKind::kReduceScatter, 50'000);
+  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 2u);
+  call(CollectiveKind::kReduceScatter, 50'000);
+  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 2u);
+  call(CollectiveKind::kAlltoall, 50'000);
+  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), n - 1);
+}
+
+// Whichever of two members connects, the other one may come to the call much later. Catches an end
+// that gives up, or takes what the late one does not answer yet for a dead connection.
+TEST(CallsTest, AMemberIsLateForItsFirstConnections) {
+  for (const uint32_t late : {0u, 2u}) {
+    SCOPED_TRACE(late);
+    const std::vector<uint32_t> members = Members(3);
+    Sessions sessions(3, Quick());
+    sessions.Create(kGroup, members, /*root=*/1, kCalls);
+    ASSERT_TRUE(
+        sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+    std::vector<std::future<Status>> futures;
+    for (const uint32_t m : members)
+      if (m != late) futures.push_back(sessions[m].Session::Barrier(kGroup));
+    std::this_thread::sleep_for(milliseconds(1300));
+    futures.push_back(sessions[late].Session::Barrier(kGroup));
+    for (auto& future : futures) EXPECT_EQ(future.get().ToString(), "");
+  }
+}
+
+// One member cannot reach another one, though both reach the leader, and finds out when a call
+// wants to: all hear of it. Catches a call that waits without an end.
+TEST(CallsTest, AMemberCannotConnectToAnother) {
+  SessionOptions options = Quick();
+  options.members = test::SessionAddresses(3);
+  Sessions sessions(3, options, nullptr, [](SessionOptions& own) {
+    // Where nobody listens.
+    if (own.self == 2) own.members[0] = {.host = test::LoopbackAddress(77), .port = 9};
+  });
+  const std::vector<uint32_t> members = Members(3);
+  sessions.Create(kGroup, members, /*root=*/1, kCalls);
+  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+  const auto begin = std::chrono::steady_clock::now();
+  std::vector<std::future<Status>> futures;
+  for (const uint32_t m : members) futures.push_back(sessions[m].Session::Barrier(kGroup));
+  EXPECT_TRUE(
+      sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(2500));
+  for (const uint32_t m : members) {
+    EXPECT_THAT(sessions.LogOf(m, kGroup).failures[0],
+                AllOf(HasSubstr("cannot connect to member 0"), HasSubstr("refused")));
+  }
+  for (auto& future : futures) EXPECT_FALSE(future.get().ok());
 }
 
 // A member dies in the middle: calls under way end with the cause, before `failed`; those that are

@@ -480,5 +480,62 @@ TEST_F(BootstrapTest, EndsWithTheCheckpointsError) {
   EXPECT_EQ(status.message(), "node 7 failed");
 }
 
+// What a node lets in of a group whose connections are opened when they are wanted. Catches a peer
+// that connects where it is to listen, that names what no node is, or that opens one thing twice.
+TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
+  const PlanHash terms = {std::byte{1}}, data_terms = {std::byte{2}};
+  const std::vector<PeerAddress> peers(
+      kNodes, {.host = test::LoopbackAddress(0), .ports = {.first = 9, .last = 9}});
+  Bootstrap bootstrap({.nodes = kNodes,
+                       .leader = NodeId(kRoot),
+                       .connections = {},
+                       .terms = {.plan = terms},
+                       .data_terms = GroupTerms{.plan = data_terms},
+                       .opens_later = true},
+                      {.node = NodeId(kRoot), .peers = peers, .key = Key()});
+  const auto judge = [&](uint32_t from, Lane lane = Lane::kBlocks, uint16_t stream = 0,
+                         uint16_t streams = 1) {
+    return bootstrap.Judge({.from = NodeId(from),
+                            .to = NodeId(kRoot),
+                            .lane = lane,
+                            .stream = stream,
+                            .streams = streams},
+                           {.plan = data_terms});
+  };
+  bootstrap.set_arrival([](NodeId, FileDescriptor) {});
+  for (const uint32_t from : {0u, 2u, 3u}) {
+    bootstrap.Admit({.from = NodeId(from), .to = NodeId(kRoot), .purpose = LinkPurpose::kControl},
+                    {.plan = terms}, FileDescriptor(), std::nullopt);
+  }
+  EXPECT_TRUE(bootstrap.settled());
+  EXPECT_EQ(judge(2), Refusal::kNone);
+  EXPECT_EQ(judge(3, Lane::kCredits), Refusal::kNone);
+  for (const uint32_t from : {0u, kRoot, kNodes, UINT32_MAX})
+    EXPECT_EQ(judge(from), Refusal::kUnexpected) << from;
+  EXPECT_EQ(judge(2, static_cast<Lane>(2)), Refusal::kUnexpected);
+  EXPECT_EQ(judge(2, Lane::kBlocks, 1, 2), Refusal::kUnexpected);
+  EXPECT_EQ(bootstrap.Judge({.from = NodeId(2), .to = NodeId(kRoot)}, {.plan = terms}),
+            Refusal::kOtherPlan);
+  const auto admit = [&](Lane lane) {
+    bootstrap.Admit({.from = NodeId(2), .to = NodeId(kRoot), .lane = lane}, {.plan = data_terms},
+                    FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), std::nullopt);
+    EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
+    const Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
+    EXPECT_TRUE(sockets.ok());
+    return sockets.ok() ? sockets->size() : 0;
+  };
+  // Both or none.
+  EXPECT_EQ(admit(Lane::kBlocks), 0u);
+  EXPECT_FALSE(bootstrap.settled());
+  EXPECT_EQ(admit(Lane::kCredits), 2u);
+  EXPECT_EQ(judge(2), Refusal::kDuplicate);
+  bootstrap.Want(NodeId(2), milliseconds(0));  // it is there
+  bootstrap.Want(NodeId(3), milliseconds(0));  // it is the one to connect
+  EXPECT_FALSE(bootstrap.Overdue());
+  bootstrap.Want(NodeId(0), milliseconds(0));
+  ASSERT_TRUE(bootstrap.Overdue());
+  EXPECT_EQ(bootstrap.Overdue()->peer, NodeId(0));
+}
+
 }  // namespace
 }  // namespace prepost::bootstrap_test
