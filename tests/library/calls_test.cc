@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "prepost/prepost.h"
+#include "tests/support/long_link.h"
 #include "tests/support/loopback.h"
+#include "tests/support/machines.h"
 #include "tests/support/random.h"
 #include "tests/support/sessions.h"
 #include "tests/support/tcp_disturbance.h"
@@ -499,6 +501,32 @@ TEST(CallsTest, AMemberIsLateForItsFirstConnections) {
     futures.push_back(sessions[late].Session::Barrier(kGroup));
     for (auto& future : futures) EXPECT_EQ(future.get().ToString(), "");
   }
+}
+
+// Two members at each of two sites, a round trip of 60 ms apart, where connections are of several
+// streams. Catches streams that are not there when a call begins, and a start that only one of them
+// carries.
+TEST(CallsTest, OverALongPath) {
+  constexpr uint32_t n = 4;
+  const auto machines = test::Machines::Make(n, /*sites=*/2);
+  if (machines == nullptr) GTEST_SKIP() << "there is no long path: needs root and ip";
+  const auto link =
+      test::LongLink::Make(machines->SwitchOf(0), machines->SwitchOf(1), test::LongPath());
+  if (!link.ok()) GTEST_SKIP() << "there is no long path: " << link.status().message();
+  SessionOptions options;
+  options.sites = {"a", "a", "b", "b"};
+  for (uint32_t i = 0; i < n; ++i)
+    options.members.push_back({.host = test::Machines::AddressOf(i)});
+  Sessions sessions(n, Patient(options), nullptr,
+                    [&](const SessionOptions& own) { machines->Enter(own.self); });
+  const std::vector<uint32_t> members = Members(n);
+  sessions.Create(kGroup, members, 0, kCalls);
+  test::Random random(test::TestSeed());
+  std::vector<Collective> collectives;
+  for (const CollectiveKind kind : kKinds)
+    collectives.push_back(MakeCollective(kind, n, static_cast<uint32_t>(random.Below(n)), 60'000,
+                                         CombineOp::kSum, random));
+  ExpectAll(sessions, members, collectives, /*is_in_place=*/false);
 }
 
 // One member cannot reach another one, though both reach the leader, and finds out when a call
