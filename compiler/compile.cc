@@ -91,8 +91,7 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
                     .collective = {.kind = spec.collective, .root = spec.root},
                     .algorithm = spec.algorithm,
                     .nodes = spec.nodes,
-                    .payload = *MakePayload(*spec.message_bytes, spec.block_bytes,
-                                            PartsOf(spec.collective, spec.nodes)),
+                    .payload = *PayloadOf(spec),
                     .combine = spec.combine};
   SpecReady ready = spec.ready;
   SpecSendWindow send_window = spec.send_window;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <utility>
 
 #include "compiler/choice/collective_choice.h"
@@ -95,6 +96,12 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
                     "/deterministic");
   }
   const uint64_t size = SizeOf(spec.combine.type);
+  for (size_t i = 0; size != 0 && i < payload.part_bytes.size(); ++i) {
+    if (payload.part_bytes[i] % size == 0) continue;
+    return Rejected(fmt::format("{} bytes of part {} are not a whole number of {} ({} bytes each)",
+                                payload.part_bytes[i], i, Name(spec.combine.type), size),
+                    fmt::format("/part_bytes/{}", i));
+  }
   if (size != 0 && payload.bytes % size != 0) {
     return Rejected(fmt::format("{} bytes are not a whole number of {} ({} bytes each)",
                                 payload.bytes, Name(spec.combine.type), size),
@@ -119,6 +126,31 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks) {
       "/block_bytes");
 }
 
+Result<Payload> PayloadOf(const Spec& spec) {
+  if (!spec.part_bytes.empty()) return MakePayload(spec.part_bytes, spec.block_bytes);
+  return MakePayload(spec.message_bytes.value_or(0), spec.block_bytes,
+                     PartsOf(spec.collective, spec.nodes));
+}
+
+Status CheckPartCount(const Spec& spec) {
+  if (spec.part_bytes.empty()) return {};
+  const uint64_t parts = PartsOf(spec.collective, spec.nodes);
+  const bool has_parts = PartsOf(spec.collective, 2) != 1;
+  if (!has_parts) {
+    return Rejected(fmt::format("{} {} has one part, whose size is message_bytes",
+                                ArticleOf(spec.collective), Name(spec.collective)),
+                    "/part_bytes");
+  }
+  if (spec.part_bytes.size() == parts) return {};
+  return Rejected(fmt::format("{}, but {} {} of {} has {}{}", Count(spec.part_bytes.size(), "size"),
+                              ArticleOf(spec.collective), Name(spec.collective),
+                              Count(spec.nodes, "node"), Count(parts, "part"),
+                              spec.collective == CollectiveKind::kAlltoall
+                                  ? ": a row for each that sends, in it one for each that receives"
+                                  : ": one for each node"),
+                  "/part_bytes");
+}
+
 Status CheckSpec(const Spec& spec) {
   if (spec.algorithm == kAutoAlgorithm) return Rejected("auto is not chosen yet", "/algorithm");
   if (spec.choose_block_bytes) return Rejected("auto is not chosen yet", "/block_bytes");
@@ -136,8 +168,8 @@ Status CheckSpec(const Spec& spec) {
                                 spec.nodes - 1),
                     "/root");
   }
-  const Result<Payload> payload = MakePayload(spec.message_bytes.value_or(0), spec.block_bytes,
-                                              PartsOf(spec.collective, spec.nodes));
+  PREPOST_RETURN_IF_ERROR(CheckPartCount(spec));
+  const Result<Payload> payload = PayloadOf(spec);
   if (!payload.ok()) {
     const Status status = payload.status();
     return Rejected(status.message(),
@@ -156,22 +188,52 @@ Status CheckSpec(const Spec& spec) {
     PREPOST_RETURN_IF_ERROR(CheckTransfers(spec.nodes, payload->blocks));
   }
   if (!spec.message_bytes) return Rejected("the size of the message is missing", "/message_bytes");
+  if (!spec.part_bytes.empty() && payload->bytes != *spec.message_bytes) {
+    return Rejected(fmt::format("{} bytes, but the largest of the parts has {}",
+                                *spec.message_bytes, payload->bytes),
+                    "/message_bytes");
+  }
   return {};
 }
 
-Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
+namespace {
+
+/// As many as the sizes of parts are for; 0 where there are none, or as many as no collective has.
+uint32_t NodesOfParts(const Spec& spec) {
+  const size_t parts = spec.part_bytes.size();
+  if (spec.collective != CollectiveKind::kAlltoall || parts == 0)
+    return static_cast<uint32_t>(parts);
+  const auto nodes = static_cast<uint32_t>(std::lround(std::sqrt(static_cast<double>(parts))));
+  return PartsOf(spec.collective, nodes) == parts ? nodes : 0;
+}
+
+}  // namespace
+
+Spec WithImplied(Spec spec) {
+  if (spec.nodes == 0) spec.nodes = NodesOfParts(spec);
+  if (!spec.part_bytes.empty() && !spec.message_bytes)
+    spec.message_bytes = *std::ranges::max_element(spec.part_bytes);
   if (spec.collective == CollectiveKind::kBarrier) {
     if (spec.combine.is_none()) spec.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
     if (!spec.message_bytes) spec.message_bytes = 0;
   }
+  return spec;
+}
+
+CollectiveSize SizeToChooseFor(const Spec& spec) {
+  return {.kind = spec.collective,
+          .members = std::max(spec.nodes, 1u),
+          .bytes = spec.message_bytes.value_or(0),
+          .combine = spec.combine,
+          .is_deterministic = spec.is_deterministic,
+          .is_uneven = !spec.part_bytes.empty(),
+          .algorithm = spec.algorithm == kAutoAlgorithm ? "" : spec.algorithm};
+}
+
+Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
+  spec = WithImplied(std::move(spec));
   const bool is_auto = spec.algorithm == kAutoAlgorithm;
-  const CollectiveChoice choice = ChooseCollective({.kind = spec.collective,
-                                                    .members = std::max(spec.nodes, 1u),
-                                                    .bytes = spec.message_bytes.value_or(0),
-                                                    .combine = spec.combine,
-                                                    .is_deterministic = spec.is_deterministic,
-                                                    .algorithm = is_auto ? "" : spec.algorithm},
-                                                   parameters);
+  const CollectiveChoice choice = ChooseCollective(SizeToChooseFor(spec), parameters);
   if (is_auto) {
     spec.algorithm = choice.algorithm;
     if (spec.send_window.automatic && choice.send_window)

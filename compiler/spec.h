@@ -42,6 +42,9 @@ struct Spec {
   NodeId root;
   /// Of a part (PartsOf()). None: not said, which CheckSpec() rejects; of a barrier 0.
   std::optional<uint64_t> message_bytes;
+  /// Of each part, in the order of their numbers, if not all have `message_bytes`; that is then the
+  /// largest.
+  std::vector<uint64_t> part_bytes;
   uint64_t block_bytes = 1u << 20;
   bool choose_block_bytes = false;  ///< `block_bytes` is for Choose() to find
   std::string algorithm = "binomial_pipeline";
@@ -62,12 +65,24 @@ struct Spec {
 /// pointer. What is left to Choose() is rejected.
 Status CheckSpec(const Spec& spec);
 
+/// What it moves. Needs `message_bytes`, and sizes of parts that CheckSpec() accepts. Errors: as
+/// MakePayload().
+Result<Payload> PayloadOf(const Spec& spec);
+/// Whether `part_bytes` has one for each part of the collective among `nodes`; at /part_bytes.
+Status CheckPartCount(const Spec& spec);
+
 /// A flat plan has at most this many transfers, blocks * (nodes - 1): two ops each, in memory.
 inline constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
 
 /// At most kTransfersMax. Needs nodes >= 1.
 Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
+/// With what follows from the rest: of sizes of parts how many nodes there are and the largest, and all
+/// that a barrier has.
+Spec WithImplied(Spec spec);
+/// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule that is said,
+/// if one is.
+CollectiveSize SizeToChooseFor(const Spec& spec);
 /// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(), of the
 /// schedule that is said if there is one.
 Spec WithDefaults(Spec spec, const CollectiveParameters& parameters = {});

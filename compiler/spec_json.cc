@@ -71,9 +71,13 @@ JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
 
 }  // namespace
 
-void AddSpecKeys(Spec* spec, JsonForm* form) {
+void SpecKeys::AddTo(Spec* spec, JsonForm* form, JsonForm::Need need) {
   using Need = JsonForm::Need;
-  form->Scalar("nodes", ReadUint32(&spec->nodes, 0xffffffff, 1), Need::kOptional)
+  combine_.Scalar("op", ReadWord(&spec->combine.op)).Scalar("type", ReadWord(&spec->combine.type));
+  form->Scalar("collective", ReadWord(&spec->collective), need)
+      .Object("combine", &combine_, Need::kOptional)
+      .Scalar("deterministic", ReadBool(&spec->is_deterministic), Need::kOptional)
+      .Scalar("nodes", ReadUint32(&spec->nodes, 0xffffffff, 1), Need::kOptional)
       .Scalar("root", ReadUint32(&spec->root.value), Need::kOptional)
       .Scalar(
           "message_bytes",
@@ -81,10 +85,26 @@ void AddSpecKeys(Spec* spec, JsonForm* form) {
             return ReadUint64(&spec->message_bytes.emplace(), kMessageBytesMax)(scalar);
           },
           Need::kOptional)
+      .ScalarsOrLists(
+          "part_bytes", [this] { part_rows_.EndRow(); },
+          [this](const JsonScalar& scalar) -> Status {
+            uint64_t bytes = 0;
+            PREPOST_RETURN_IF_ERROR(ReadUint64(&bytes, kMessageBytesMax)(scalar));
+            return part_rows_.Add(bytes);
+          },
+          Need::kOptional, /*least=*/1)
       .Scalar("block_bytes", ReadBlockBytes(spec), Need::kOptional)
       .Scalar("algorithm", ReadString(&spec->algorithm), Need::kOptional)
       .Scalar("ready", ReadReady(&spec->ready), Need::kOptional)
       .Scalar("send_window", ReadSendWindow(&spec->send_window), Need::kOptional);
+  spec_ = spec;
+}
+
+Status SpecKeys::End() {
+  Result<std::vector<uint64_t>> sizes = part_rows_.Take();
+  if (!sizes.ok()) return Rejected("part_bytes: " + sizes.status().message());
+  if (!sizes->empty()) spec_->part_bytes = *std::move(sizes);
+  return {};
 }
 
 Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& defaults,
@@ -93,14 +113,12 @@ Result<Spec> ReadSpec(std::istream& in, const std::string& name, const Spec& def
   Spec spec = defaults;
   std::vector<NodeId> order;
   TopologyForm topology(TopologyForm::Kind::kSection, warnings);
-  JsonForm form, combine;
-  combine.Scalar("op", ReadWord(&spec.combine.op)).Scalar("type", ReadWord(&spec.combine.type));
+  JsonForm form;
+  SpecKeys keys;
   form.Scalar("format", ExpectString(kSpecFormat))
-      .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings))
-      .Scalar("collective", ReadWord(&spec.collective))
-      .Object("combine", &combine, Need::kOptional)
-      .Scalar("deterministic", ReadBool(&spec.is_deterministic), Need::kOptional);
-  AddSpecKeys(&spec, &form);
+      .Scalar("version", ExpectVersion(kSpecMajor, kSpecMinor, warnings));
+  keys.AddTo(&spec, &form, Need::kRequired);
+  form.OnEnd([&keys] { return keys.End(); });
   form.ScalarOrObject("topology", ReadString(&spec.topology_path, kPathBytesMax), topology.form(),
                       Need::kOptional)
       .Scalars("order", ReadOrder(&order), Need::kOptional);
@@ -130,6 +148,7 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
   if (spec.nodes != 0) json["nodes"] = spec.nodes;
   if (spec.choose_block_bytes) json["block_bytes"] = "auto";
   if (spec.message_bytes) json["message_bytes"] = *spec.message_bytes;
+  if (!spec.part_bytes.empty()) json["part_bytes"] = spec.part_bytes;
   if (!spec.send_window.automatic) {
     json["send_window"] = nullptr;
     if (spec.send_window.window) json["send_window"] = *spec.send_window.window;

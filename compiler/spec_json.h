@@ -8,14 +8,31 @@
 #include <string>
 #include <vector>
 
+#include "compiler/part_rows.h"
 #include "compiler/spec.h"
 #include "ir/json/json_reader.h"
 
 namespace prepost {
 
-/// The keys of a spec that need nothing beside them, nodes to send_window, all optional, as keys of
-/// `form`, which reads them into `*spec`: for files that have specs inside.
-void AddSpecKeys(Spec* spec, JsonForm* form);
+/// The keys of a spec that need nothing beside them, collective to send_window, as keys of a form: for
+/// files that have specs inside. Lives longer than the reading, as does what is read; neither copied
+/// nor moved.
+class SpecKeys {
+ public:
+  SpecKeys() = default;
+  SpecKeys(const SpecKeys&) = delete;
+  SpecKeys& operator=(const SpecKeys&) = delete;
+
+  /// `form` reads them into `*spec`. All are optional, but `collective` as `need` says.
+  void AddTo(Spec* spec, JsonForm* form, JsonForm::Need need = JsonForm::Need::kOptional);
+  /// To be called when such an object ends. Errors: what is wrong with it as a whole.
+  Status End();
+
+ private:
+  Spec* spec_ = nullptr;
+  JsonForm combine_;
+  PartRows part_rows_;
+};
 
 /// Reads one spec from `in` over the values that `defaults` holds: keys that the file lacks keep
 /// them. The form is checked here, the values by CheckSpec(). Errors: "name:line:col: /pointer:

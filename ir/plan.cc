@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
+#include <numeric>
 
 #include "ir/count.h"
 #include "ir/plan_fields.h"
@@ -47,7 +48,13 @@ std::string DescribeOp(NodeId node, uint64_t op, OpKind kind, bool is_credit,
 uint64_t Payload::BlockSize(uint32_t b) const {
   PREPOST_CHECK(b < blocks);
   const uint64_t begin = BlockOffset(b);
-  return begin >= bytes ? 0 : std::min(block_bytes, bytes - begin);
+  const uint64_t end = is_uneven() ? PartSize(b / (blocks / parts)) : bytes;
+  return begin >= end ? 0 : std::min(block_bytes, end - begin);
+}
+
+uint64_t Payload::AllBytes() const {
+  return is_uneven() ? std::accumulate(part_bytes.begin(), part_bytes.end(), uint64_t{0})
+                     : bytes * parts;
 }
 
 uint64_t Payload::RangeSize(uint32_t first, uint32_t count) const {
@@ -179,6 +186,20 @@ Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts
                  .block_bytes = block_bytes,
                  .blocks = static_cast<uint32_t>(blocks * parts),
                  .parts = static_cast<uint32_t>(parts)};
+}
+
+Result<Payload> MakePayload(std::vector<uint64_t> part_bytes, uint64_t block_bytes) {
+  PREPOST_CHECK(!part_bytes.empty());
+  const auto most = std::ranges::max_element(part_bytes);
+  if (*most > kMessageBytesMax) {
+    return Rejected(
+        fmt::format("part of {} bytes is above the limit of {}", *most, kMessageBytesMax),
+        fmt::format("/part_bytes/{}", most - part_bytes.begin()));
+  }
+  const bool is_even = std::ranges::count(part_bytes, *most) == std::ssize(part_bytes);
+  Result<Payload> payload = MakePayload(*most, block_bytes, part_bytes.size());
+  if (payload.ok() && !is_even) payload->part_bytes = std::move(part_bytes);
+  return payload;
 }
 
 Status CheckMemory(const Collective& collective, uint32_t nodes, const Payload& payload,

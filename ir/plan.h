@@ -10,6 +10,7 @@
 #ifndef PREPOST_IR_PLAN_H_
 #define PREPOST_IR_PLAN_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -102,22 +103,33 @@ struct Program {
 };
 
 /// What a collective moves, cut into blocks: "message" in files. Of a part's blocks, block b covers
-/// its bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)).
+/// its bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)). Parts may have sizes of their own:
+/// each has as many blocks as the largest, of which the last ones may be empty.
 struct Payload {
-  uint64_t bytes = 0;  ///< of a part
+  uint64_t bytes = 0;  ///< of a part, of the largest
   uint64_t block_bytes = 1;
   uint32_t blocks = 1;  ///< parts * max(1, ceil(bytes / block_bytes)); the verifier checks it
   uint32_t parts = 1;   ///< PartsOf()
+  std::vector<uint64_t> part_bytes = {};  ///< of each part, unless all have `bytes`: then empty
 
   friend bool operator==(const Payload&, const Payload&) = default;
+
+  bool is_uneven() const { return !part_bytes.empty(); }
+  /// Bytes of a part. Needs part < parts.
+  uint64_t PartSize(uint32_t part) const { return is_uneven() ? part_bytes[part] : bytes; }
+  /// Of all parts together; needs what can be counted (CheckMemory()).
+  uint64_t AllBytes() const;
+  /// Bytes of the largest block.
+  uint64_t LargestBlock() const { return std::min(bytes, block_bytes); }
 
   /// Bytes of block b, 0 for the one block of an empty part. Needs b < blocks.
   uint64_t BlockSize(uint32_t b) const;
   /// Bytes of `count` blocks from `first` on; 0 of kNoBlock.
   uint64_t RangeSize(uint32_t first, uint32_t count) const;
-  /// Where block b begins in its part.
+  /// Where block b begins in its part; an empty one behind a part's end is at that end.
   uint64_t BlockOffset(uint32_t b) const {
-    return (parts == 1 ? b : b % (blocks / parts)) * block_bytes;
+    const uint64_t begin = (parts == 1 ? b : b % (blocks / parts)) * block_bytes;
+    return is_uneven() ? std::min(begin, PartSize(b / (blocks / parts))) : begin;
   }
 };
 
@@ -224,6 +236,9 @@ std::string ToString(const Ready& ready);
 /// With parts * max(1, ceil(bytes / block_bytes)) blocks, if they are at most kBlocksMax. Errors: at
 /// /bytes, /block_bytes.
 Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts = 1);
+/// The same of parts with sizes of their own, one at least; of equal ones it is that of their size.
+/// Errors: also at /part_bytes/P.
+Result<Payload> MakePayload(std::vector<uint64_t> part_bytes, uint64_t block_bytes);
 
 /// Whether the memory of a collective other than a multicast can be counted: all inputs, all outputs of
 /// a node and its scratch buffers are kMessageBytesMax each at most; a barrier carries nothing. Errors:

@@ -26,6 +26,7 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
+#include <vector>
 
 #include "ir/plan.h"
 
@@ -59,6 +60,12 @@ void VisitFields(It& payload, Visit&& visit) {
   visit(PlanField{.key = "blocks", .max = kBlocksMax, .is_of_size = true}, payload.blocks);
   visit(PlanField{.key = "parts", .min = 1, .max = kBlocksMax, .if_absent = 1, .is_of_size = true},
         payload.parts);
+  visit(PlanField{.key = "part_bytes",
+                  .name = "part bytes",
+                  .max = kMessageBytesMax,
+                  .if_absent = 0,
+                  .is_of_size = true},
+        payload.part_bytes);
 }
 
 template <Maybe<Combine> It, typename Visit>
@@ -158,6 +165,7 @@ concept IsNumber = requires(Value value) { NumberOf(value); };
 template <typename Value>
 bool IsAbsent(const PlanField& field, const Value& value) {
   if constexpr (std::is_same_v<Value, Combine>) return value.is_none();
+  if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) return value.empty();
   if constexpr (IsNumber<Value>) return field.if_absent == NumberOf(value);
   return false;
 }
@@ -212,11 +220,16 @@ void VisitContent(const PlanHeader& header, const Visit& visit) {
   });
 }
 
-/// A value for people; none of an optional one that is not there.
+/// A value for people; none of an optional one that is not there. Numbers of a list stand between
+/// blanks.
 template <typename Value>
 std::optional<std::string> PlainText(const PlanField& field, const Value& value) {
   if constexpr (std::is_same_v<Value, Ready>) {
     return ToString(value);
+  } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+    std::string text;
+    for (const uint64_t number : value) text += (text.empty() ? "" : " ") + std::to_string(number);
+    return text.empty() ? std::nullopt : std::optional(text);
   } else if constexpr (std::is_same_v<Value, Combine>) {
     return value.is_none() ? std::nullopt : std::optional(ToString(value));
   } else {

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <concepts>
 #include <cstdint>
 #include <iterator>
 #include <optional>
@@ -57,7 +58,7 @@ class TextWriter {
     }
     buffer_.push_back(']');
   }
-  void Append(uint32_t number) {
+  void Append(std::unsigned_integral auto number) {
     const fmt::format_int digits(number);
     buffer_.append(digits.data(), digits.data() + digits.size());
   }

@@ -8,11 +8,6 @@
 namespace prepost {
 namespace {
 
-/// Where block `block` lies among the parts of `row`, which has its part.
-uint64_t OffsetIn(const PartRow& row, const Roles& roles, const Payload& payload, uint32_t block) {
-  return row.PlaceOf(roles.PartOf(block)) * payload.bytes + payload.BlockOffset(block);
-}
-
 /// Whether blocks lie next to each other, at the places that `place_of` says; where the first is.
 template <typename PlaceOf>
 std::optional<BlockPlace> StraightPlace(std::span<const BlockWork> works, PlaceOf place_of) {
@@ -30,14 +25,35 @@ std::optional<BlockPlace> StraightPlace(std::span<const BlockWork> works, PlaceO
 
 }  // namespace
 
+RowPlaces::RowPlaces(const PartRow& row, const Payload& payload)
+    : row_(row),
+      payload_(&payload),
+      blocks_per_part_(std::max(1u, payload.blocks / std::max(1u, payload.parts))) {
+  if (!payload.is_uneven()) return;
+  begins_.push_back(0);
+  for (uint32_t i = 0; i < row.count; ++i)
+    begins_.push_back(begins_.back() + payload.PartSize(row.At(i)));
+}
+
+uint64_t RowPlaces::OffsetOf(uint32_t block) const {
+  const uint32_t place = row_.PlaceOf(block / blocks_per_part_);
+  return (begins_.empty() ? place * payload_->bytes : begins_[place]) +
+         payload_->BlockOffset(block);
+}
+
+uint64_t RowPlaces::bytes() const {
+  return begins_.empty() ? row_.count * payload_->bytes : begins_.back();
+}
+
 BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops) {
   const Payload& payload = header.payload;
   const Roles roles = header.roles();
   const PartRow input = roles.Contributed(node), output = roles.Wanted(node);
+  const RowPlaces in_input(input, payload), in_output(output, payload);
   std::vector<std::optional<BlockPlace>> now(payload.blocks);  // block -> where it lies
   std::vector<bool> is_received(payload.blocks), is_sent(payload.blocks);
   const auto place_in_output = [&](uint32_t block) {
-    return BlockPlace{MemoryRoom::kOutput, OffsetIn(output, roles, payload, block)};
+    return BlockPlace{MemoryRoom::kOutput, in_output.OffsetOf(block)};
   };
   begin_.push_back(0);
   for (const Op& op : ops) {
@@ -47,7 +63,7 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
       work.bytes = payload.BlockSize(block);
       std::optional<BlockPlace>& place = now[block];
       if (!place && input.Has(roles.PartOf(block)))
-        place = {MemoryRoom::kInput, OffsetIn(input, roles, payload, block)};
+        place = {MemoryRoom::kInput, in_input.OffsetOf(block)};
       if (op.is_send() || op.is_combine()) work.reads = place.value_or(BlockPlace{});
       if (op.is_send()) is_sent[block] = true;
       exchanges_ |= op.is_combine() && !is_received[block] && is_sent[block];
@@ -71,8 +87,8 @@ BlockPlaces::BlockPlaces(const PlanHeader& header, NodeId node, std::span<const 
       const uint32_t block = output.At(i) * roles.blocks_per_part() + j;
       if (is_received[block]) continue;
       copies_.push_back({.bytes = payload.BlockSize(block),
-                         .input_offset = OffsetIn(input, roles, payload, block),
-                         .output_offset = OffsetIn(output, roles, payload, block)});
+                         .input_offset = in_input.OffsetOf(block),
+                         .output_offset = in_output.OffsetOf(block)});
     }
   }
 }
@@ -115,8 +131,9 @@ void BlockPlaces::EndOp(const Op& op) {
 NodeBytes NodeBytesOf(const PlanHeader& header, NodeId node) {
   const Roles roles = header.roles();
   const bool has_output = roles.IsTarget(node);
-  return {.input = roles.Contributed(node).count * header.payload.bytes,
-          .output = has_output ? roles.Wanted(node).count * header.payload.bytes : 0,
+  const Payload& payload = header.payload;
+  return {.input = RowPlaces(roles.Contributed(node), payload).bytes(),
+          .output = has_output ? RowPlaces(roles.Wanted(node), payload).bytes() : 0,
           .scratch = header.scratch * header.payload.block_bytes};
 }
 

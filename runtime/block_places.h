@@ -53,6 +53,24 @@ struct UnevenParts {
   std::vector<Part> received;  ///< in the output
 };
 
+/// Where the parts of a row lie that are one after the other, as in a node's input or output. A value.
+class RowPlaces {
+ public:
+  /// `payload` must outlive it.
+  RowPlaces(const PartRow& row, const Payload& payload);
+
+  /// Of a block whose part the row has.
+  uint64_t OffsetOf(uint32_t block) const;
+  /// Of all its parts.
+  uint64_t bytes() const;
+
+ private:
+  PartRow row_;
+  const Payload* payload_;
+  uint32_t blocks_per_part_;
+  std::vector<uint64_t> begins_;  // of parts of sizes of their own, and the end of the last
+};
+
 /// Of one node's program, whole. Needs a verified plan, or a part of one that was verified alone.
 /// Linear in ops and their blocks.
 class BlockPlaces {

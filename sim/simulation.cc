@@ -115,14 +115,12 @@ double BoundOf(const Simulation& it) {
   double least = 0, ports = 0, all = 0, out_rate = 0, both_rate = 0;
   for (const Group& group : it.groups) {
     const PlanHeader& header = group.plan->header();
-    const auto bytes = static_cast<double>(header.payload.bytes);
+    const std::vector<Passing> passing = PassingOfNodes(header);
     for (uint32_t i = 0; i < header.nodes; ++i) {
-      const NodeSet set = {.members = i < header.roles().members(),
-                           .has_root = NodeId(i) == header.collective.root};
-      out[group.HostOf(NodeId(i)).index()] += bytes * static_cast<double>(CopiesOut(header, set));
-      in[group.HostOf(NodeId(i)).index()] += bytes * static_cast<double>(CopiesIn(header, set));
+      out[group.HostOf(NodeId(i)).index()] += passing[i].bytes_out;
+      in[group.HostOf(NodeId(i)).index()] += passing[i].bytes_in;
     }
-    all += bytes * static_cast<double>(CopiesInAll(header));
+    all += BytesInAll(header);
     if (const double alone = BoundOf(network, group); alone > 0)
       least = std::max(least, ToSeconds(group.start) + alone);
   }

@@ -42,7 +42,7 @@ class WorkloadForm {
  public:
   explicit WorkloadForm(std::vector<std::string>* warnings) {
     AddGroup();
-    AddSpecKeys(&defaults_, &defaults_form_);
+    default_keys_.AddTo(&defaults_, &defaults_form_);
     form_.Scalar("format", ExpectString(kWorkloadFormat))
         .Scalar("version", ExpectVersion(kWorkloadMajor, kWorkloadMinor, warnings))
         .Scalar("name", ReadString(&file_.name), Need::kOptional)
@@ -52,6 +52,7 @@ class WorkloadForm {
     defaults_form_.OnBegin([this] { has_defaults_ = true; }).OnEnd([this]() -> Status {
       if (!file_.groups.empty())
         return Rejected("what all groups have in common stands before them");
+      PREPOST_RETURN_IF_ERROR(default_keys_.End());
       return CheckNothingToChoose(defaults_);
     });
   }
@@ -76,8 +77,9 @@ class WorkloadForm {
 
  private:
   void AddGroup() {
-    AddSpecKeys(&group_.spec, &spec_form_);
-    spec_form_.OnBegin([this] { has_spec_ = true; }).OnEnd([this] {
+    spec_keys_.AddTo(&group_.spec, &spec_form_);
+    spec_form_.OnBegin([this] { has_spec_ = true; }).OnEnd([this]() -> Status {
+      PREPOST_RETURN_IF_ERROR(spec_keys_.End());
       return CheckNothingToChoose(group_.spec);
     });
     group_form_
@@ -152,6 +154,7 @@ class WorkloadForm {
   WorkloadFile::Group group_;  // that is being read
   bool has_spec_ = false;      // the same
   JsonForm form_, defaults_form_, group_form_, spec_form_;
+  SpecKeys default_keys_, spec_keys_;
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ Json ValueJson(const PlanField& field, const Value& value) {
       if (IsLater(inner) && IsAbsent(inner, it)) return;
       json[inner.key] = ValueJson(inner, it);
     });
+  } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+    json = value;
   } else {
     const FieldValue plain = ValueOf(field, value);
     if (const auto* number = std::get_if<uint64_t>(&plain)) json = *number;

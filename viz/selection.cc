@@ -106,8 +106,8 @@ std::string Subline(const PlanHeader& header) {
   const Payload& payload = header.payload;
   return fmt::format(
       "{} of {} in blocks of {}{}, ready {}, send window {}",
-      payload.parts == 1 ? "message" : Count(payload.parts, "part"), Bytes(payload.bytes),
-      Bytes(payload.block_bytes),
+      payload.parts == 1 ? "message" : Count(payload.parts, "part"),
+      (payload.is_uneven() ? "at most " : "") + Bytes(payload.bytes), Bytes(payload.block_bytes),
       HasRoot(header.collective.kind) ? fmt::format(", root {}", header.collective.root.value) : "",
       ToString(header.ready), header.send_window ? fmt::to_string(*header.send_window) : "none");
 }

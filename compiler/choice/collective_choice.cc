@@ -71,11 +71,11 @@ class Chooser {
         break;
       case CollectiveKind::kGather:
       case CollectiveKind::kScatter:
-        Add("direct", kStreamBlockMax, at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("direct", StraightBlock(), at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
         Add("binomial", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Wire());
         break;
       case CollectiveKind::kAlltoall:
-        Add("pairwise", kStreamBlockMax, at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("pairwise", StraightBlock(), at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
         Add("bruck", std::max<uint64_t>(size_.bytes, 1),
             q_ * (at_.hop + n_ / 2.0 * m_ * (Turns() + Sums())));
         if (best_.algorithm == "pairwise" && size_.bytes >= kIncastMin)
@@ -102,6 +102,12 @@ class Chooser {
     if (!size_.algorithm.empty() && size_.algorithm != algorithm) return;
     if (!best_.algorithm.empty() && seconds >= best_.seconds) return;
     best_ = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
+  }
+
+  /// Of parts that go straight to who wants them. A short one has as many blocks as the longest, which
+  /// are empty messages then: where sizes differ, a part is one.
+  uint64_t StraightBlock() const {
+    return size_.is_uneven ? std::max<uint64_t>(size_.bytes, 1) : kStreamBlockMax;
   }
 
   bool IsChain() const { return size_.is_deterministic || size_.combine.is_ordered(); }

@@ -30,9 +30,10 @@ struct CollectiveParameters {
 struct CollectiveSize {
   CollectiveKind kind = CollectiveKind::kAllreduce;
   uint32_t members = 1;
-  uint64_t bytes = 0;             ///< of a part
+  uint64_t bytes = 0;             ///< of a part, of the largest
   Combine combine;                ///< none where nothing is combined
   bool is_deterministic = false;  ///< sums do not depend on the size
+  bool is_uneven = false;         ///< parts have sizes of their own
   std::string algorithm = {};     ///< this one; empty: the best
 };
 

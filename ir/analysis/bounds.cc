@@ -53,7 +53,8 @@ class CutList {
   /// Without seconds.
   void Add(CutBound cut) {
     cut.is_root = cuts_.empty();
-    cut.seconds = static_cast<double>(cut.copies) * static_cast<double>(bytes_) / cut.rate;
+    cut.bytes = static_cast<double>(cut.copies) * static_cast<double>(bytes_);
+    cut.seconds = cut.bytes / cut.rate;
     cuts_.push_back(std::move(cut));
   }
   std::vector<CutBound> Take() && {

@@ -48,7 +48,8 @@ struct CutBound {
   uint64_t copies = 1;   ///< of the message that must pass
   double rate = 0;       ///< bytes/s
   double latency = 0;    ///< between racks: seconds that come on top, at least
-  double seconds = 0;    ///< copies x message / rate
+  double bytes = 0;      ///< of all copies
+  double seconds = 0;    ///< bytes / rate
 };
 
 /// The fluid bound: no multicast of `bytes` bytes without switch replication ends sooner than the

@@ -22,6 +22,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <string>
 #include <utility>
@@ -42,57 +43,56 @@ class CollectiveCuts {
   }
 
  private:
-  /// Of one node.
-  NodeSet SetOf(uint32_t node) const {
-    return {.members = node < header_.roles().members(),
-            .has_root = NodeId(node) == header_.collective.root};
-  }
-
   /// Of what nothing passes, nothing is said; but who waits at a barrier hears of the others.
-  void Add(bool is_rack, std::string cut, uint64_t copies, double rate) {
+  void Add(bool is_rack, std::string cut, uint64_t copies, double bytes, double rate) {
     if (copies == 0 && header_.collective.kind != CollectiveKind::kBarrier) return;
     CutBound bound = {.is_rack = is_rack, .cut = std::move(cut), .copies = copies, .rate = rate};
     bound.latency = is_rack && network_.links.empty() ? network_.core_latency : lowest_;
-    bound.seconds = static_cast<double>(copies) * static_cast<double>(header_.payload.bytes) / rate;
+    bound.bytes = bytes;
+    bound.seconds = bytes / rate;
     cuts_.push_back(std::move(bound));
   }
 
   void AddPorts() {
     double out_rate = 0, in_rate = 0, both_rate = 0;
+    const std::vector<Passing> passing = PassingOfNodes(header_);
     for (uint32_t i = 0; i < network_.nodes.size(); ++i) {
       const Network::Node& node = network_.nodes[i];
-      const uint64_t out = CopiesOut(header_, SetOf(i)), in = CopiesIn(header_, SetOf(i));
+      const Passing& it = passing[i];
       const double both = network_.RateOf({ResourceKind::kNodeBoth, i});
-      Add(false, fmt::format("port out of node {}", i), out, node.out_rate);
-      Add(false, fmt::format("port into node {}", i), in, node.in_rate);
+      Add(false, fmt::format("port out of node {}", i), it.copies_out, it.bytes_out, node.out_rate);
+      Add(false, fmt::format("port into node {}", i), it.copies_in, it.bytes_in, node.in_rate);
       if (both < node.out_rate + node.in_rate)
-        Add(false, fmt::format("port of node {} both ways", i), out + in, both);
+        Add(false, fmt::format("port of node {} both ways", i), it.copies_out + it.copies_in,
+            it.bytes_out + it.bytes_in, both);
       out_rate += node.out_rate;
       in_rate += node.in_rate;
       both_rate += std::min(both, node.out_rate + node.in_rate);
     }
     const uint64_t all = CopiesInAll(header_);
-    Add(false, "ports out of all nodes together", all, out_rate);
-    Add(false, "ports into all nodes together", all, in_rate);
-    Add(false, "ports of all nodes both ways", 2 * all, both_rate);
+    const double bytes = BytesInAll(header_);
+    Add(false, "ports out of all nodes together", all, bytes, out_rate);
+    Add(false, "ports into all nodes together", all, bytes, in_rate);
+    Add(false, "ports of all nodes both ways", 2 * all, 2 * bytes, both_rate);
   }
 
   void AddRacks() {
     const auto racks = static_cast<uint32_t>(network_.racks.size());
-    std::vector<NodeSet> sets(racks);
+    std::vector<uint32_t> rack_of;
+    std::vector<uint64_t> members(racks);
     std::vector<bool> is_occupied(racks);
-    for (uint32_t i = 0; i < network_.nodes.size(); ++i) {
-      NodeSet& set = sets[network_.nodes[i].rack];
-      set.members += SetOf(i).members;
-      set.has_root |= SetOf(i).has_root;
-      is_occupied[network_.nodes[i].rack] = true;
+    for (const Network::Node& node : network_.nodes) {
+      if (rack_of.size() < header_.roles().members()) ++members[node.rack];
+      rack_of.push_back(node.rack);
+      is_occupied[node.rack] = true;
     }
+    const std::vector<Passing> passing = PassingOf(header_, rack_of, racks);
     for (uint32_t r = 0; r < racks; ++r) {
-      const uint64_t members = sets[r].members;
-      if (members == 0 || members == header_.roles().members()) continue;
+      if (members[r] == 0 || members[r] == header_.roles().members()) continue;
       const std::string name = fmt::format("{} {}", network_.RackWord(), network_.racks[r].name);
-      Add(true, "out of " + name, CopiesOut(header_, sets[r]), RateOf(r, is_occupied, true));
-      Add(true, "into " + name, CopiesIn(header_, sets[r]), RateOf(r, is_occupied, false));
+      const Passing& it = passing[r];
+      Add(true, "out of " + name, it.copies_out, it.bytes_out, RateOf(r, is_occupied, true));
+      Add(true, "into " + name, it.copies_in, it.bytes_in, RateOf(r, is_occupied, false));
     }
   }
 
@@ -173,6 +173,89 @@ uint64_t CopiesInAll(const PlanHeader& header) {
   }
   PREPOST_CHECK(false);
   return 0;
+}
+
+namespace {
+
+/// Of parts of sizes of their own: bytes of those that are each set's, by the table above.
+void SetUnevenBytes(const PlanHeader& header, const std::vector<uint32_t>& group_of,
+                    const std::vector<NodeSet>& sets, std::vector<Passing>* passing) {
+  const uint32_t members = header.roles().members();
+  const CollectiveKind kind = header.collective.kind;
+  const auto size = [&](uint32_t part) {
+    return static_cast<double>(header.payload.PartSize(part));
+  };
+  if (kind == CollectiveKind::kAlltoall) {
+    for (uint32_t from = 0; from < members; ++from) {
+      for (uint32_t to = 0; to < members; ++to) {
+        if (group_of[from] == group_of[to]) continue;
+        (*passing)[group_of[from]].bytes_out += size(from * members + to);
+        (*passing)[group_of[to]].bytes_in += size(from * members + to);
+      }
+    }
+    return;
+  }
+  std::vector<double> own(sets.size());
+  double all = 0;
+  for (uint32_t member = 0; member < members; ++member) {
+    own[group_of[member]] += size(member);
+    all += size(member);
+  }
+  for (size_t g = 0; g < sets.size(); ++g) {
+    Passing& it = (*passing)[g];
+    const double others = all - own[g];
+    // Parts of the set's members go out, or come in, and those of the others the other way.
+    const bool is_out = kind == CollectiveKind::kAllgather || kind == CollectiveKind::kGather;
+    const bool is_one_way = kind == CollectiveKind::kGather || kind == CollectiveKind::kScatter;
+    const bool is_apart = sets[g].members != 0 && sets[g].members != members;
+    if (!is_apart) continue;
+    const double out = is_out ? own[g] : others, in = is_out ? others : own[g];
+    if (!is_one_way || sets[g].has_root != is_out) it.bytes_out = out;
+    if (!is_one_way || sets[g].has_root == is_out) it.bytes_in = in;
+  }
+}
+
+}  // namespace
+
+std::vector<Passing> PassingOf(const PlanHeader& header, const std::vector<uint32_t>& group_of,
+                               uint32_t groups) {
+  std::vector<NodeSet> sets(groups);
+  for (uint32_t node = 0; node < group_of.size(); ++node) {
+    NodeSet& set = sets[group_of[node]];
+    set.members += node < header.roles().members() ? 1 : 0;
+    set.has_root |= NodeId(node) == header.collective.root;
+  }
+  std::vector<Passing> passing;
+  const auto bytes = static_cast<double>(header.payload.bytes);
+  for (const NodeSet& set : sets) {
+    Passing& it = passing.emplace_back();
+    it.copies_out = CopiesOut(header, set);
+    it.copies_in = CopiesIn(header, set);
+    if (header.payload.is_uneven()) continue;
+    it.bytes_out = static_cast<double>(it.copies_out) * bytes;
+    it.bytes_in = static_cast<double>(it.copies_in) * bytes;
+  }
+  if (header.payload.is_uneven()) SetUnevenBytes(header, group_of, sets, &passing);
+  return passing;
+}
+
+std::vector<Passing> PassingOfNodes(const PlanHeader& header) {
+  std::vector<uint32_t> group_of(header.nodes);
+  std::iota(group_of.begin(), group_of.end(), 0u);
+  return PassingOf(header, group_of, header.nodes);
+}
+
+double BytesInAll(const PlanHeader& header) {
+  if (!header.payload.is_uneven())
+    return static_cast<double>(CopiesInAll(header)) * static_cast<double>(header.payload.bytes);
+  double out = 0, in = 0;
+  for (const Passing& it : PassingOfNodes(header)) {
+    out += it.bytes_out;
+    in += it.bytes_in;
+  }
+  // Of a reduce_scatter each part is sent by all but one, of an allgather to all but one; of the others
+  // both sums are the same.
+  return std::max(out, in);
 }
 
 std::vector<CutBound> BoundSeconds(const Network& network, const PlanHeader& header) {

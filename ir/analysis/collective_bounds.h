@@ -28,6 +28,22 @@ uint64_t CopiesIn(const PlanHeader& header, const NodeSet& set);
 /// That all nodes together must send.
 uint64_t CopiesInAll(const PlanHeader& header);
 
+/// What must pass between some of a plan's nodes and the others: parts, and their bytes.
+struct Passing {
+  uint64_t copies_out = 0, copies_in = 0;
+  double bytes_out = 0, bytes_in = 0;
+};
+
+/// Of each of `groups` sets of nodes: node i is in set group_of[i]. Parts may have sizes of their own;
+/// copies of those count what CopiesOut() does, empty ones too. Of another collective than a multicast
+/// linear in nodes and parts.
+std::vector<Passing> PassingOf(const PlanHeader& header, const std::vector<uint32_t>& group_of,
+                               uint32_t groups);
+/// Of each node alone.
+std::vector<Passing> PassingOfNodes(const PlanHeader& header);
+/// Bytes that all nodes together must send.
+double BytesInAll(const PlanHeader& header);
+
 /// Of the collective of `header`, of which a multicast is one (bounds.h): what its cuts take, longest
 /// first; none of one member. Needs a network of its nodes that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, const PlanHeader& header);

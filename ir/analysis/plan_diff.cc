@@ -250,6 +250,7 @@ class Differ {
                            Count(h.payload.bytes, "byte"), Count(h.payload.blocks, "block"));
       };
       if (size(a) != size(b)) return fmt::format("different sizes: {}; {}", size(a), size(b));
+      if (a.payload.block_bytes == b.payload.block_bytes) return "different sizes of parts";
       return fmt::format("different sizes: blocks of {}, {} bytes", a.payload.block_bytes,
                          b.payload.block_bytes);
     }

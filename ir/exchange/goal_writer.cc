@@ -154,6 +154,8 @@ std::string GoalLosses(const Plan& plan) {
       text += fmt::format(", no values: a combine is a recv and a calc of 1 ns for {} bytes",
                           kGoalCombineBytes);
     }
+    if (header.payload.is_uneven())
+      return text + ", no collective (import takes none whose parts have sizes of their own)";
     text +=
         fmt::format(", no collective (import takes --collective {}", Name(header.collective.kind));
     if (!header.combine.is_none() && header.collective.kind != CollectiveKind::kBarrier)

@@ -336,6 +336,8 @@ Status CheckMsccl(const Plan& plan) {
   const CombineOp op = plan.header().combine.op;
   if (op == CombineOp::kUser || op == CombineOp::kUserOrdered)
     return Rejected("MSCCL has no form for an operation of the caller's");
+  if (plan.header().payload.is_uneven())
+    return Rejected("MSCCL has no form for parts of sizes of their own: its chunks are equal");
   if (plan.header().payload.bytes == 0) return Rejected("MSCCL has no form for an empty message");
   const bool is_multicast = plan.header().collective.kind == CollectiveKind::kMulticast;
   if (is_multicast && plan.header().payload.blocks > kMscclStepsMax) {

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "ir/json/json_reader.h"
 #include "ir/json/json_text.h"
@@ -40,6 +42,15 @@ class FieldForms {
       JsonForm* const object = &objects_.emplace_back();
       AddAll(object, *value);
       form->Object(field.key, object, need);
+    } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+      form->Scalars(
+          field.key,
+          [field, value](const JsonScalar& scalar) -> Status {
+            if (value->size() == kBlocksMax)
+              return Rejected(fmt::format("more than {} elements", kBlocksMax));
+            return ReadUint64(&value->emplace_back(), field.max, field.min)(scalar);
+          },
+          need, /*least=*/1);
     } else {
       form->Scalar(field.key, ReaderOf(field, value), need);
     }
@@ -91,6 +102,9 @@ class FieldWriter {
       PutText(field, "{ ");
       FieldWriter(out_).PutAll(value);
       out_.Put(" }}");
+    } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+      PutText(field, "");
+      out_.PutNumbers(value, std::identity());
     } else {
       const FieldValue plain = ValueOf(field, value);
       if (const auto* number = std::get_if<uint64_t>(&plain)) {

@@ -105,6 +105,13 @@ JsonForm& JsonForm::ScalarLists(std::string key, std::function<void()> begin_lis
               .read = std::move(read_element),
               .begin_list = std::move(begin_list)});
 }
+JsonForm& JsonForm::ScalarsOrLists(std::string key, std::function<void()> begin_list,
+                                   ReadScalar read_element, Need need, uint64_t least) {
+  ScalarLists(std::move(key), std::move(begin_list), std::move(read_element), need);
+  fields_.back().type = Type::kScalarsOrLists;
+  fields_.back().least = least;
+  return *this;
+}
 JsonForm& JsonForm::ScalarOrScalars(std::string key, ReadScalar read_element, Need need) {
   return Add({.key = std::move(key),
               .type = Type::kScalarOrScalars,
@@ -259,8 +266,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (top.array != nullptr) return EnterList(&top);
     const JsonForm::Type type = top.field->type;
     if (type != JsonForm::Type::kScalars && type != JsonForm::Type::kScalarLists &&
-        type != JsonForm::Type::kScalarOrScalars && type != JsonForm::Type::kObjects &&
-        type != JsonForm::Type::kObjectOrObjects) {
+        type != JsonForm::Type::kScalarsOrLists && type != JsonForm::Type::kScalarOrScalars &&
+        type != JsonForm::Type::kObjects && type != JsonForm::Type::kObjectOrObjects) {
       return Fail(Expected(*top.field) + ", found an array");
     }
     top.array = top.field;
@@ -329,6 +336,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
         return "expected an object or an array";
       case JsonForm::Type::kScalars:
       case JsonForm::Type::kScalarLists:
+      case JsonForm::Type::kScalarsOrLists:
       case JsonForm::Type::kObjects:
         return "expected an array";
     }
@@ -344,7 +352,10 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
 
   /// An array inside the array of `top`.
   bool EnterList(Frame* top) {
-    if (top->array->type != JsonForm::Type::kScalarLists || top->is_in_list)
+    const JsonForm::Type type = top->array->type;
+    const bool has_lists =
+        type == JsonForm::Type::kScalarLists || type == JsonForm::Type::kScalarsOrLists;
+    if (!has_lists || top->is_in_list)
       return Fail("expected an element that is no array, found an array");
     top->is_in_list = true;
     top->list_index = 0;

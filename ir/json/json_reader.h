@@ -59,6 +59,10 @@ class JsonForm {
   /// An array of arrays; `begin_list` is called when one of those begins.
   JsonForm& ScalarLists(std::string key, std::function<void()> begin_list, ReadScalar read_element,
                         Need need = Need::kRequired);
+  /// Either: an array of `least` elements or more, or an array of such arrays.
+  JsonForm& ScalarsOrLists(std::string key, std::function<void()> begin_list,
+                           ReadScalar read_element, Need need = Need::kRequired,
+                           uint64_t least = 0);
   /// Either: one value, or an array of them.
   JsonForm& ScalarOrScalars(std::string key, ReadScalar read_element, Need need = Need::kRequired);
   /// Many numbers, appended to `*out`: read much faster than Scalars.
@@ -86,6 +90,7 @@ class JsonForm {
     kScalarOrObject,
     kScalars,
     kScalarLists,
+    kScalarsOrLists,
     kScalarOrScalars,
     kObjects,
     kObjectOrObjects

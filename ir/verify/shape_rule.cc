@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 
+#include <algorithm>
+
 #include "ir/count.h"
 #include "ir/verify/rules.h"
 
@@ -80,6 +82,7 @@ class ShapeRule {
       Shape(Place::Header(status.where() == "/bytes" ? "message/bytes" : "scratch"), "{}",
             status.message());
     }
+    CheckPartBytes();
     const bool is_window = header_.ready.mode == ReadyMode::kWindow;
     if (is_window != (header_.ready.window != 0)) {
       Shape(Place::Header("ready/window"), "window {} with ready mode {}, expected {}",
@@ -88,6 +91,32 @@ class ShapeRule {
     if (header_.send_window == 0u)
       Shape(Place::Header("send_window"), "send window 0, expected null or at least 1");
     if (header_.ports == 0) Shape(Place::Header("ports"), "0 ports, expected at least 1");
+  }
+
+  /// Parts of sizes of their own.
+  void CheckPartBytes() {
+    const Payload& payload = header_.payload;
+    if (!payload.is_uneven()) return;
+    const Place place = Place::Header("message/part_bytes");
+    if (payload.part_bytes.size() != payload.parts) {
+      Shape(place, "{}, expected one for each of {}", Count(payload.part_bytes.size(), "size"),
+            Count(payload.parts, "part"));
+      return;
+    }
+    const uint64_t most = *std::ranges::max_element(payload.part_bytes);
+    if (most != payload.bytes) {
+      Shape(Place::Header("message/bytes"), "{} bytes, expected {}, those of the largest part",
+            payload.bytes, most);
+    } else if (std::ranges::count(payload.part_bytes, most) == std::ssize(payload.part_bytes)) {
+      Shape(place, "all parts have {} bytes, expected no sizes of their own", most);
+    }
+    const uint64_t element = SizeOf(header_.combine.type);
+    for (size_t i = 0; element != 0 && i < payload.part_bytes.size(); ++i) {
+      if (payload.part_bytes[i] % element == 0) continue;
+      Shape(place, "{} bytes of part {} are not a whole number of {} ({} bytes each)",
+            payload.part_bytes[i], i, Name(header_.combine.type), element);
+      return;
+    }
   }
 
   /// What there is to combine, and with what.

@@ -22,8 +22,14 @@ using Bytes = std::vector<std::byte>;
 class Evaluator {
  public:
   Evaluator(const PlanHeader& header, const Expressions& expressions,
-            const std::vector<uint64_t>& offsets, const ReadInputs& read, uint32_t block)
-      : header_(header), expressions_(expressions), offsets_(offsets), read_(read), block_(block) {
+            const std::vector<uint64_t>& offsets, const RowPlaces& all_parts,
+            const ReadInputs& read, uint32_t block)
+      : header_(header),
+        expressions_(expressions),
+        offsets_(offsets),
+        read_(read),
+        block_(block),
+        all_parts_(all_parts) {
     if (!header.combine.is_none()) combine_ = CombineFunctionOf(header.combine);
   }
 
@@ -61,10 +67,10 @@ class Evaluator {
  private:
   Result<Bytes> Contribution(uint32_t node) const {
     const Roles roles = header_.roles();
-    const PartRow row = roles.Contributed(NodeId(node));
-    const uint64_t begin = offsets_[node] +
-                           row.PlaceOf(roles.PartOf(block_)) * header_.payload.bytes +
-                           header_.payload.BlockOffset(block_);
+    // Parts to which a node contributes follow one another.
+    const uint32_t first = roles.Contributed(NodeId(node)).first * roles.blocks_per_part();
+    const uint64_t begin =
+        offsets_[node] + all_parts_.OffsetOf(block_) - all_parts_.OffsetOf(first);
     Bytes bytes(header_.payload.BlockSize(block_));
     PREPOST_RETURN_IF_ERROR(read_(begin, bytes));
     return bytes;
@@ -75,6 +81,7 @@ class Evaluator {
   const std::vector<uint64_t>& offsets_;
   const ReadInputs& read_;
   const uint32_t block_;
+  const RowPlaces& all_parts_;
   CombineFunction combine_;
 };
 
@@ -114,11 +121,12 @@ Result<std::vector<std::optional<MessageSum>>> ExpectedSums(const VerifiedPlan& 
   const PlanTables tables(plan);
   Expressions expressions(tables);
   std::vector<RunningSum> sums(header.nodes);
+  const RowPlaces all_parts({.count = header.payload.parts}, header.payload);
   for (uint32_t block = 0; block < header.payload.blocks; ++block) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     if (header.payload.BlockSize(block) == 0) continue;
     const Expressions::OfBlock values = expressions.Of(block);
-    const Evaluator evaluator(header, expressions, offsets, read, block);
+    const Evaluator evaluator(header, expressions, offsets, all_parts, read, block);
     std::map<uint32_t, Bytes> made;
     for (uint32_t node = 0; node < roles.members(); ++node) {
       if (!roles.Wants(NodeId(node), block)) continue;

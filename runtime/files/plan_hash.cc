@@ -86,6 +86,9 @@ class Hasher {
       AddText(Name(value));
     } else if constexpr (std::is_same_v<Value, std::optional<uint32_t>>) {
       Add(value.has_value(), value.value_or(0));
+    } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+      Add(value.size());
+      for (const uint64_t number : value) Add(number);
     } else if constexpr (std::is_same_v<Value, LinearInBlocks>) {
       Add(value.per_block, value.constant, value.divisor);
     } else {

@@ -81,6 +81,66 @@ TEST(SpecJsonTest, SaysWhatIsWrong) {
               HasSubstr("/send_window: expected a number of sends, null for none"));
 }
 
+Result<Spec> ReadAlltoall(const std::string& rest) {
+  std::istringstream in(
+      R"({"format": "prepost.spec", "version": "1.0", "collective": "alltoall", )" + rest + "}");
+  return ReadSpec(in, "s.json");
+}
+
+// Rows and one list say the same, and are written so that they come back.
+TEST(SpecJsonTest, SizesOfPartsInRowsOrInOneList) {
+  const std::vector<uint64_t> sizes = {0, 3, 5, uint64_t{1} << 60};
+  for (const char* text : {R"("part_bytes": [[0, 3], [5, 1152921504606846976]])",
+                           R"("part_bytes": [0, 3, 5, 1152921504606846976])"}) {
+    const Result<Spec> spec = ReadAlltoall(text);
+    ASSERT_TRUE(spec.ok()) << spec.status().ToString();
+    EXPECT_EQ(spec->part_bytes, sizes);
+    EXPECT_EQ(WithImplied(*spec).message_bytes, uint64_t{1} << 60);
+    std::stringstream written;
+    WriteSpec(*spec, written);
+    EXPECT_EQ(*ReadSpec(written, "w.json"), *spec);
+  }
+  const auto error_of = [](const std::string& rest) {
+    return ReadAlltoall(rest).status().ToString();
+  };
+  EXPECT_THAT(error_of(R"("part_bytes": [[0, 3], [5]])"),
+              HasSubstr("part_bytes: row 1 has 1 size, expected 2: there are 2 rows"));
+  EXPECT_THAT(error_of(R"("part_bytes": [[0, 3], [5, -1]])"),
+              HasSubstr("/part_bytes/1/1: expected an integer from 0 to"));
+  EXPECT_THAT(error_of(R"("part_bytes": [[0, [3]]])"), HasSubstr("/part_bytes/0/1: "));
+  EXPECT_THAT(error_of(R"("part_bytes": [])"), HasSubstr("/part_bytes: expected at least 1"));
+}
+
+TEST(SpecTest, SizesOfPartsAreChecked) {
+  const Spec good{.collective = CollectiveKind::kAlltoall,
+                  .nodes = 2,
+                  .message_bytes = 5,
+                  .part_bytes = {0, 3, 5, 5},
+                  .algorithm = "pairwise"};
+  EXPECT_TRUE(CheckSpec(good).ok());
+  Spec spec = good;
+  spec.message_bytes = 6;
+  EXPECT_EQ(CheckSpec(spec).ToString(),
+            "/message_bytes: 6 bytes, but the largest of the parts has 5");
+  spec = good;
+  spec.nodes = 3;
+  EXPECT_THAT(CheckSpec(spec).ToString(),
+              HasSubstr("/part_bytes: 4 sizes, but an alltoall of 3 nodes has 9 parts"));
+  spec = good;
+  spec.collective = CollectiveKind::kMulticast;
+  spec.algorithm = "chain";
+  EXPECT_EQ(CheckSpec(spec).ToString(),
+            "/part_bytes: a multicast has one part, whose size is message_bytes");
+  spec = {.collective = CollectiveKind::kReduceScatter,
+          .combine = {.op = CombineOp::kSum, .type = ElementType::kInt32},
+          .nodes = 2,
+          .message_bytes = 8,
+          .part_bytes = {8, 6},
+          .algorithm = "ring"};
+  EXPECT_EQ(CheckSpec(spec).ToString(),
+            "/part_bytes/1: 6 bytes of part 1 are not a whole number of int32 (4 bytes each)");
+}
+
 TEST(SpecTest, ValuesAreChecked) {
   const Spec good{.nodes = 4, .message_bytes = 100};
   const auto error_of = [](const Spec& spec) { return CheckSpec(spec).ToString(); };

@@ -50,7 +50,8 @@ TEST(CheckerTest, EverySmallPlanIsGood) {
 
 TEST(CheckerTest, EveryCollectiveIsGoodExactly) {
   Random random(TestSeed());
-  const std::vector<Spec> specs = SpecsOfCollectives({.nodes_max = 9, .blocks_max = 3});
+  const std::vector<Spec> specs =
+      WithUnevenParts(SpecsOfCollectives({.nodes_max = 9, .blocks_max = 3}), random);
   std::vector<std::string> labels;
   for (const Spec& spec : specs)
     labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);

@@ -7,7 +7,8 @@
 namespace prepost::test {
 namespace {
 
-std::optional<DraftSite> PickSite(const Draft& draft, Random& random, bool (*wanted)(const DraftOp&)) {
+std::optional<DraftSite> PickSite(const Draft& draft, Random& random,
+                                  bool (*wanted)(const DraftOp&)) {
   const std::vector<DraftSite> sites = draft.Where(wanted);
   if (sites.empty()) return std::nullopt;
   return random.Pick(sites);
@@ -42,8 +43,8 @@ bool CombineInsteadOfTake(Draft& draft, Random& random) {
 
 /// A combine waits for nothing any more.
 bool HastyCombine(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random,
-                         [](const DraftOp& op) { return op.op.is_combine() && !op.after.empty(); });
+  const auto site = PickSite(
+      draft, random, [](const DraftOp& op) { return op.op.is_combine() && !op.after.empty(); });
   if (!site) return false;
   draft.at(*site).after.clear();
   return true;
@@ -113,6 +114,16 @@ bool OtherParts(Draft& draft, Random& random) {
   draft.header.payload.parts += random.Coin() ? 1 : ~0u;
   return true;
 }
+bool OtherPartSize(Draft& draft, Random& random) {
+  std::vector<uint64_t>& sizes = draft.header.payload.part_bytes;
+  if (sizes.empty()) return false;
+  if (random.Below(4) == 0) {
+    sizes.pop_back();
+  } else {
+    sizes[random.Below(static_cast<uint32_t>(sizes.size()))] = random.Below(60);
+  }
+  return true;
+}
 bool OneHelper(Draft& draft, Random&) {
   ++draft.header.collective.helpers;
   return true;
@@ -132,6 +143,7 @@ constexpr Mutator kCollectiveDamages[] = {
     {"another operation", OtherOperation},
     {"another type", OtherType},
     {"wrong parts", OtherParts},
+    {"wrong size of a part", OtherPartSize},
     {"a helper", OneHelper},
 };
 

@@ -99,7 +99,9 @@ std::vector<Spec> BaseSpecs(Random& random) {
 
 /// Collectives other than multicast; a twelfth of them, unless the run is a long one.
 std::vector<Spec> CollectiveSpecs() {
-  const std::vector<Spec> all = SpecsOfCollectives({.nodes_max = 6, .blocks_max = 3});
+  Random random(TestSeed());
+  const std::vector<Spec> all =
+      WithUnevenParts(SpecsOfCollectives({.nodes_max = 6, .blocks_max = 3}), random);
   std::vector<std::string> labels;
   for (const Spec& spec : all)
     labels.push_back(fmt::format("{}={}", Name(spec.collective), spec.algorithm));

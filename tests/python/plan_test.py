@@ -45,6 +45,13 @@ class Plans(unittest.TestCase):
         self.assertEqual(prepost.Plan.load(self.path), plan)
         self.assertLess(len(plan.to_json("columns")), len(plan.to_json()))
 
+    # Catches rows that are taken for one list of another length, and a number of nodes that must be said.
+    def test_parts_of_sizes_of_their_own(self):
+        plan = prepost.compile(collective="alltoall", part_bytes=[[0, 3], [5, 0]], algorithm="pairwise")
+        command("compile", "--collective", "alltoall", "--part-bytes", "0,3,5,0", "--algorithm", "pairwise", "-o", self.path)
+        self.assertEqual(plan.to_json(), self.path.read_text())
+        self.assertEqual((plan.nodes, plan.message_bytes), (2, 5))
+
     def test_specs_from_files_topologies_and_auto(self):
         spec = SOURCE / "examples/specs/pipeline-8.json"
         self.assertEqual(prepost.compile(spec).to_json(), command("compile", spec))

@@ -132,7 +132,9 @@ TEST_F(CollectivesTest, ABarrierTakesLatencies) {
 // Catches a plan that stands still in virtual time, and a bound that a schedule is below; over racks
 // whose links are the bottleneck, and ports with a limit both ways.
 TEST_F(CollectivesTest, NoPlanIsBelowItsBound) {
-  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 2});
+  test::Random random(test::TestSeed());
+  const std::vector<Spec> specs =
+      test::WithUnevenParts(test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 2}), random);
   std::vector<std::string> labels;
   for (const Spec& spec : specs)
     labels.push_back(std::string(Name(spec.collective)) + "=" + spec.algorithm);

@@ -188,8 +188,11 @@ class Checker {
     }
   }
   bool IsEmpty(uint32_t block) const {
-    const uint32_t in_part = block % (header_.payload.blocks / header_.payload.parts);
-    return in_part * header_.payload.block_bytes >= header_.payload.bytes;
+    const uint32_t per_part = header_.payload.blocks / header_.payload.parts;
+    const uint64_t bytes = header_.payload.part_bytes.empty()
+                               ? header_.payload.bytes
+                               : header_.payload.part_bytes[block / per_part];
+    return block % per_part * header_.payload.block_bytes >= bytes;
   }
   static bool Touches(const Op& op, uint32_t block) {
     return !op.is_credit() && op.block <= block && block < op.block + op.count;
@@ -254,6 +257,11 @@ bool Checker::HeaderHolds() const {
   const uint64_t blocks = whole + (message.bytes % message.block_bytes == 0 ? 0 : 1);
   if (message.blocks % parts != 0 || message.blocks / parts != std::max<uint64_t>(1, blocks))
     return false;
+  if (!message.part_bytes.empty()) {
+    const std::set<uint64_t> sizes(message.part_bytes.begin(), message.part_bytes.end());
+    if (message.part_bytes.size() != parts || sizes.size() < 2) return false;
+    if (*sizes.rbegin() != message.bytes) return false;
+  }
   const bool is_other = header_.collective.kind != CollectiveKind::kMulticast;
   const auto fit = [](uint64_t count, uint64_t bytes) {
     return count == 0 || bytes <= kBytesMax / count;
@@ -287,6 +295,8 @@ bool Checker::OperationHolds() const {
   const uint64_t size = sizes.at(type);
   const Payload& message = header_.payload;
   if (message.bytes % size != 0) return false;
+  for (const uint64_t bytes : message.part_bytes)
+    if (bytes % size != 0) return false;
   return message.bytes <= message.block_bytes || message.block_bytes % size == 0;
 }
 

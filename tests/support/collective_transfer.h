@@ -74,10 +74,12 @@ class CollectiveTransfer {
       for (uint32_t rank = 0; rank < roles.members(); ++rank) {
         const PartRow row = roles.Contributed(NodeId(rank));
         if (!row.Has(wanted.At(i))) continue;
-        const uint64_t begin = row.PlaceOf(wanted.At(i)) * header_.payload.bytes;
+        uint64_t begin = 0;  // behind the parts before it
+        for (uint32_t before = 0; row.At(before) != wanted.At(i); ++before)
+          begin += BytesOf(row.At(before));
         const auto first = given_[rank].begin() + static_cast<ptrdiff_t>(begin);
         const std::vector<std::byte> own(first,
-                                         first + static_cast<ptrdiff_t>(header_.payload.bytes));
+                                         first + static_cast<ptrdiff_t>(BytesOf(wanted.At(i))));
         part = part.empty() ? own : Combined(part, own);
       }
       expected.insert(expected.end(), part.begin(), part.end());
@@ -86,6 +88,11 @@ class CollectiveTransfer {
   }
 
  private:
+  uint64_t BytesOf(uint32_t part) const {
+    const Payload& payload = header_.payload;
+    return payload.part_bytes.empty() ? payload.bytes : payload.part_bytes[part];
+  }
+
   /// Written for tests: elements are numbers of 64 bits, of which all but the lowest bytes are cut
   /// off.
   std::vector<std::byte> Combined(const std::vector<std::byte>& a,

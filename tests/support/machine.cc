@@ -47,6 +47,10 @@ Status CheckNodes(const Plan& plan) {
   if (header.payload.parts != PartsOf(header.collective.kind, members) ||
       header.payload.blocks % header.payload.parts != 0)
     return Rejected("parts are not those of the collective");
+  const std::vector<uint64_t>& sizes = header.payload.part_bytes;
+  if (!sizes.empty() && (sizes.size() != header.payload.parts ||
+                         *std::ranges::max_element(sizes) != header.payload.bytes))
+    return Rejected("sizes are not those of the parts");
   if (Combines(header.collective.kind) == header.combine.is_none() ||
       !CheckCombine(header.combine).ok())
     return Rejected("there is no operation, or one too many");
@@ -55,6 +59,8 @@ Status CheckNodes(const Plan& plan) {
       (header.payload.bytes % element != 0 || (header.payload.bytes > header.payload.block_bytes &&
                                                header.payload.block_bytes % element != 0)))
     return Rejected("elements are cut");
+  if (element != 0 && std::ranges::any_of(sizes, [&](uint64_t it) { return it % element != 0; }))
+    return Rejected("elements of a part are cut");
   std::vector<uint32_t> programs(header.nodes);
   for (const Program& program : plan.programs()) {
     if (program.node.value >= header.nodes) return Rejected("a program is of no node");

@@ -2,9 +2,12 @@
 #include "tests/support/plans.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <set>
+#include <utility>
 
 #include "compiler/collectives/collective_schedule.h"
 #include "compiler/compile.h"
@@ -112,6 +115,19 @@ std::vector<Spec> SpecsOfCollectives(SpecLimits limits) {
   return specs;
 }
 
+std::vector<Spec> WithUnevenParts(std::vector<Spec> specs, Random& random) {
+  for (Spec& spec : specs) {
+    const uint64_t parts = PartsOf(spec.collective, spec.nodes);
+    if (parts == 1 || random.Below(2) == 0) continue;
+    const uint64_t element = std::max<uint64_t>(SizeOf(spec.combine.type), 1);
+    const uint64_t most = *spec.message_bytes / element;
+    for (uint64_t part = 0; part < parts; ++part)
+      spec.part_bytes.push_back(random.Below(4) == 0 ? 0 : element * random.Below(most + 1));
+    spec.message_bytes = *std::max_element(spec.part_bytes.begin(), spec.part_bytes.end());
+  }
+  return specs;
+}
+
 std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random) {
   constexpr CombineOp kOps[] = {CombineOp::kSum, CombineOp::kProd, CombineOp::kMin, CombineOp::kMax,
                                 CombineOp::kAnd, CombineOp::kOr,   CombineOp::kXor};
@@ -127,7 +143,7 @@ std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random) {
       spec.message_bytes = bytes - bytes % kBlockBytes + kBlockBytes - SizeOf(spec.combine.type);
     }
   }
-  return specs;
+  return WithUnevenParts(std::move(specs), random);
 }
 
 std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs) {
@@ -215,9 +231,11 @@ std::string Label(const Spec& spec) {
   const std::string kind =
       spec.collective == CollectiveKind::kMulticast ? "" : std::string(Name(spec.collective)) + " ";
   return fmt::format(
-      "{}{} n={} root={} racks={} bytes={} ready={} send_window={}", kind, spec.algorithm,
+      "{}{} n={} root={} racks={} bytes={}{} ready={} send_window={}", kind, spec.algorithm,
       spec.nodes, spec.root.value, spec.topology ? spec.topology->racks.size() : 0,
-      spec.message_bytes.value_or(0), ToString(spec.ready), ToString(spec.send_window));
+      spec.message_bytes.value_or(0),
+      spec.part_bytes.empty() ? "" : fmt::format(" of {}", fmt::join(spec.part_bytes, ",")),
+      ToString(spec.ready), ToString(spec.send_window));
 }
 
 }  // namespace prepost::test

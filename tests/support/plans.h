@@ -41,8 +41,11 @@ std::vector<std::string> SchedulesOf(CollectiveKind kind, uint32_t members);
 /// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a root
 /// each where there is one.
 std::vector<Spec> SpecsOfCollectives(SpecLimits limits);
-/// The same with an operation on integers drawn for each that combines, so that what comes out does not
-/// depend on the order; parts end within a block.
+/// `specs` with sizes of their own drawn for the parts of about half of those that have any, none among
+/// them: whole elements, at most message_bytes.
+std::vector<Spec> WithUnevenParts(std::vector<Spec> specs, Random& random);
+/// SpecsOfCollectives() with an operation on integers drawn for each that combines, so that what comes
+/// out does not depend on the order; parts end within a block, and some have sizes of their own.
 std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random);
 /// "allreduce=ring" for each of `specs`, for Sample.
 std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs);

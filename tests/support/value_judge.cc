@@ -148,8 +148,10 @@ class PlannedMemory {
         const Machine::End& end = ends[site.index];
         std::vector<Work>& all = (site.is_send ? sends_ : recvs_)[site.channel][site.index];
         for (uint32_t j = 0; j < end.count; ++j) {
-          if (header_.payload.BlockSize(end.block + j) != 0)
-            all.push_back(WorkOf(node, end, site.is_send, j, &place));
+          if (header_.payload.bytes == 0) continue;
+          // An empty block among others is held like them, and no byte of it is torn.
+          const Work work = WorkOf(node, end, site.is_send, j, &place);
+          if (header_.payload.BlockSize(end.block + j) != 0) all.push_back(work);
         }
       }
       for (const auto& [block, spot] : place) final_[{node, block}] = spot;

@@ -173,6 +173,7 @@ void AddCompile(CLI::App& app, Action* action) {
       "plan.json\n"
       "  prepost compile --nodes 64 --message-bytes 100MiB --algorithm chain --encoding shards -o "
       "shards/\n"
+      "  prepost compile --collective allgather --part-bytes 4KiB,0,1MiB,7 -o allgatherv.json\n"
       "  prepost compile --collective allreduce --combine sum:float32 --nodes 8 --message-bytes "
       "64MiB "
       "-o plan.json\n"

@@ -85,11 +85,13 @@ Status CheckInputSize(const PlanHeader& header, const MappedInput& input, NodeId
   const uint64_t expected = NodeBytesOf(header, node).input;
   if (input.size_bytes() == expected) return {};
   const uint64_t parts = header.roles().Contributed(node).count;
-  return Rejected(fmt::format("input {} has {}, expected {} as node {} contributes in the plan{}",
-                              input.path(), Count(input.size_bytes(), "byte"), expected, node.value,
-                              parts == 1 ? ""
-                                         : fmt::format(", {} of {}", Count(parts, "part"),
-                                                       Count(header.payload.bytes, "byte"))));
+  return Rejected(fmt::format(
+      "input {} has {}, expected {} as node {} contributes in the plan{}", input.path(),
+      Count(input.size_bytes(), "byte"), expected, node.value,
+      parts == 1 ? ""
+      : header.payload.is_uneven()
+          ? fmt::format(", {} of sizes of their own", Count(parts, "part"))
+          : fmt::format(", {} of {}", Count(parts, "part"), Count(header.payload.bytes, "byte"))));
 }
 
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input) {

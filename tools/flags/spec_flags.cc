@@ -17,6 +17,7 @@
 #include "ir/plan.h"
 #include "runtime/files/message_file.h"
 #include "tools/flags/named_file.h"
+#include "tools/flags/part_bytes.h"
 #include "tools/flags/plan_file.h"
 #include "tools/flags/play_flags.h"
 #include "tools/flags/profile_settings.h"
@@ -280,6 +281,13 @@ void SpecFlags::AddCollectivesTo(CLI::App& command) {
       ->type_name("OP:TYPE")
       ->group(group);
   command
+      .add_option("--part-bytes", part_bytes_,
+                  "Sizes of parts that differ: 4KiB,0,7,.. or a file of them; of an alltoall a row "
+                  "for each node that sends [--message-bytes for each]")
+      ->type_name("SIZES")
+      ->check(NameOf("a list of sizes or a file"))
+      ->group(group);
+  command
       .add_flag(
           "--deterministic", is_deterministic_,
           "Sums are the same expression whatever the size, and take longer: chain, or ring of a "
@@ -315,6 +323,7 @@ Status SpecFlags::Locate(const Status& status, const Spec& spec,
 std::vector<std::pair<std::string, bool>> SpecFlags::Flags() const {
   return {{"--collective", collective_.has_value()},
           {"--combine", combine_.has_value()},
+          {"--part-bytes", part_bytes_.has_value()},
           {"--deterministic", is_deterministic_},
           {"--nodes", nodes_.has_value()},
           {"--root", root_.has_value()},
@@ -391,6 +400,12 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
   if (nodes_) spec.nodes = *nodes_;
   if (root_) spec.root = NodeId(*root_);
   if (message_bytes) spec.message_bytes = *message_bytes;
+  if (part_bytes_) {
+    Result<std::vector<uint64_t>> sizes = LoadPartBytes(*part_bytes_);
+    if (!sizes.ok()) return sizes.status();
+    spec.part_bytes = *std::move(sizes);
+  }
+  if (!spec.part_bytes.empty()) spec.nodes = WithImplied(spec).nodes;
   if (algorithm_) {
     if (*algorithm_ != kAutoAlgorithm && spec.collective == CollectiveKind::kMulticast) {
       const Result<Algorithm> algorithm = FindAlgorithm(*algorithm_);
@@ -637,6 +652,8 @@ Result<RoundsRequest> SpecFlags::ToRounds(std::optional<uint64_t> message_bytes)
   constexpr const char* kAuto = "is for --algorithm auto or --block-bytes auto";
   const Refused all_refused[] = {
       {"--algorithm", algorithm_.has_value(), "the rounds of --rounds are the schedule"},
+      {"--part-bytes", part_bytes_.has_value(),
+       "rounds are of parts of one size, which is --message-bytes"},
       {"--deterministic", is_deterministic_,
        "the rounds of --rounds say in which order values are combined"},
       {"--topology", topology_.has_value(), kPlaced},

@@ -84,7 +84,7 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
-  /// --collective, --combine and --deterministic; without them specs are of multicasts.
+  /// --collective, --combine, --part-bytes and --deterministic; without them specs are of multicasts.
   void AddCollectivesTo(CLI::App& command);
 
   /// True when some flag was given.
@@ -142,6 +142,7 @@ class SpecFlags {
   bool takes_collectives_ = false;
   std::optional<std::string> collective_;
   std::optional<std::string> combine_;
+  std::optional<std::string> part_bytes_;
   bool is_deterministic_ = false;
   std::optional<uint32_t> nodes_;
   std::optional<uint32_t> root_;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
@@ -28,9 +29,14 @@ std::string PlanText(const PlanHeader& plan) {
 
 std::string MessageText(const PlanHeader& plan) {
   const Payload& it = plan.payload;
-  const std::string size =
+  std::string size =
       it.parts == 1 ? Count(it.bytes, "byte")
                     : fmt::format("{} of {}", Count(it.parts, "part"), Count(it.bytes, "byte"));
+  if (it.is_uneven()) {
+    size = fmt::format("{} of {} to {}, {} in all", Count(it.parts, "part"),
+                       *std::ranges::min_element(it.part_bytes), Count(it.bytes, "byte"),
+                       it.AllBytes());
+  }
   return fmt::format("{} in {} of {}; ready {}, send window {}", size, Count(it.blocks, "block"),
                      it.block_bytes, ToString(plan.ready),
                      plan.send_window ? fmt::to_string(*plan.send_window) : "none");
@@ -48,6 +54,7 @@ Json PlanJson(const PlanHeader& plan) {
   json["block_bytes"] = plan.payload.block_bytes;
   json["blocks"] = plan.payload.blocks;
   if (plan.payload.parts != 1) json["parts"] = plan.payload.parts;
+  if (plan.payload.is_uneven()) json["part_bytes"] = plan.payload.part_bytes;
   if (!plan.combine.is_none())
     json["combine"] = {{"op", Name(plan.combine.op)}, {"type", Name(plan.combine.type)}};
   if (plan.scratch != 0) json["scratch"] = plan.scratch;

@@ -39,7 +39,7 @@ Result<std::unique_ptr<DeviceEndpoint>> DeviceEndpoint::Make(Device& device, con
   PREPOST_CHECK(std::has_single_bit(config.ring_wqes_max) && config.ring_wqes_max <= 32768);
   const std::span<const Op> ops = plan.ops(ProgramOf(plan, node));
   const Payload& payload = plan.header().payload;
-  const uint64_t largest = payload.BlockSize(0);
+  const uint64_t largest = payload.LargestBlock();
   uint32_t most = 1;  // blocks of an op
   for (const Op& op : ops) most = std::max(most, op.is_credit() ? 1 : op.count);
   if (largest > kRcMessageBytesMax / most) {

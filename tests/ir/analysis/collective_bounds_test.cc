@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/support/networks.h"
 
@@ -67,6 +68,55 @@ TEST(CollectiveBoundsTest, TheSlowestCutDecides) {
   EXPECT_EQ(
       BoundNetwork(network.First(1).value(), HeaderOf(CollectiveKind::kAllreduce, 1, 100)).seconds,
       0);
+}
+
+// By hand: parts of sizes of their own, racks of nodes 0 and 1, and of 2.
+TEST(CollectiveBoundsTest, PartsOfSizesOfTheirOwn) {
+  struct Case {
+    CollectiveKind kind;
+    std::vector<uint64_t> sizes;
+    double out, in, in_all;  // of the first rack
+  };
+  const Case cases[] = {
+      {CollectiveKind::kReduceScatter, {10, 20, 40}, 40, 30, 140},
+      {CollectiveKind::kAllgather, {10, 20, 40}, 30, 40, 140},
+      {CollectiveKind::kGather, {10, 20, 40}, 0, 40, 50},
+      {CollectiveKind::kScatter, {10, 20, 40}, 40, 0, 50},
+      {CollectiveKind::kAlltoall, {900, 3, 5, 1, 900, 0, 7, 2, 900}, 5, 9, 18},
+  };
+  for (const Case& it : cases) {
+    SCOPED_TRACE(Name(it.kind));
+    PlanHeader header = HeaderOf(it.kind, 3, 0);  // its root is node 1
+    header.payload = MakePayload(it.sizes, 1000).value();
+    const std::vector<Passing> racks = PassingOf(header, {0, 0, 1}, 2);
+    EXPECT_EQ(racks[0].bytes_out, it.out);
+    EXPECT_EQ(racks[0].bytes_in, it.in);
+    EXPECT_EQ(racks[1].bytes_out, it.in);
+    EXPECT_EQ(racks[1].bytes_in, it.out);
+    EXPECT_EQ(BytesInAll(header), it.in_all);
+    Network network = test::OneRack(3, 1000);
+    network.racks = {{"a", 1, 1}, {"b", 1000, 1000}};
+    network.nodes[2].rack = 1;
+    EXPECT_DOUBLE_EQ(BoundSeconds(network, header).front().seconds, std::max(it.out, it.in));
+  }
+}
+
+// What has no sizes of its own is as if it had: each node alone.
+TEST(CollectiveBoundsTest, EqualPartsAreCountedAlike) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kReduceScatter, CollectiveKind::kAllgather, CollectiveKind::kGather,
+        CollectiveKind::kScatter, CollectiveKind::kAlltoall}) {
+    SCOPED_TRACE(Name(kind));
+    PlanHeader even = HeaderOf(kind, 4, 0);
+    even.payload = MakePayload(100, 100, PartsOf(kind, 4)).value();
+    PlanHeader uneven = even;
+    uneven.payload.part_bytes.assign(even.payload.parts, 100);
+    for (uint32_t node = 0; node < 4; ++node) {
+      EXPECT_EQ(PassingOfNodes(even)[node].bytes_out, PassingOfNodes(uneven)[node].bytes_out);
+      EXPECT_EQ(PassingOfNodes(even)[node].bytes_in, PassingOfNodes(uneven)[node].bytes_in);
+    }
+    EXPECT_EQ(BytesInAll(even), BytesInAll(uneven));
+  }
 }
 
 // Helpers carry, and neither send nor receive anything of their own.

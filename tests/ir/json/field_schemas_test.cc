@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <type_traits>
+#include <vector>
 
 #include "ir/json/json_word.h"
 #include "ir/plan_fields.h"
@@ -83,6 +84,10 @@ class Schema {
       ExpectFields(schema, value, {});
     } else if constexpr (std::is_enum_v<Value> && !std::is_same_v<Value, Lane>) {
       ExpectWords(schema, kEnumerators<Value>);
+    } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+      EXPECT_EQ(schema.at("type"), "array");
+      EXPECT_EQ(schema.at("items").at("minimum"), field.min);
+      EXPECT_EQ(schema.at("items").at("maximum"), field.max);
     } else if constexpr (std::is_same_v<Value, std::string>) {
       EXPECT_EQ(schema.at("type"), "string");
     } else if constexpr (!std::is_same_v<Value, LinearInBlocks>) {

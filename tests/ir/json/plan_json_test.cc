@@ -97,6 +97,26 @@ TEST(PlanJsonTest, RoundTripIsExact) {
 }
 
 // Plans that no compiler makes keep every value too: the file holds what the Plan holds.
+// Catches sizes of parts that are lost, cut to 32 bits, or read twice.
+TEST(PlanJsonTest, SizesOfPartsComeBack) {
+  const Result<VerifiedPlan> plan = Compile({.collective = CollectiveKind::kAlltoall,
+                                             .nodes = 2,
+                                             .message_bytes = uint64_t{1} << 40,
+                                             .part_bytes = {1, 0, 7, uint64_t{1} << 40},
+                                             .block_bytes = uint64_t{1} << 41,
+                                             .algorithm = "pairwise"});
+  ASSERT_TRUE(plan.ok()) << plan.status().ToString();
+  for (const PlanEncoding encoding : kEncodings) {
+    const std::string text = Written(*plan, encoding);
+    EXPECT_THAT(text, HasSubstr("\"part_bytes\": [1,0,7,1099511627776]"));
+    EXPECT_EQ(*Read(text), *plan);
+    EXPECT_THAT(ErrorOf(With(text, "[1,0,7,1099511627776]", "[]")),
+                HasSubstr("/message/part_bytes: expected at least 1 elements, found 0"));
+    EXPECT_THAT(ErrorOf(With(text, "[1,0,", "[1,-1,")),
+                HasSubstr("/message/part_bytes/1: expected an integer from 0 to"));
+  }
+}
+
 TEST(PlanJsonTest, RoundTripOfArbitraryPlans) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(seed);

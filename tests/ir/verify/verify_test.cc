@@ -70,6 +70,25 @@ Plan Gather() {
                              .send_window = *ParseSendWindow("none")});
 }
 
+Plan UnevenReduceScatter() {
+  return test::CompileOrDie({.collective = CollectiveKind::kReduceScatter,
+                             .combine = {.op = CombineOp::kSum, .type = ElementType::kFloat64},
+                             .nodes = 3,
+                             .message_bytes = 16,
+                             .part_bytes = {16, 0, 8},
+                             .block_bytes = 8,
+                             .algorithm = "ring"});
+}
+/// The same parts, some of them shorter, one empty.
+Plan UnevenGather() {
+  return test::CompileOrDie({.collective = CollectiveKind::kGather,
+                             .nodes = 4,
+                             .message_bytes = 8,
+                             .part_bytes = {3, 0, 8, 5},
+                             .block_bytes = 8,
+                             .algorithm = "binomial"});
+}
+
 /// Adds a message to a draft in barrier or retry mode: a channel if need be, a send, a receive.
 void AddMessage(Draft& draft, uint32_t from, uint32_t to, uint32_t block, uint32_t round,
                 std::vector<uint32_t> after = {}) {
@@ -265,6 +284,24 @@ const Example kCombineExamples[] = {
      "/message/bytes", "12 bytes are not a whole number of float64 (8 bytes each)"},
     {"Parts", Gather, [](Draft& d) { d.header.payload.parts = 2; }, Rule::kShape, "/message/parts",
      "expected 4 parts for gather between 4 members, found 2"},
+    {"SizesOfParts", UnevenGather,
+     [](Draft& d) {
+       d.header.payload.part_bytes = {8, 0, 8, 7};
+     }},
+    {"TooFewSizes", UnevenGather, [](Draft& d) { d.header.payload.part_bytes.pop_back(); },
+     Rule::kShape, "/message/part_bytes", "3 sizes, expected one for each of 4 parts"},
+    {"LargestPart", UnevenGather, [](Draft& d) { d.header.payload.part_bytes[3] = 9; },
+     Rule::kShape, "/message/bytes", "8 bytes, expected 9, those of the largest part"},
+    {"EqualSizes", Gather,
+     [](Draft& d) {
+       d.header.payload.part_bytes = {8, 8, 8, 8};
+     },
+     Rule::kShape, "/message/part_bytes", "all parts have 8 bytes, expected no sizes of their own"},
+    {"SizesOfAMulticast", BarrierChain, [](Draft& d) { d.header.payload.part_bytes = {20}; },
+     Rule::kShape, "/message/part_bytes", "all parts have 20 bytes"},
+    {"CutElementsOfAPart", UnevenReduceScatter,
+     [](Draft& d) { d.header.payload.part_bytes[1] = 4; }, Rule::kShape, "/message/part_bytes",
+     "4 bytes of part 1 are not a whole number of float64 (8 bytes each)"},
     {"OnlyHelpers", BarrierReduce, [](Draft& d) { d.header.collective.helpers = 3; }, Rule::kShape,
      "/helpers", "3 helpers of 3 nodes, expected at least 1 node that is none"},
     {"CombineInMulticast", BarrierChain,
@@ -306,8 +343,7 @@ const Example kCombineExamples[] = {
        }
        for (test::DraftOp& op : d.programs[2].ops) op.op.block = 0;
      },
-     Rule::kValue, "/programs/1/ops/2/block",
-     "node 2's contribution is in both"},
+     Rule::kValue, "/programs/1/ops/2/block", "node 2's contribution is in both"},
     {"SendsBeforeItCombines", BarrierReduce, [](Draft& d) { d.programs[1].ops[1].after = {}; },
      Rule::kCausal, "/programs/1/ops/1/after", "does not wait for node 1 op 0 (combine 2>1:0)"},
     {"ReplacesWhatWasNotSent", BarrierAllreduce,

@@ -134,6 +134,7 @@ TEST_F(CollectiveNodeTest, EveryNodeGetsWhatItWants) {
       labels.emplace_back(Name(kind));
     }
   }
+  specs = test::WithUnevenParts(std::move(specs), random);
   test::Sample sample(labels);
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
