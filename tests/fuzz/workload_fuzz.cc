@@ -44,7 +44,7 @@ void RunSmall(const WorkloadFile& file) {
   std::deque<prepost::VerifiedPlan> plans;
   std::vector<Group> groups;
   for (const WorkloadFile::Group& group : file.groups) {
-    const prepost::Spec& spec = group.spec;
+    const prepost::Spec spec = WithImplied(group.spec);
     if (!group.plan_path.empty() || spec.nodes > file.hosts || !spec.message_bytes ||
         spec.block_bytes == 0 || *spec.message_bytes / spec.block_bytes >= kBlocksMax) {
       return;

@@ -175,7 +175,7 @@ class PlanStore {
  private:
   Result<VerifiedPlan> Make(const sim::WorkloadFile::Group& group) const {
     if (group.plan_path.empty()) {
-      Result<VerifiedPlan> plan = CompileForDevice(group.spec, lower_, is_quiet_);
+      Result<VerifiedPlan> plan = CompileForDevice(WithImplied(group.spec), lower_, is_quiet_);
       if (plan.ok()) return plan;
       return Rejected(plan.status().message(), "/spec" + plan.status().where());
     }

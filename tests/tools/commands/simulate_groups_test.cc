@@ -129,6 +129,63 @@ TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
   }
 }
 
+// A spec in a workload is the plan that compile makes of the same: catches a key that is not read, or not
+// over that of all groups.
+TEST_F(SimulateWorkloadTest, SpecsOfCollectives) {
+  const auto compile = [&](const std::string& name, std::vector<std::string> flags) {
+    flags.insert(flags.begin(), "compile");
+    flags.insert(flags.end(), {"--block-bytes", "1MiB", "-o", folder_ / name});
+    test::OutputOf(flags);
+  };
+  compile("sums.json", {"--collective", "allreduce", "--combine", "sum:int32", "--deterministic",
+                        "--nodes", "4", "--message-bytes", "4MiB", "--algorithm", "chain"});
+  compile("all.json", {"--collective", "alltoall", "--algorithm", "pairwise", "--part-bytes",
+                       "0,9000000;1,0", "--ready", "barrier"});
+  compile("barrier.json", {"--collective", "barrier", "--nodes", "5"});
+  std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 9,
+    "spec": {"collective": "allreduce", "combine": {"op": "sum", "type": "int32"}, "nodes": 4,
+             "message_bytes": 4194304},
+    "groups": [
+      {"plan": "sums.json"},
+      {"spec": {"algorithm": "chain", "deterministic": true}, "start": "1s"},
+      {"plan": "all.json", "start": "2s"}, {"plan": "barrier.json", "start": "4s"},
+      {"spec": {"message_bytes": 1048576, "algorithm": "ring"}, "start": "6s"}]})";
+  const auto latencies = [&] {
+    std::vector<double> all;
+    const Json run = Run({"--workload", path_, "--executor", "cpu"});
+    for (const Json& group : run["cpu"]["groups"])
+      all.push_back(group["latency_seconds"].get<double>());
+    return all;
+  };
+  std::vector<double> found = latencies();
+  EXPECT_NEAR(found[1], found[0], 1e-9);
+  EXPECT_LT(found[4], found[0]);
+  std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 9,
+    "groups": [
+      {"plan": "all.json"}, {"plan": "barrier.json", "start": "2s"},
+      {"spec": {"collective": "alltoall", "part_bytes": [[0, 9000000], [1, 0]], "nodes": 2,
+                "algorithm": "pairwise", "ready": "barrier"}, "start": "3s"},
+      {"spec": {"collective": "barrier", "algorithm": "dissemination", "nodes": 5},
+       "start": "5s"}]})";
+  found = latencies();
+  EXPECT_NEAR(found[2], found[0], 1e-9);
+  EXPECT_NEAR(found[3], found[1], 1e-9);
+  const auto expect = [&](const std::string& spec, const std::string& message) {
+    Write("{\"spec\": " + spec + "}");
+    test::ExpectRefused(
+        {"simulate", "--profile", test::ProfilePath("fractus"), "--workload", path_}, 1, message,
+        folder_);
+  };
+  expect(R"({"collective": "alltoall", "message_bytes": 1})",
+         "/groups/0/spec/algorithm: no schedule of alltoall is called 'binomial_pipeline'; there "
+         "are pairwise, bruck");
+  expect(R"({"collective": "allredcue"})", "did you mean 'allreduce'?");
+  expect(R"({"collective": "allreduce", "message_bytes": 4, "algorithm": "ring"})",
+         "/groups/0/spec/combine: what allreduce does to values is missing");
+  expect(R"({"collective": "allgather", "part_bytes": [[1, 2], [3]], "algorithm": "ring"})",
+         "/groups/0/spec: part_bytes: row 1 has 1 size, expected 2");
+}
+
 TEST_F(SimulateWorkloadTest, StandsAlone) {
   const std::string file = Write(R"({"spec": {"message_bytes": 10}})");
   const auto expect = [&](std::vector<std::string> flags, int code, const std::string& message) {
