@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -84,6 +85,14 @@ Result<MappedInput> MappedInput::Open(const std::string& path) {
   return input;
 }
 
+Result<MappedInput> MappedInput::Empty() {
+  MappedInput input;
+  input.file_ = FileDescriptor(memfd_create("prepost-empty", MFD_CLOEXEC));
+  if (!input.file_.valid())
+    return SystemError(StatusCode::kEnvironment, "cannot make an empty file in memory", errno);
+  return input;
+}
+
 Status MappedInput::CheckStillWhole() const {
   struct stat about = {};
   if (fstat(fd(), &about) != 0) return FileError("look at input", path_, errno);
@@ -157,8 +166,7 @@ Status PartialOutput::ReserveSpace(uint64_t offset, uint64_t bytes, const Checkp
   for (const uint64_t end = offset + bytes; offset < end;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(end - offset, kReserveStepBytes);
-    const int error =
-        posix_fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(step));
+    const int error = posix_fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
     if (error != 0) return SystemError(StatusCode::kRejected, what, error);
     offset += step;

@@ -30,6 +30,9 @@ class MappedInput {
   /// Errors: those of MessageFileBytes(); kEnvironment if it cannot be mapped.
   static Result<MappedInput> Open(const std::string& path);
 
+  /// Of no bytes, which no file has: for what needs none. Errors: kEnvironment.
+  static Result<MappedInput> Empty();
+
   const std::string& path() const { return path_; }
   uint64_t size_bytes() const { return mapping_.bytes().size(); }
   std::span<const std::byte> bytes() const { return mapping_.bytes(); }

@@ -394,6 +394,10 @@ void AddCompare(CLI::App& app, Action* action) {
       ->check(Seconds());
   command->add_flag("--json", flags->json, "Print all samples as JSON");
   flags->spec.AddTo(*command);
+  flags->spec.RefuseCollectives(
+      *command,
+      ": what is compared is CPU-driven and preposted, and NICs carry multicasts alone; run and "
+      "simulate take it, driven by CPUs");
   command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
 }
 

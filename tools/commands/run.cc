@@ -15,6 +15,7 @@
 
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
+#include "ir/count.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
@@ -85,6 +86,11 @@ bool IsOnCpusByItself(const RunFlags& flags) {
   return flags.executor == "auto" && (flags.device.empty() || !flags.transport.empty());
 }
 
+/// Where it comes from, for messages.
+std::string NameOfPlan(const RunFlags& flags) {
+  return flags.plan_path.empty() ? "--collective" : NameOfInput(flags.plan_path);
+}
+
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
   if (!flags.scheduler.empty())
@@ -146,7 +152,7 @@ Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
   if (flags.executor == "cpu" || IsPerNode(flags)) return Program();
   if (plan != nullptr) {
     if (const std::optional<std::string> why = WhyNotPreposted(*plan)) {
-      if (flags.executor == "offload") return Rejected(*why, NameOfInput(flags.plan_path));
+      if (flags.executor == "offload") return Rejected(*why, NameOfPlan(flags));
       if (!flags.device.empty()) PrintNote("executor cpu: " + *why);
       return Program();
     }
@@ -185,8 +191,12 @@ bool PlaysRolled(const RunFlags& flags) {
   return is_cpu && !flags.trace.is_wanted() && !IsPerNode(flags);
 }
 
-/// The rolled plan of the file, for an input of `bytes`.
-Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
+Status MissingInput() { return {StatusCode::kUsage, "--input is required (see --help)"}; }
+
+/// The rolled plan of the file, for an input of `given` bytes.
+Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, std::optional<uint64_t> given) {
+  if (!given) return MissingInput();
+  const uint64_t bytes = *given;
   Result<RolledPlan> rolled = ReadRolledPlanFile(flags.plan_path);
   if (!rolled.ok()) return rolled.status();
   PREPOST_RETURN_IF_ERROR(CheckSize(*rolled, bytes, "input " + flags.input_path));
@@ -202,14 +212,63 @@ Result<PlayedPlan> GetRolledPlan(const RunFlags& flags, uint64_t bytes) {
                               flags.trace.is_wanted() ? "a trace" : "offload");
 }
 
-/// `plan`, if there is one.
-Result<PlayedPlan> Played(Result<VerifiedPlan> plan) {
-  if (!plan.ok()) return plan.status();
-  return PlayedPlan(std::move(*plan));
+/// What can be said of a flat plan before its input is looked at.
+Result<PlayedPlan> Checked(const RunFlags& flags, bool has_input, VerifiedPlan plan) {
+  const std::string name = NameOfPlan(flags);
+  PREPOST_RETURN_IF_ERROR(CheckOperation(plan.header(), name));
+  const CollectiveKind kind = plan.header().collective.kind;
+  if (!IsPlainMulticast(plan) && flags.trace.is_wanted())
+    return Rejected(fmt::format("a plan of {}, and traces are of multicasts", Name(kind)), name);
+  if (!has_input && kind != CollectiveKind::kBarrier) return MissingInput();
+  return PlayedPlan(std::move(plan));
+}
+
+/// Bytes of a part of `spec`, another collective than a multicast, if all nodes' inputs have `bytes`
+/// together; of one that says the sizes of its parts, none.
+Result<std::optional<uint64_t>> PartBytesFor(const Spec& spec, uint64_t bytes,
+                                             const std::string& input_path) {
+  if (!spec.part_bytes.empty() || spec.nodes == 0 || spec.nodes > kNodesMax)
+    return std::optional<uint64_t>();
+  const uint64_t parts = PartsOf(spec.collective, spec.nodes);
+  if (parts > kBlocksMax || spec.root.value >= spec.nodes) return std::optional<uint64_t>();
+  const Roles roles({.kind = spec.collective, .root = spec.root}, spec.nodes,
+                    static_cast<uint32_t>(parts));
+  uint64_t contributed = 0;
+  for (uint32_t node = 0; node < spec.nodes; ++node)
+    contributed += roles.Contributed(NodeId(node)).count;
+  const uint64_t element =
+      Combines(spec.collective) ? std::max<uint64_t>(SizeOf(spec.combine.type), 1) : 1;
+  if (bytes % (contributed * element) == 0) return std::optional(bytes / contributed);
+  return Rejected(fmt::format(
+      "input {} has {}, no multiple of {}: {} {} of {} {}{}", input_path, Count(bytes, "byte"),
+      contributed * element, ArticleOf(spec.collective), Name(spec.collective),
+      Count(spec.nodes, "node"),
+      contributed == 1 ? "takes one part"
+                       : fmt::format("takes {} of one size", Count(contributed, "part")),
+      element == 1 ? "" : fmt::format(", each of whole {}", Name(spec.combine.type))));
+}
+
+/// The spec of the file, of flags or both, for an input of `bytes`, if there is one.
+Result<Spec> GetSpec(const RunFlags& flags, std::optional<uint64_t> bytes,
+                     const AutoTarget& target) {
+  Result<Spec> spec = flags.spec.Read(flags.plan_path, std::nullopt);
+  if (!spec.ok()) return spec;
+  const bool is_multicast = spec->collective == CollectiveKind::kMulticast;
+  const bool is_barrier = spec->collective == CollectiveKind::kBarrier;
+  if (!bytes && !is_barrier) return MissingInput();
+  if (is_multicast) {
+    spec->message_bytes = bytes;
+  } else if (!is_barrier) {
+    const Result<std::optional<uint64_t>> part = PartBytesFor(*spec, *bytes, flags.input_path);
+    if (!part.ok()) return part.status();
+    if (*part) spec->message_bytes = *part;
+  }
+  return flags.spec.Settle(*std::move(spec), flags.plan_path, target);
 }
 
 /// The plan of the file or, of a spec or without a file, that for an input of `bytes`.
-Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::LowerOptions& lower) {
+Result<PlayedPlan> GetPlan(const RunFlags& flags, std::optional<uint64_t> bytes,
+                           const nic::LowerOptions& lower) {
   const Result<FileKind> kind =
       flags.plan_path.empty() ? Result(FileKind::kSpec) : KindOf(flags.plan_path);
   if (!kind.ok()) return kind.status();
@@ -219,20 +278,17 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, uint64_t bytes, const nic::Low
   if (*kind == FileKind::kRolledPlan) return GetRolledPlan(flags, bytes);
   if (*kind != FileKind::kSpec) {
     Result<VerifiedPlan> plan = LoadPlayedPlan(flags.plan_path);
-    if (plan.ok()) PREPOST_RETURN_IF_ERROR(CheckOperation(plan->header(), flags.plan_path));
-    if (plan.ok() && !IsPlainMulticast(*plan) && flags.trace.is_wanted()) {
-      return Rejected(fmt::format("a plan of {}, and traces are of multicasts",
-                                  Name(plan->header().collective.kind)),
-                      NameOfInput(flags.plan_path));
-    }
-    return Played(std::move(plan));
+    return plan.ok() ? Checked(flags, bytes.has_value(), *std::move(plan)) : plan.status();
   }
   const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags) || IsPerNode(flags);
-  const Result<Spec> spec = flags.spec.ToSpec(
-      flags.plan_path, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
+  const Result<Spec> spec =
+      GetSpec(flags, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
   if (!spec.ok()) return spec.status();
-  const Ticker ticker("compiling");
-  return Played(CompileForDevice(*spec, is_cpu ? nullptr : &lower));
+  Result<VerifiedPlan> plan = [&] {
+    const Ticker ticker("compiling");
+    return CompileForDevice(*spec, is_cpu ? nullptr : &lower);
+  }();
+  return plan.ok() ? Checked(flags, bytes.has_value(), *std::move(plan)) : plan.status();
 }
 
 /// The transfer, offloaded if there is a `program`, with its files.
@@ -277,10 +333,18 @@ Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckFlags(flags));
   const Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  const Result<MappedInput> input = MappedInput::Open(flags.input_path);
+  const bool has_input = !flags.input_path.empty();
+  const Result<MappedInput> input =
+      has_input ? MappedInput::Open(flags.input_path) : MappedInput::Empty();
   if (!input.ok()) return input.status();
-  const Result<PlayedPlan> plan = GetPlan(flags, input->size_bytes(), *lower);
+  std::optional<uint64_t> bytes;
+  if (has_input) bytes = input->size_bytes();
+  const Result<PlayedPlan> plan = GetPlan(flags, bytes, *lower);
   if (!plan.ok()) return plan.status();
+  if (!has_input && !flags.output_folder.empty()) {
+    return {StatusCode::kUsage,
+            "--output-dir: outputs have the name of --input, which is not given"};
+  }
   PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
   if (flags.trace.is_wanted()) {
     PREPOST_RETURN_IF_ERROR(
@@ -364,7 +428,9 @@ constexpr const char* kHelp =
     "  prepost run rolled.json --input image.raw --executor cpu --transport shm\n"
     "  prepost compile --collective allreduce --combine sum:float32 --nodes 4 --message-bytes "
     "750kB -o allreduce.json\n"
-    "  prepost run allreduce.json --input image.raw --transport shm";
+    "  prepost run allreduce.json --input image.raw --transport shm\n"
+    "  prepost run --nodes 3 --collective allgather --input image.raw --output-dir all\n"
+    "  prepost run --nodes 6 --collective barrier";
 
 }  // namespace
 
@@ -377,10 +443,10 @@ void AddRun(CLI::App& app, Action* action) {
   command
       ->add_option(
           "-i,--input", flags->input_path,
-          "The message; of another collective the inputs of all nodes, one after the other")
+          "The message; of another collective the inputs of all nodes, one after the other; a "
+          "barrier needs none")
       ->type_name("FILE")
-      ->check(NameOf("a file"))
-      ->required();
+      ->check(NameOf("a file"));
   command
       ->add_option("--output-dir", flags->output_folder,
                    "Where copies, or outputs, are written [nowhere]")
@@ -416,7 +482,15 @@ void AddRun(CLI::App& app, Action* action) {
   flags->trace.AddTo(*command);
   flags->play.AddTo(*command);
   flags->spec.AddTo(*command);
-  command->callback([flags, action] { *action = [flags] { return Run(*flags); }; });
+  flags->spec.AddCollectivesTo(*command);
+  // What is there too much is mostly the input without its flag.
+  command->allow_extras();
+  command->callback([flags, action, command] {
+    const bool has_extras = command->remaining_size() != 0;
+    if (has_extras && flags->input_path.empty()) throw CLI::RequiredError("--input");
+    if (has_extras) throw CLI::ExtrasError(command->get_name(), command->remaining());
+    *action = [flags] { return Run(*flags); };
+  });
 }
 
 }  // namespace prepost::tools

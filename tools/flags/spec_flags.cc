@@ -308,6 +308,13 @@ void SpecFlags::AddCollectivesTo(CLI::App& command) {
   }
 }
 
+void SpecFlags::RefuseCollectives(CLI::App& command, std::string why) {
+  why_no_collectives_ = std::move(why);
+  constexpr const char* kHidden = "";
+  command.add_option("--collective", collective_)->group(kHidden);
+  command.add_option("--combine", combine_)->group(kHidden);
+}
+
 Status SpecFlags::Locate(const Status& status, const Spec& spec,
                          const std::string& spec_path) const {
   if (!status.where().starts_with("/")) return status;
@@ -393,9 +400,10 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
   }
   if (is_deterministic_) spec.is_deterministic = true;
   if (!takes_collectives_ && spec.collective != CollectiveKind::kMulticast) {
-    return Rejected(
-        fmt::format("a spec of {}, and this takes specs of multicasts", Name(spec.collective)),
-        spec_path);
+    const std::string why =
+        why_no_collectives_.empty() ? ", and this takes specs of multicasts" : why_no_collectives_;
+    return Rejected(fmt::format("a spec of {}{}", Name(spec.collective), why),
+                    spec_path.empty() ? "--collective" : NameOfInput(spec_path));
   }
   if (nodes_) spec.nodes = *nodes_;
   if (root_) spec.root = NodeId(*root_);

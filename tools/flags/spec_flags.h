@@ -84,6 +84,9 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
+  /// Takes specs of multicasts alone, and says of others what would do: "NAME: why". --collective and
+  /// --combine are there to say it, not in help. `why` goes on after the collective's name.
+  void RefuseCollectives(CLI::App& command, std::string why);
   /// --collective, --combine, --part-bytes and --deterministic; without them specs are of multicasts.
   void AddCollectivesTo(CLI::App& command);
 
@@ -140,6 +143,7 @@ class SpecFlags {
   Result<ChoiceOptions> ToChoiceOptions(const Spec& spec, const AutoTarget& given) const;
 
   bool takes_collectives_ = false;
+  std::string why_no_collectives_;
   std::optional<std::string> collective_;
   std::optional<std::string> combine_;
   std::optional<std::string> part_bytes_;

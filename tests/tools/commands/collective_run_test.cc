@@ -167,6 +167,77 @@ TEST(CollectiveRunTest, AllComeToABarrier) {
   }
 }
 
+// A barrier carries nothing, and asks for nothing; whatever else does.
+TEST(CollectiveRunTest, ABarrierNeedsNoInput) {
+  test::TempFolder folder;
+  const std::string plan = folder / "plan.json";
+  test::OutputOf({"compile", "--collective", "barrier", "--nodes", "3", "-o", plan});
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"run", plan},
+        {"run", "--collective", "barrier", "--nodes", "3", "--transport", "shm"}})
+    EXPECT_THAT(test::OutputOf(flags), HasSubstr("all 3 nodes have come to the barrier, after "));
+  test::ExpectRefused({"run", plan, "--output-dir", folder / "out"}, 2,
+                      "--output-dir: outputs have the name of --input, which is not given", folder);
+  test::OutputOf({"compile", "--nodes", "3", "--message-bytes", "3", "-o", plan});
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"run", plan},
+        {"run", "--nodes", "3"},
+        {"run", "--nodes", "3", "--collective", "allgather"}})
+    test::ExpectRefused(flags, 2, "--input is required (see --help)", folder);
+}
+
+// The size of a part is what the input says: catches one that is that of the message, or of a node.
+TEST(CollectiveRunTest, FlagsAreAPlanOfTheInputsSize) {
+  test::TempFolder folder;
+  const std::string plan = folder / "plan.json", input = folder / "input";
+  struct Case {
+    CollectiveKind kind;
+    uint64_t parts;  // in the input
+  };
+  for (const auto& [kind, parts] :
+       {Case{CollectiveKind::kReduce, 3}, Case{CollectiveKind::kAllreduce, 3},
+        Case{CollectiveKind::kReduceScatter, 9}, Case{CollectiveKind::kAllgather, 3},
+        Case{CollectiveKind::kGather, 3}, Case{CollectiveKind::kScatter, 3},
+        Case{CollectiveKind::kAlltoall, 9}}) {
+    SCOPED_TRACE(Name(kind));
+    constexpr uint64_t kPart = 4000;
+    Bytes bytes(parts * kPart);
+    test::Random random(test::TestSeed());
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>(random.Below(256));
+    test::WriteBytes(input, bytes);
+    std::vector<std::string> flags = {"--collective", Name(kind), "--nodes", "3"};
+    if (HasRoot(kind)) flags.insert(flags.end(), {"--root", "1"});
+    if (Combines(kind)) flags.insert(flags.end(), {"--combine", "sum:int32"});
+    std::vector<std::string> compile = {"compile", "--message-bytes", std::to_string(kPart), "-o",
+                                        plan};
+    compile.insert(compile.end(), flags.begin(), flags.end());
+    test::OutputOf(compile);
+    std::vector<std::string> run = {"run", "--input", input, "--json"};
+    run.insert(run.end(), flags.begin(), flags.end());
+    const auto of_flags = nlohmann::json::parse(test::OutputOf(run));
+    const auto of_plan =
+        nlohmann::json::parse(test::OutputOf({"run", plan, "--input", input, "--json"}));
+    ASSERT_EQ(of_flags["nodes"].size(), 3u);
+    for (size_t node = 0; node < 3; ++node) {
+      EXPECT_EQ(of_flags["nodes"][node]["blake2b_256"], of_plan["nodes"][node]["blake2b_256"]);
+    }
+    bytes.push_back(std::byte{});
+    test::WriteBytes(input, bytes);
+    test::ExpectRefused(run, 1,
+                        "has " + std::to_string(bytes.size()) + " bytes, no multiple of " +
+                            std::to_string(parts * (Combines(kind) ? 4 : 1)),
+                        folder);
+  }
+  test::WriteBytes(input, Bytes(10));
+  test::ExpectRefused(
+      {"run", "--collective", "allgather", "--part-bytes", "3,0,4", "--input", input}, 1,
+      "has 10 bytes, expected 7: the inputs of 3 nodes", folder);
+  test::ExpectRefused({"run", "--collective", "allgather", "--nodes", "2", "--input", input,
+                       "--executor", "offload"},
+                      1, "--collective: a plan of allgather: queues of NICs carry multicasts",
+                      folder);
+}
+
 // A NIC does not combine: a plan that does is refused with the reason, and auto takes the CPU.
 TEST(CollectiveRunTest, DevicesAreRefused) {
   test::TempFolder folder;

@@ -58,6 +58,23 @@ class CompareTest : public testing::Test {
   const std::string plan_ = folder_ / "plan.json";
 };
 
+// What is compared is preposted one way, and collectives are not: one reason, whether it is a plan, a spec
+// or flags, and what takes it.
+TEST_F(CompareTest, OtherCollectivesAreRefusedWithWhatTakesThem) {
+  ExpectRefused(
+      {"--collective", "allreduce", "--combine", "sum:int32", "--nodes", "3", "--bytes", "12"}, 1,
+      "--collective: a spec of allreduce: what is compared is CPU-driven and preposted, "
+      "and NICs carry multicasts alone; run and simulate take it, driven by CPUs");
+  constexpr std::string_view kAlltoall =
+      R"({"format": "prepost.spec", "version": "1.0", "collective": "alltoall", "nodes": 3,)"
+      R"( "message_bytes": 9})";
+  test::WriteBytes(spec_, std::as_bytes(std::span(kAlltoall)));
+  ExpectRefused({spec_}, 1, "spec.json: a spec of alltoall: what is compared is");
+  ExpectRefused({spec_, "--clock", "virtual", "--profile", "fractus"}, 1, "a spec of alltoall");
+  test::OutputOf({"compile", spec_, "-o", plan_});
+  ExpectRefused({plan_}, 1, "run and simulate take it, driven by CPUs");
+}
+
 TEST_F(CompareTest, CountsComeBeforeTimesAndThenWhatTheyMean) {
   for (const std::string& path : {plan_, spec_}) {
     const std::string out = Compare({path, "--repeat", "2"});
