@@ -23,6 +23,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "compiler/choice/stream_cost.h"
 
@@ -47,7 +48,8 @@ class Chooser {
         q_(n_ == 1 ? 0 : static_cast<uint32_t>(std::bit_width(n_ - 1))),
         m_(static_cast<double>(size.bytes)) {}
 
-  CollectiveChoice Choose() {
+  /// The best first.
+  std::vector<CollectiveChoice> Choose() {
     switch (size_.kind) {
       case CollectiveKind::kMulticast:
         Add("binomial_pipeline", kStreamBlockMax, 0);
@@ -78,8 +80,10 @@ class Chooser {
         Add("pairwise", StraightBlock(), at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
         Add("bruck", std::max<uint64_t>(size_.bytes, 1),
             q_ * (at_.hop + n_ / 2.0 * m_ * (Turns() + Sums())));
-        if (best_.algorithm == "pairwise" && size_.bytes >= kIncastMin)
-          best_.send_window = size_.bytes < kStreamBlockMax ? 2 : 1;
+        for (CollectiveChoice& it : found_) {
+          if (it.algorithm == "pairwise" && size_.bytes >= kIncastMin)
+            it.send_window = size_.bytes < kStreamBlockMax ? 2 : 1;
+        }
         break;
       case CollectiveKind::kBarrier:
         Add("dissemination", 1, q_ * at_.hop);
@@ -87,10 +91,12 @@ class Chooser {
     }
     const bool goes_by_multicast =
         size_.kind == CollectiveKind::kReduce || size_.kind == CollectiveKind::kAllreduce;
-    if (best_.algorithm.empty() && goes_by_multicast)
+    if (found_.empty() && goes_by_multicast)
       AddPipelines(size_.algorithm.c_str(), size_.algorithm == "chain" ? n_ - 1 : q_,
                    size_.kind == CollectiveKind::kAllreduce ? 2 : 1);
-    return best_;
+    // Of equals the first of the table.
+    std::ranges::stable_sort(found_, {}, &CollectiveChoice::seconds);
+    return std::move(found_);
   }
 
  private:
@@ -100,8 +106,10 @@ class Chooser {
 
   void Add(const char* algorithm, uint64_t block_bytes, double seconds) {
     if (!size_.algorithm.empty() && size_.algorithm != algorithm) return;
-    if (!best_.algorithm.empty() && seconds >= best_.seconds) return;
-    best_ = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
+    const auto known = std::ranges::find(found_, algorithm, &CollectiveChoice::algorithm);
+    if (known != found_.end() && seconds >= known->seconds) return;
+    CollectiveChoice& it = known == found_.end() ? found_.emplace_back() : *known;
+    it = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
   }
 
   /// Of parts that go straight to who wants them. A short one has as many blocks as the longest, which
@@ -159,7 +167,7 @@ class Chooser {
   const uint32_t n_;
   const uint32_t q_;
   const double m_;
-  CollectiveChoice best_;
+  std::vector<CollectiveChoice> found_;  ///< of each schedule the best so far
 };
 
 }  // namespace
@@ -171,6 +179,12 @@ const char* DeterministicAlgorithm(CollectiveKind kind) {
 
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters) {
+  const std::vector<CollectiveChoice> candidates = CollectiveCandidates(size, parameters);
+  return candidates.empty() ? CollectiveChoice() : candidates.front();
+}
+
+std::vector<CollectiveChoice> CollectiveCandidates(const CollectiveSize& size,
+                                                   const CollectiveParameters& parameters) {
   return Chooser(size, parameters).Choose();
 }
 

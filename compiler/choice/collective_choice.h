@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/collective.h"
 #include "ir/combine.h"
@@ -56,6 +57,11 @@ const char* DeterministicAlgorithm(CollectiveKind kind);
 /// the model does not know, nothing: it is empty.
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters = {});
+
+/// All that it chooses among, each with the blocks that suit it best: the choice first, then by time.
+/// Empty where it chooses nothing.
+std::vector<CollectiveChoice> CollectiveCandidates(const CollectiveSize& size,
+                                                   const CollectiveParameters& parameters = {});
 
 }  // namespace prepost
 

@@ -9,7 +9,10 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
 
+#include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/spec_flags.h"
@@ -118,9 +121,81 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
   PrintJson(json, out);
 }
 
+/// What follows from `it` for a spec that may say some of it.
+Spec Resolved(Spec spec, const CollectiveChoice& it) {
+  spec.algorithm = it.algorithm;
+  if (std::exchange(spec.choose_block_bytes, false)) spec.block_bytes = it.block_bytes;
+  if (spec.send_window.automatic && it.send_window)
+    spec.send_window = {.automatic = false, .window = it.send_window};
+  return spec;
+}
+
+/// Why the first of `candidates` is the choice.
+std::string ReasonOf(const Spec& spec, const std::vector<CollectiveChoice>& candidates) {
+  const std::string kind = fmt::format("{} {}", ArticleOf(spec.collective), Name(spec.collective));
+  if (spec.algorithm != kAutoAlgorithm) return fmt::format("{} is given", spec.algorithm);
+  if (spec.is_deterministic) return "sums do not depend on the size: --deterministic";
+  if (spec.combine.is_ordered())
+    return fmt::format("operands of {} stay in the order of ranks", Name(spec.combine.op));
+  if (candidates.size() == 1) return fmt::format("the only one that {} is chosen from", kind);
+  return fmt::format("least modelled time of {} for {} of {}", candidates.size(), kind,
+                     Count(spec.nodes, "node"));
+}
+
+/// Of the schedule with its own blocks.
+uint64_t BlocksOf(const Spec& spec, const CollectiveChoice& it) {
+  Spec sized = spec;
+  sized.block_bytes = it.block_bytes;
+  const Result<Payload> payload = PayloadOf(sized);
+  return payload.ok() ? payload->blocks : 0;
+}
+
+void PrintCandidates(const Spec& spec, const std::vector<CollectiveChoice>& candidates,
+                     std::ostream& out) {
+  const CollectiveChoice& best = candidates.front();
+  const Spec chosen = Resolved(spec, best);
+  out << fmt::format("--algorithm {} --block-bytes {} --send-window {}\nwhy: {}\n\n",
+                     chosen.algorithm, chosen.block_bytes, ToString(chosen.send_window),
+                     ReasonOf(spec, candidates));
+  out << fmt::format("{:<18} {:>9} {:>14} {:>6} {:>14} {:>8}\n", "algorithm", "blocks",
+                     "block bytes", "window", "modelled time", "to best");
+  for (const CollectiveChoice& it : candidates) {
+    out << fmt::format("{:<18} {:>9} {:>14} {:>6} {:>14} {:>8.3f}\n", it.algorithm,
+                       BlocksOf(spec, it), it.block_bytes,
+                       it.send_window ? fmt::to_string(*it.send_window) : "auto",
+                       WriteLatency(it.seconds), best.seconds == 0 ? 1 : it.seconds / best.seconds);
+  }
+}
+
+void PrintCandidatesJson(const Spec& spec, const std::vector<CollectiveChoice>& candidates,
+                         std::ostream& out) {
+  const Spec chosen = Resolved(spec, candidates.front());
+  Json json = {
+      {"collective", Name(spec.collective)},  {"algorithm", chosen.algorithm},
+      {"block_bytes", chosen.block_bytes},    {"send_window", ToString(chosen.send_window)},
+      {"reason", ReasonOf(spec, candidates)}, {"candidates", Json::array()}};
+  for (const CollectiveChoice& it : candidates) {
+    json["candidates"].push_back({{"algorithm", it.algorithm},
+                                  {"blocks", BlocksOf(spec, it)},
+                                  {"block_bytes", it.block_bytes},
+                                  {"send_window", it.send_window ? Json(*it.send_window) : Json()},
+                                  {"modelled_seconds", it.seconds}});
+  }
+  PrintJson(json, out);
+}
+
+/// Another collective than a multicast.
+Status RunCollective(const ChooseFlags& flags, const Spec& spec) {
+  const auto candidates = flags.input.flags.CollectiveCandidatesFor(spec, flags.input.path);
+  if (!candidates.ok()) return candidates.status();
+  (flags.json ? PrintCandidatesJson : PrintCandidates)(WithImplied(spec), *candidates, std::cout);
+  return {};
+}
+
 Status Run(const ChooseFlags& flags) {
   const Result<Spec> spec = flags.input.Read();
   if (!spec.ok()) return spec.status();
+  if (spec->collective != CollectiveKind::kMulticast) return RunCollective(flags, *spec);
   const Result<Choice> choice = [&] {
     const Ticker ticker("choosing");
     return flags.input.flags.ChooseFor(*spec, flags.input.path, /*target=*/{},
@@ -147,14 +222,21 @@ void AddChoose(CLI::App& app, Action* action) {
       "that is, and what most of it goes into. With --algorithm or --block-bytes only what is left "
       "open is chosen. ~ marks\n"
       "schedules left out early. Where a rule decides, what would win without it is shown, too. "
-      "docs/compiler.md tells the model.\n\n"
+      "docs/compiler.md tells the model.\n"
+      "Of another collective a line for each schedule that it is chosen from, by the model of "
+      "hosts "
+      "and their connections.\n\n"
       "Examples:\n"
       "  prepost choose --nodes 16 --message-bytes 256MiB\n"
       "  prepost choose --topology examples/topologies/4x8.json --message-bytes 1MiB --json\n"
       "  prepost choose --nodes 8 --message-bytes 4KiB --rules examples/rules/small.json\n"
       "  prepost choose --nodes 100 --message-bytes 1GiB --algorithm chain --rate 25Gbit/s "
-      "--latency 5us");
+      "--latency 5us\n"
+      "  prepost choose --collective allreduce --combine sum:float32 --nodes 6 --message-bytes "
+      "64MiB\n"
+      "  prepost choose --collective alltoall --nodes 16 --message-bytes 1KiB --profile fractus");
   flags->input.AddTo(*command, /*takes_any=*/false);
+  flags->input.flags.AddCollectivesTo(*command);
   for (const char* open : {"--block-bytes", "--algorithm"}) {
     CLI::Option* option = command->get_option(open);
     const std::string text = option->get_description();

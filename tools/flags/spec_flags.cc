@@ -551,17 +551,13 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path, std::optional<uint6
   return Settle(*std::move(spec), spec_path, target);
 }
 
-Result<Spec> SpecFlags::SettleCollective(Spec spec, const AutoTarget& target, bool is_quiet) const {
-  const bool is_auto = spec.algorithm == kAutoAlgorithm;
+Result<CollectiveParameters> SpecFlags::ToCollectiveParameters(const Spec& spec,
+                                                               const AutoTarget& target) const {
   for (const auto& [flag, is_given] : Flags()) {
     const bool is_of_multicasts =
         flag == "--rules" || flag == "--executor" || flag == "--transport";
-    const bool is_for_auto = flag == "--rate" || flag == "--latency" ||
-                             flag == "--block-overhead" || flag == "--profile";
     if (is_of_multicasts && is_given)
       return Usage(flag.c_str(), Rejected("is of multicasts: CPUs carry other collectives"));
-    if (is_for_auto && is_given && !is_auto)
-      return Usage(flag.c_str(), Rejected("is for --algorithm auto"));
   }
   CollectiveParameters parameters;
   if (target.profile != nullptr) {
@@ -587,7 +583,39 @@ Result<Spec> SpecFlags::SettleCollective(Spec spec, const AutoTarget& target, bo
   if (!profile_) PREPOST_RETURN_IF_ERROR(set_time("--latency", latency_, &parameters.hop));
   PREPOST_RETURN_IF_ERROR(
       set_time("--block-overhead", block_overhead_, &parameters.block_overhead));
-  spec = WithDefaults(std::move(spec), parameters);
+  return parameters;
+}
+
+Result<std::vector<CollectiveChoice>> SpecFlags::CollectiveCandidatesFor(
+    const Spec& spec, const std::string& spec_path) const {
+  const Result<CollectiveParameters> parameters = ToCollectiveParameters(spec, {});
+  if (!parameters.ok()) return parameters.status();
+  // What is wrong with it is the same of all that could be chosen.
+  const Spec chosen = WithDefaults(spec, *parameters);
+  if (const Status status = CheckSpec(chosen); !status.ok())
+    return Locate(status, chosen, spec_path);
+  std::vector<CollectiveChoice> candidates =
+      CollectiveCandidates(SizeToChooseFor(WithImplied(spec)), *parameters);
+  if (candidates.empty()) {
+    return Locate(Rejected(fmt::format("the model says nothing of {} for {} {}", spec.algorithm,
+                                       ArticleOf(spec.collective), Name(spec.collective)),
+                           "/algorithm"),
+                  spec, spec_path);
+  }
+  return candidates;
+}
+
+Result<Spec> SpecFlags::SettleCollective(Spec spec, const AutoTarget& target, bool is_quiet) const {
+  const bool is_auto = spec.algorithm == kAutoAlgorithm;
+  const Result<CollectiveParameters> parameters = ToCollectiveParameters(spec, target);
+  if (!parameters.ok()) return parameters.status();
+  for (const auto& [flag, is_given] : Flags()) {
+    const bool is_for_auto = flag == "--rate" || flag == "--latency" ||
+                             flag == "--block-overhead" || flag == "--profile";
+    if (is_for_auto && is_given && !is_auto)
+      return Usage(flag.c_str(), Rejected("is for --algorithm auto"));
+  }
+  spec = WithDefaults(std::move(spec), *parameters);
   if (is_auto && asks_auto() && !is_quiet) {
     PrintNote(fmt::format("auto is --algorithm {} --block-bytes {} --send-window {}",
                           spec.algorithm, spec.block_bytes, ToString(spec.send_window)));

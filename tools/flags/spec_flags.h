@@ -125,6 +125,10 @@ class SpecFlags {
   /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
   /// that says it. kUsage for a size that is missing.
   Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
+  /// What `auto` chooses among for `spec`, which Read() gave, of another collective than a multicast: the
+  /// choice first. Errors: also a schedule of which the model says nothing.
+  Result<std::vector<CollectiveChoice>> CollectiveCandidatesFor(const Spec& spec,
+                                                                const std::string& spec_path) const;
   /// What `auto` means for `spec`, which Read() gave. `weighs_rule` is that of ChoiceOptions.
   Result<Choice> ChooseFor(const Spec& spec, const std::string& spec_path, const AutoTarget& target,
                            bool weighs_rule) const;
@@ -138,6 +142,9 @@ class SpecFlags {
   Result<AutoTarget> TargetOf(AutoTarget given) const;
   /// --profile, or Fractus, with --rate and --latency.
   Result<sim::Profile> ClusterOf(const Spec& spec) const;
+  /// What the model of other collectives goes by. Errors: kUsage for flags that are of multicasts.
+  Result<CollectiveParameters> ToCollectiveParameters(const Spec& spec,
+                                                      const AutoTarget& target) const;
   /// A collective of another kind, with what is left to `auto` chosen.
   Result<Spec> SettleCollective(Spec spec, const AutoTarget& target, bool is_quiet) const;
   Result<ChoiceOptions> ToChoiceOptions(const Spec& spec, const AutoTarget& given) const;

@@ -46,6 +46,34 @@ std::map<uint32_t, std::set<uint64_t>> FingerprintsOverSizes(CollectiveKind kind
   return by_part;
 }
 
+// The first is the choice, each schedule is there once, and all are schedules of the collective.
+TEST(CollectiveChoiceTest, CandidatesBeginWithTheChoice) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kReduce, CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAllgather, CollectiveKind::kGather, CollectiveKind::kScatter,
+        CollectiveKind::kAlltoall, CollectiveKind::kBarrier}) {
+    for (const uint32_t members : {1u, 3u, 8u}) {
+      for (const uint64_t bytes : {0ull, 1024ull, 8ull << 20}) {
+        SCOPED_TRACE(testing::Message() << Name(kind) << " of " << members << ", " << bytes);
+        const CollectiveSize size = {.kind = kind, .members = members, .bytes = bytes};
+        const std::vector<CollectiveChoice> all = CollectiveCandidates(size);
+        const CollectiveChoice choice = ChooseCollective(size);
+        ASSERT_FALSE(all.empty());
+        EXPECT_EQ(all.front().algorithm, choice.algorithm);
+        EXPECT_EQ(all.front().block_bytes, choice.block_bytes);
+        EXPECT_EQ(all.front().send_window, choice.send_window);
+        const std::vector<std::string> known = test::SchedulesOf(kind, members);
+        std::set<std::string> seen;
+        for (const CollectiveChoice& it : all) {
+          EXPECT_TRUE(seen.insert(it.algorithm).second) << it.algorithm;
+          EXPECT_THAT(known, testing::Contains(it.algorithm));
+          EXPECT_GE(it.seconds, choice.seconds);
+        }
+      }
+    }
+  }
+}
+
 // Catches a schedule, or a size of block, that joins operands otherwise at another size.
 TEST(CollectiveChoiceTest, DeterministicSumsDoNotDependOnTheSize) {
   for (const CollectiveKind kind :

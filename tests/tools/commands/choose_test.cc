@@ -41,6 +41,63 @@ std::string ErrorOf(const std::vector<std::string>& words, int code = 1) {
   return printed.err;
 }
 
+// What auto takes is on top, with what the model says of the others; catches a model that is not that of
+// compile, or goes by another cluster.
+TEST(ChooseTest, CollectivesAreChosenAsCompileDoes) {
+  for (const std::string kind : {"allreduce", "alltoall", "barrier", "gather", "reduce_scatter"}) {
+    for (const std::string bytes : {"1KiB", "16MiB"}) {
+      for (const std::string profile : {"", "fractus"}) {
+        SCOPED_TRACE(kind + " " + bytes + " " + profile);
+        std::vector<std::string> flags = {"--collective", kind, "--nodes", "8"};
+        if (kind != "barrier") flags.insert(flags.end(), {"--message-bytes", bytes});
+        if (kind == "allreduce" || kind == "reduce_scatter")
+          flags.insert(flags.end(), {"--combine", "sum:float32"});
+        if (!profile.empty()) flags.insert(flags.end(), {"--profile", profile});
+        std::vector<std::string> choose = flags, compile = flags;
+        choose.insert(choose.begin(), "choose");
+        choose.push_back("--json");
+        const Json json = Json::parse(Prepost(choose).out);
+        compile.insert(compile.begin(), "compile");
+        const Json plan = Json::parse(Prepost(compile).out);
+        EXPECT_EQ(json["algorithm"], plan["algorithm"]);
+        EXPECT_EQ(json["block_bytes"], plan["message"]["block_bytes"]);
+        EXPECT_EQ(json["candidates"][0]["algorithm"], plan["algorithm"]);
+        EXPECT_EQ(json["candidates"][0]["blocks"], plan["message"]["blocks"]);
+        for (const Json& it : json["candidates"])
+          EXPECT_GE(it["modelled_seconds"], json["candidates"][0]["modelled_seconds"]);
+        EXPECT_EQ(json["candidates"].size(), kind == "allreduce" ? 3u
+                                             : kind == "barrier" ? 1u
+                                                                 : 2u);
+      }
+    }
+  }
+}
+
+TEST(ChooseTest, SaysWhyACollectiveIsWhatItIs) {
+  const auto choose = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"choose", "--collective", "allreduce", "--nodes", "6",
+                                 "--message-bytes", "64MiB"});
+    return Prepost(flags).out;
+  };
+  const std::string text = choose({"--combine", "sum:float32"});
+  EXPECT_THAT(text, StartsWith("--algorithm ring --block-bytes "));
+  EXPECT_THAT(text, HasSubstr("\nwhy: least modelled time of 2 for an allreduce of 6 nodes\n"));
+  EXPECT_THAT(text, HasSubstr("\nhalving "));
+  EXPECT_THAT(choose({"--combine", "sum:float32", "--deterministic"}),
+              HasSubstr("why: sums do not depend on the size: --deterministic\n"));
+  EXPECT_THAT(
+      choose({"--combine", "sum:float32", "--algorithm", "halving", "--block-bytes", "4KiB"}),
+      StartsWith("--algorithm halving --block-bytes 4096 --send-window auto\nwhy: halving "
+                 "is given\n"));
+  EXPECT_THAT(
+      ErrorOf({"choose", "--collective", "allreduce", "--nodes", "6", "--message-bytes", "4"}),
+      HasSubstr("--combine: what allreduce does to values is missing"));
+  EXPECT_THAT(ErrorOf({"choose", "--collective", "gather", "--nodes", "6", "--message-bytes", "4",
+                       "--executor", "cpu"},
+                      2),
+              HasSubstr("--executor: is of multicasts"));
+}
+
 // The winner elsewhere than on top, a table that lost its columns, a rack schedule without racks.
 TEST(ChooseTest, PrintsTheWinnerFirst) {
   const std::string table = Prepost({"choose", "--nodes", "16", "--message-bytes", "256MiB"}).out;
