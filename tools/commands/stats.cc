@@ -38,7 +38,7 @@ Status Run(const StatsFlags& flags) {
   const Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   if (flags.topology) {
-    if (const Status status = ExpectPlainMulticast(*plan); !status.ok())
+    if (const Status status = ExpectPlayed(*plan); !status.ok())
       return Rejected("--topology: " + status.message(), NameOfInput(flags.plan));
   }
   const uint32_t nodes = plan->header().nodes;
@@ -79,6 +79,8 @@ void AddStats(CLI::App& app, Action* action) {
       "  prepost stats plan.json\n"
       "  prepost stats plan.json --per-node\n"
       "  prepost stats plan.json --topology examples/topologies/4x8.json\n"
+      "  prepost compile --collective alltoall --nodes 32 --message-bytes 1MiB -o all.json\n"
+      "  prepost stats all.json --topology examples/topologies/4x8.json\n"
       "  prepost compile --nodes 100 --message-bytes 16MiB | prepost stats - --json");
   command->add_option("PLAN", flags->plan, "Plan file, - for stdin")->required();
   command

@@ -9,6 +9,7 @@
 #include <ostream>
 #include <utility>
 
+#include "ir/analysis/collective_bounds.h"
 #include "ir/count.h"
 #include "ir/utf8.h"
 #include "tools/report/plan_text.h"
@@ -62,6 +63,10 @@ struct Crossings {
   uint64_t least = 0;  ///< that any plan needs
 };
 Crossings CrossingsOf(const PlanStats& stats);
+
+bool IsMulticast(const PlanStats& stats) {
+  return stats.tables.plan().header().collective.kind == CollectiveKind::kMulticast;
+}
 
 /// How much of the plan's time a resource is busy, 0 to 1: of its rounds, or of its modelled time.
 double BusyShare(const PlanStats& stats, Resource resource) {
@@ -228,6 +233,7 @@ Json TopologyJson(const PlanStats& stats) {
                     {"copies", cut.copies},
                     {"bytes_per_second", cut.rate},
                     {"seconds", cut.seconds}});
+    if (!IsMulticast(stats)) cuts.back()["bytes"] = cut.bytes;
   }
   Json racks = Json::array();
   for (uint32_t r = 0; r < stats.network.racks.size(); ++r) {
@@ -260,7 +266,7 @@ Json TopologyJson(const PlanStats& stats) {
                 {{"min", crossings.min},
                  {"mean", crossings.mean},
                  {"max", crossings.max},
-                 {"needed", crossings.least},
+                 {"needed", IsMulticast(stats) ? Json(crossings.least) : Json()},
                  {"enters_racks_once", stats.load.enters_racks_once}}},
                {"racks", std::move(racks)}};
   if (!paths.empty()) json["paths"] = std::move(paths);
@@ -475,17 +481,37 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
   const PlanHeader& header = stats.tables.plan().header();
   if (latency.rounds == 0) return;
   Line(out, "  latency",
-       fmt::format("{}: {}, ceil(log{} {}), as those who have a block grow {} at most in one;",
+       fmt::format("{}: {}, ceil(log{} {}), as those who {} grow {} at most in one;",
                    SecondsText(latency.seconds), Count(latency.rounds, "round"),
-                   uint64_t{header.ports} + 1, header.nodes,
+                   uint64_t{header.ports} + 1,
+                   IsMulticast(stats) ? header.nodes : header.roles().members(),
+                   IsMulticast(stats) ? "have a block" : "know of a member's part",
                    header.ports == 1 ? "to twice as many"
                                      : fmt::format("{} times", uint64_t{header.ports} + 1)));
   const std::string crossing =
-      latency.crosses ? fmt::format(", one in which the message changes {}s {}",
+      latency.crosses ? fmt::format(", one in which {} changes {}s {}",
+                                    IsMulticast(stats) ? "the message" : "a block",
                                     stats.network.RackWord(), SecondsText(latency.crossing_seconds))
                       : "";
   Line(out, "",
        fmt::format("each takes {} or more{}", SecondsText(latency.round_seconds), crossing));
+}
+
+/// Members are alike, mostly, and so are their ports: of those that carry the same, one is named.
+void PrintCollectiveCuts(const PlanStats& stats, std::ostream& out) {
+  size_t shown = 0;
+  for (size_t i = 0; i < stats.cuts.size() && shown < kCutsMax; ++shown) {
+    const CutBound& cut = stats.cuts[i];
+    const size_t first = i;
+    while (i < stats.cuts.size() && stats.cuts[i].seconds == cut.seconds &&
+           stats.cuts[i].rate == cut.rate)
+      ++i;
+    const size_t more = i - first - 1;
+    Line(
+        out, shown == 0 ? "  cut" : "  then",
+        fmt::format("{}: {}{}, {:.0f} bytes at {}", SecondsText(cut.seconds), cut.cut,
+                    more == 0 ? "" : fmt::format(" and {} more", more), cut.bytes, Rate(cut.rate)));
+  }
 }
 
 void PrintTimes(const PlanStats& stats, std::ostream& out) {
@@ -503,6 +529,10 @@ void PrintTimes(const PlanStats& stats, std::ostream& out) {
   Line(out, "  network bound",
        fmt::format("{}, also without rounds: what simulate compares with",
                    SecondsText(stats.network_bound.seconds)));
+  if (!IsMulticast(stats)) {
+    PrintCollectiveCuts(stats, out);
+    return PrintLatencyBound(stats, out);
+  }
   for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
     const CutBound& cut = stats.cuts[i];
     Line(out, i == 0 ? "  cut" : "  then",
@@ -542,6 +572,17 @@ void PrintPaths(const PlanStats& stats, std::ostream& out) {
     out << fmt::format("  ... and {} less busy\n", used.size() - kRacksMax);
 }
 
+/// Of a multicast, beside how many would do.
+void PrintNeededCrossings(const PlanStats& stats, const Crossings& crossings, std::ostream& out) {
+  const std::string word = stats.network.RackWord();
+  Line(
+      out, "crossings",
+      fmt::format("of {0}s per block: min {1}, mean {2:.1f}, max {3}, where {4} would do: {5}",
+                  word, crossings.min, crossings.mean, crossings.max, crossings.least,
+                  stats.load.enters_racks_once ? fmt::format("each block enters each {} once", word)
+                                               : fmt::format("blocks enter {}s again", word)));
+}
+
 void PrintRacks(const PlanStats& stats, std::ostream& out) {
   const uint32_t occupied = stats.network.OccupiedRacks();
   const std::string word = stats.network.RackWord();
@@ -554,12 +595,13 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   PrintTimes(stats, out);
   if (occupied < 2) return;
   const Crossings crossings = CrossingsOf(stats);
-  Line(
-      out, "crossings",
-      fmt::format("of {0}s per block: min {1}, mean {2:.1f}, max {3}, where {4} would do: {5}",
-                  word, crossings.min, crossings.mean, crossings.max, crossings.least,
-                  stats.load.enters_racks_once ? fmt::format("each block enters each {} once", word)
-                                               : fmt::format("blocks enter {}s again", word)));
+  if (!IsMulticast(stats)) {
+    Line(out, "crossings",
+         fmt::format("of {}s per block: min {}, mean {:.1f}, max {}", word, crossings.min,
+                     crossings.mean, crossings.max));
+  } else {
+    PrintNeededCrossings(stats, crossings, out);
+  }
   if (!stats.network.links.empty()) return PrintPaths(stats, out);
   const std::vector<ResourceLoad>& up = stats.load.of(ResourceKind::kRackUp);
   const std::vector<ResourceLoad>& down = stats.load.of(ResourceKind::kRackDown);
@@ -621,11 +663,11 @@ PlanStats::PlanStats(const PlanTables& of, Network on, std::optional<std::string
     if (!of.SendOf(m).is_credit() && times.SlackOf(m) == 0) ++critical_blocks;
   }
   if (!topology) return;
-  cuts = BoundSeconds(network, header.collective.root, header.payload.bytes);
-  limited_bound = BoundLimitedRounds(cuts, header.payload.blocks,
-                                     network.nodes[header.collective.root.index()].out_rate);
-  latency_bound = BoundLatency(network, header.ports);
-  network_bound = BoundNetwork(network, header.collective.root, header.payload.bytes);
+  cuts = BoundSeconds(network, header);
+  limited_bound =
+      BoundLimitedRounds(cuts, header, network.nodes[header.collective.root.index()].out_rate);
+  latency_bound = BoundLatency(network, header);
+  network_bound = BoundNetwork(network, header);
 }
 
 void Print(const PlanStats& stats, bool per_node, std::ostream& out) {

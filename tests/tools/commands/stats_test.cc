@@ -83,13 +83,86 @@ TEST_F(StatsTest, Collectives) {
   EXPECT_EQ(stats["port_bound"]["blocks"], 10);
   EXPECT_EQ(stats["combine"], Json({{"op", "sum"}, {"type", "float32"}}));
   ExpectRefused({"explain", file, ":6"}, 1, "there is no block 6, the blocks are 0 to 5");
-  ExpectRefused({"stats", file, "--topology",
-                 std::string(PREPOST_SOURCE_DIR) + "/examples/topologies/2x4.json"},
-                1, "a plan of allreduce, and this takes plans of multicasts");
   compile("alltoall", "bruck");
   test::ExpectGolden("analysis/stats-alltoall.txt", Print({"stats", file}));
   compile("gather", "binomial");
   EXPECT_THAT(Print({"explain", file, "0"}), HasSubstr("chain back to the start"));
+}
+
+// Bounds over two racks of four, by hand: an alltoall of 1 MB parts has 16 of them to pass from one rack
+// to the other, each way, at 1 GB/s.
+TEST_F(StatsTest, CollectivesOverATopology) {
+  const std::string topology = folder_ / "racks.json";
+  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "rack_latency": "1us", "core_latency": "2us",
+    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  Compile({"--collective", "alltoall", "--nodes", "8", "--message-bytes", "1MB", "--block-bytes",
+           "1MB", "--algorithm", "pairwise"});
+  std::string text = Print({"stats", plan_, "--topology", topology});
+  text.replace(text.find(topology), topology.size(), "racks.json");
+  test::ExpectGolden("analysis/stats-alltoall-topology.txt", text);
+  const auto on = [&] {
+    return Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}))["topology"];
+  };
+  Json alltoall = on();
+  EXPECT_EQ(alltoall["cuts"][0]["cut"], "out of rack a");
+  EXPECT_EQ(alltoall["cuts"][0]["bytes"], 16e6);
+  EXPECT_DOUBLE_EQ(alltoall["cuts"][0]["seconds"], 0.016);
+  EXPECT_EQ(alltoall["links_bound"]["rounds"], 16);
+  EXPECT_DOUBLE_EQ(alltoall["latency_bound"]["seconds"], 4e-6);  // 3 rounds, one between racks
+  EXPECT_GE(alltoall["modelled_seconds"], alltoall["seconds_bound"]);
+  EXPECT_GE(alltoall["limited_rounds"], alltoall["limited_rounds_bound"]);
+  EXPECT_EQ(alltoall["crossings"]["needed"], nullptr);
+  Compile({"--collective", "allreduce", "--combine", "sum:float32", "--nodes", "8",
+           "--message-bytes", "8MB", "--algorithm", "halving"});
+  const Json allreduce = on();
+  EXPECT_DOUBLE_EQ(allreduce["cuts"][0]["seconds"], 0.014);  // 2 x 7 / 8 x 8 MB of all ports
+  EXPECT_GE(allreduce["modelled_seconds"], allreduce["seconds_bound"]);
+  // Of parts of sizes of their own, those that pass: 3 MB out of rack a, 1 MB into it.
+  Compile({"--collective", "gather", "--root", "5", "--algorithm", "direct", "--part-bytes",
+           "1MB,0,2MB,0,0,7MB,1MB,0"});
+  EXPECT_EQ(on()["cuts"][0]["bytes"], 4e6);  // into the root
+}
+
+// No schedule of any collective is below its bounds, over racks that are slow.
+TEST_F(StatsTest, NoCollectiveIsBelowItsBounds) {
+  const std::string topology = folder_ / "racks.json";
+  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+    "host_rate": "8Gbit/s", "up_rate": "3Gbit/s", "rack_latency": "1us", "core_latency": "5us",
+    "racks": [ { "name": "a", "hosts": "a[1-3]" }, { "name": "b", "hosts": "b[1-2]" },
+               { "name": "c", "hosts": "c[1-3]" } ] })";
+  struct Case {
+    const char* collective;
+    std::vector<const char*> algorithms;
+  };
+  for (const auto& [collective, algorithms] :
+       std::vector<Case>{{"reduce", {"chain", "binomial_tree", "circulant"}},
+                         {"allreduce", {"ring", "halving", "doubling"}},
+                         {"reduce_scatter", {"ring", "halving"}},
+                         {"allgather", {"ring", "halving"}},
+                         {"gather", {"direct", "binomial"}},
+                         {"scatter", {"direct", "binomial"}},
+                         {"alltoall", {"pairwise", "bruck"}},
+                         {"barrier", {"dissemination"}}}) {
+    for (const char* algorithm : algorithms) {
+      SCOPED_TRACE(std::string(collective) + " " + algorithm);
+      std::vector<std::string> flags = {"--collective", collective, "--algorithm",
+                                        algorithm,      "--nodes",  "8"};
+      const std::string kind = collective;
+      if (kind != "barrier")
+        flags.insert(flags.end(), {"--message-bytes", "640000", "--block-bytes", "160000"});
+      if (kind.find("reduce") != std::string::npos)
+        flags.insert(flags.end(), {"--combine", "sum:float32"});
+      Compile(flags);
+      const Json on =
+          Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}))["topology"];
+      EXPECT_GE(on["modelled_seconds"].get<double>() * (1 + 1e-9),
+                on["seconds_bound"].get<double>());
+      EXPECT_GE(on["limited_rounds"], on["limited_rounds_bound"]);
+      EXPECT_GE(on["seconds_bound"].get<double>() * (1 + 1e-9),
+                on["network_bound"]["seconds"].get<double>());
+    }
+  }
 }
 
 TEST_F(StatsTest, Topology) {
