@@ -88,8 +88,8 @@ Engine::~Engine() {
   }
   keeper_.reset();
   for (const auto& [serial, group] : groups_) {
+    group->endpoint.reset();  // before memory of the executor's that peers copy from
     group->executor.reset();
-    group->endpoint.reset();
     ReturnBuffers(*group);
     group->sync.reset();
   }
@@ -491,12 +491,10 @@ Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
   return {};
 }
 
-void Engine::NotePeers(Group& group, std::span<TcpSocket> sockets) {
+void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets) {
   const std::lock_guard lock(mutex_);
-  for (TcpSocket& socket : sockets) {
+  for (const TcpSocket& socket : sockets) {
     group.peers.insert(socket.peer);
-    // What a call sends lies in three places, of which a window (memory_window.h) knows one.
-    if (group.options.is_for_calls) socket.local.can_read = socket.local.is_read = false;
     if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
     ++(socket.local.can_read ? group.paths.memory : group.paths.network);
     if (socket.local.is_forbidden) ++group.paths.forbidden;
@@ -617,9 +615,9 @@ void Engine::Break(Group& group, const Status& status, std::optional<NodeId> los
 void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kBroken;
-  group.executor.reset();
-  if (group.mover != nullptr) group.mover->Stop();
   group.endpoint.reset();  // closes its connections, so that peers notice at once
+  group.executor.reset();  // has memory that they might have copied from
+  if (group.mover != nullptr) group.mover->Stop();
   ReturnBuffers(group);
   keeper_->Fail(group.serial, std::move(cause), lost_peer);
 }
@@ -628,9 +626,9 @@ void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
 void Engine::Retire(Group& group) {
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kGone;
+  group.endpoint.reset();  // before memory of the executor's that peers copy from
   group.executor.reset();
   if (group.mover != nullptr) group.mover->Stop();
-  group.endpoint.reset();
   ReturnBuffers(group);
   if (group.sync != nullptr) {
     group.sync->End();

@@ -61,7 +61,7 @@ bool Engine::StepCalls(Group& group) {
   NodeMemory memory = {.source = call.input, .target = call.output};
   if (status.ok()) status = PrepareCall(group, call, *plan, &memory);
   group.endpoint->set_ends_early(false);
-  if (status.ok()) status = group.endpoint->Begin(*plan->plan, start, {});
+  if (status.ok()) status = group.endpoint->Begin(*plan->plan, start);
   if (!status.ok()) {
     Break(group, status, std::nullopt);
     return false;

@@ -258,13 +258,13 @@ void Introduction::Judge() {
   // Who may read more than its own user's processes does not do it for another user.
   local_.is_forbidden = caller->uid != geteuid();
   if (local_.is_forbidden) return;
-  MemoryWindow::Value found = {};
+  MemoryWindow::Sign found = {};
   const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
   const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),
                         .iov_len = sizeof(found)};
   const Io io = ReadSome(local_.process, std::span(&memory, 1), std::span(&remote, 1));
   local_.can_read =
-      io.outcome == Io::Outcome::kMoved && io.bytes == sizeof(found) && found.sign == local_.sign;
+      io.outcome == Io::Outcome::kMoved && io.bytes == sizeof(found) && found == local_.sign;
   local_.is_forbidden = io.outcome == Io::Outcome::kFailed && io.error == EPERM;
 }
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryWindow: what a peer on this machine may copy from this process's memory at present
-// (tcp_endpoint.h). The peer reads it with every piece that it copies. Where a message is, it
-// therefore learns from the process that has it and from the kernel, and never from a connection,
-// to which the program may have written. Nothing counts that was copied when the memory was its
-// caller's again, nor what was not sent yet: that the connection is open says less, as the news
-// that it was closed may be lost on the way.
+// (tcp_endpoint.h): the sends that it has not acknowledged yet, and where their bytes are. The peer
+// reads it with every piece that it copies. Where a block is, it therefore learns from the process
+// that has it and from the kernel, and never from a connection, to which the program may have
+// written. Nothing counts that was copied when the memory was its caller's again, nor what was not
+// sent yet: that the connection is open says less, as the news that it was closed may be lost on
+// the way.
 #ifndef PREPOST_RUNTIME_TRANSPORT_MEMORY_WINDOW_H_
 #define PREPOST_RUNTIME_TRANSPORT_MEMORY_WINDOW_H_
 
@@ -26,13 +27,29 @@ class MemoryWindow {
   /// was told of, still there.
   using Sign = std::array<std::byte, 16>;
 
+  /// One send. Its sum is wrong while it is written, and a reader takes it for none.
+  struct Entry {
+    uint64_t send = 0;   ///< SendNumber(); 0: none
+    uint64_t place = 0;  ///< where its bytes are, an address
+    uint64_t bytes = 0;
+    uint64_t sum = 0;  ///< SumOf() the others
+
+    friend bool operator==(const Entry&, const Entry&) = default;
+  };
+  /// Sends that can be under way at once. What is read with each piece should be small beside it.
+  static constexpr uint32_t kSendsMax = 32;
+
   /// As it stands in memory. Integers are the machine's.
   struct Value {
-    Sign sign = {};
-    uint64_t message = 0;  ///< the number of the message
-    uint64_t place = 0;    ///< where it is, an address
-    uint64_t bytes = 0;    ///< of the message
-    uint64_t sends = 0;  ///< how many of its blocks the reader may copy, in the order of the sends
+    Sign sign = {};  ///< first, as the reader looks for it alone before it reads anything else
+    std::array<Entry, kSendsMax> entries = {};  ///< send i of a message in entry i mod kSendsMax
+
+    /// That of send `index` of `message`; null: the reader may not copy it.
+    const Entry* Find(uint32_t message, uint32_t index) const {
+      const Entry& entry = entries[index % kSendsMax];
+      const bool is_there = entry.send == SendNumber(message, index) && entry.sum == SumOf(entry);
+      return is_there ? &entry : nullptr;
+    }
   };
 
   MemoryWindow() = default;
@@ -49,23 +66,36 @@ class MemoryWindow {
     value_.sign = sign;
     Fence();
   }
-  /// Message `number` is `memory`, of which nothing may be copied yet.
-  void Open(uint64_t number, std::span<const std::byte> memory) {
-    value_.sends = 0;
-    Fence();
-    value_.message = number;
-    value_.place = reinterpret_cast<uint64_t>(memory.data());
-    value_.bytes = memory.size();
+  /// The reader may copy `memory`, before it is told so: send `index` of `message`. The send before
+  /// it in its entry has been taken out.
+  void Add(uint32_t message, uint32_t index, std::span<const std::byte> memory) {
+    Entry& entry = value_.entries[index % kSendsMax];
+    Fence();  // behind the bytes
+    entry.place = reinterpret_cast<uint64_t>(memory.data());
+    entry.bytes = memory.size();
+    entry.send = SendNumber(message, index);
+    entry.sum = SumOf(entry);
     Fence();
   }
-  /// The reader may copy the blocks of the first `sends` sends, before it is told so.
-  void set_sends(uint64_t sends) {
-    Fence();  // behind the blocks
-    value_.sends = sends;
+  /// The reader has it, by what is believed; what it still copies does not count.
+  void Remove(uint32_t index) {
+    value_.entries[index % kSendsMax].send = 0;
+    Fence();  // before whatever is written there
+  }
+  void RemoveAll() {
+    for (Entry& entry : value_.entries) entry.send = 0;
     Fence();
   }
 
  private:
+  static constexpr uint64_t SendNumber(uint32_t message, uint32_t index) {
+    return uint64_t{message} << 32 | (index + 1);  // a plan has fewer ops than 2^32
+  }
+  /// Of parts of two entries it is wrong, unless these parts are the same.
+  static constexpr uint64_t SumOf(const Entry& entry) {
+    return entry.send * 0x9e3779b97f4a7c15 + entry.place * 0xc2b2ae3d27d4eb4f +
+           entry.bytes * 0x165667b19e3779f9;
+  }
   /// Not std::atomic_thread_fence(), with which GCC does not compile for the thread sanitizer.
   static void Fence() { __sync_synchronize(); }
 

@@ -37,11 +37,6 @@ std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_
   return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
 }
 
-/// Whether a block's receiver copies it itself.
-bool IsRead(const iovec& block, bool may_read) {
-  return may_read && block.iov_len >= kReadBytesMin;
-}
-
 /// What is left of `parts`, of which `done` bytes were moved.
 struct Rest {
   std::array<iovec, 2> parts;
@@ -73,20 +68,18 @@ Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId nod
                                                        int wake_fd) {
   auto endpoint = Make(node, std::move(sockets), wake_fd, /*ahead_max=*/0);
   if (endpoint.ok())
-    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().payload.bytes}, {}));
+    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().payload.bytes}));
   return endpoint;
 }
 
-Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
-                          std::span<const std::byte> source) {
+Status TcpEndpoint::Begin(Playable plan, const MessageStart& message) {
   PREPOST_CHECK(!is_in_message_ || IsAfter(message.number, message_.number));
   PREPOST_CHECK(message.bytes == plan.header().payload.bytes &&
                 message.bytes <= kGroupMessageBytesMax);
   is_in_message_ = true;
   has_ended_early_ = false;
-  source_ = source;
   message_ = message;
-  block_bytes_ = plan.header().payload.block_bytes;
+  read_bytes_min_ = message.call_root ? kCallReadBytesMin : kReadBytesMin;
   AddChannels(plan);
   const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
   for (uint32_t i = 0; i < links_.size(); ++i) {
@@ -94,8 +87,6 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message,
     link.has_begun = link.peer_has_begun = false;
     link.rx_from = 0;
     if (link.carries_blocks) link.rx_head = 2 * kRecordBytes;
-    link.seen = {};
-    if (link.local.is_read) link.window->Open(message.number, source);
     link.announces =
         has_credits && link.out != kNone && link.stream == 0 && channels_[link.out].ops > 0;
     PREPOST_RETURN_IF_ERROR(BeginOn(link));
@@ -166,6 +157,7 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
     link.streams = socket.streams;
     link.local = socket.local;
     link.window = std::move(socket.window);
+    if (link.local.can_read) link.seen = std::make_unique<MemoryWindow::Value>();
     link.rx_head = link.carries_blocks && is_in_message_ ? 2 * kRecordBytes : 0;
     if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
     link.rx.resize(link.carries_blocks ? 2 * kRecordBytes : kRecordsPerRead * kRecordBytes);
@@ -324,7 +316,14 @@ bool TcpEndpoint::HasToWrite(const Link& link) const {
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
   if (link.out == kNone) return false;
   const ChannelState& state = channels_[link.out];
-  return link.tx_head > 0 || link.announces || state.next.index < state.posted;
+  return link.tx_head > 0 || link.announces || MayBegin(link, state);
+}
+
+/// There is a piece, and the window has room for it, if its receiver is to find it there.
+bool TcpEndpoint::MayBegin(const Link& link, const ChannelState& state) const {
+  if (state.next.index == state.posted) return false;
+  return !IsRead(state.slots[state.next.index].memory, link.local.is_read) ||
+         state.next.index - state.completed < MemoryWindow::kSendsMax;
 }
 
 Status TcpEndpoint::Visit(Link& link) {
@@ -369,7 +368,7 @@ Status TcpEndpoint::WriteRecords(Link& link) {
 
 /// What stands before the channel's next piece, which the stream takes.
 void TcpEndpoint::BeginPiece(Link& link, ChannelState& state) {
-  const bool has_piece = state.next.index < state.posted;
+  const bool has_piece = MayBegin(link, state);
   if (has_piece) link.announces = false;  // it goes with a block
   const auto add = [&](const Record& record) {
     EncodeRecord(record, RecordAt(link.tx, link.tx_head));
@@ -379,9 +378,12 @@ void TcpEndpoint::BeginPiece(Link& link, ChannelState& state) {
   if (!has_piece) return;
   link.tx_piece = state.next;
   add(RecordOf(state, link.tx_piece));
-  const size_t block_bytes = state.slots[state.next.index].memory.iov_len;
-  if (++state.next.number == PiecesOf(state, block_bytes)) state.next = {state.next.index + 1, 0};
-  if (link.local.is_read) link.window->set_sends(state.next.index);
+  const iovec& block = state.slots[state.next.index].memory;
+  if (IsRead(block, link.local.is_read)) {
+    link.window->Add(message_.number, state.next.index,
+                     {static_cast<const std::byte*>(block.iov_base), block.iov_len});
+  }
+  if (++state.next.number == PiecesOf(state, block.iov_len)) state.next = {state.next.index + 1, 0};
 }
 
 Status TcpEndpoint::WriteBlock(Link& link) {
@@ -617,6 +619,11 @@ Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& reco
   }
   if (state.completed == state.moved || record != RecordOf(state, state.completed)) {
     return Unexpected(link, record, "the note of the oldest undelivered send");
+  }
+  Link& carrier = links_[state.link];
+  if (IsRead(state.slots[state.completed].memory, carrier.local.is_read)) {
+    carrier.window->Remove(state.completed);
+    if (HasToWrite(carrier)) active_.Push(state.link);  // which has waited for room there
   }
   completed_.Add(state.slots[state.completed++].op);
   return {};

@@ -56,8 +56,7 @@ class TcpEndpoint final : public MessageEndpoint {
   /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
   void set_hook(TcpHook* hook) { hook_ = hook; }
 
-  Status Begin(Playable plan, const MessageStart& message,
-               std::span<const std::byte> source) override;
+  Status Begin(Playable plan, const MessageStart& message) override;
   void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
   bool has_ended_early() const override { return has_ended_early_; }
   void End() override;
@@ -136,13 +135,13 @@ class TcpEndpoint final : public MessageEndpoint {
     bool has_begun = false;  ///< the message at hand, by what it has written
     bool announces =
         false;  ///< the message's start goes alone: a peer that gives credits waits for it
-    bool peer_has_begun = false;           ///< the message at hand, by what was read
-    bool is_copying = false;               ///< the block at hand, from the peer's memory
-    LocalPeer local;                       ///< the peer, if it is on this machine
-    std::unique_ptr<MemoryWindow> window;  ///< this end's, until this endpoint ends
-    MemoryWindow::Value seen = {};         ///< the peer's, as it was read last, for this message
-    std::optional<MessageStart> next;      ///< a later message, whose start was read
-    uint32_t out = kNone;                  ///< channel, if it carries blocks that way
+    bool peer_has_begun = false;                ///< the message at hand, by what was read
+    bool is_copying = false;                    ///< the block at hand, from the peer's memory
+    LocalPeer local;                            ///< the peer, if it is on this machine
+    std::unique_ptr<MemoryWindow> window;       ///< this end's, until this endpoint ends
+    std::unique_ptr<MemoryWindow::Value> seen;  ///< the peer's, as it was read last, if it may be
+    std::optional<MessageStart> next;           ///< a later message, whose start was read
+    uint32_t out = kNone;                       ///< channel, if it carries blocks that way
     uint32_t in = kNone;
     std::vector<uint32_t> noted;  ///< channels whose delivery notes it carries
     /// By number in records: of channels of messages that are over, delivery notes that are to come.
@@ -187,6 +186,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
   Status Service();
   bool HasToWrite(const Link& link) const;
+  bool MayBegin(const Link& link, const ChannelState& state) const;
   static bool HasToRead(const Link& link) {
     return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
   }
@@ -204,8 +204,13 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
   Status CopyBlock(Link& link, ChannelState& state);
-  Status ReadWindow(Link& link, const ChannelState& state);
-  Io CopyPiece(Link& link, uint64_t offset, iovec piece);
+  Result<const MemoryWindow::Entry*> FindSent(Link& link, const ChannelState& state);
+  Io CopyPiece(Link& link, uint32_t index, const MemoryWindow::Entry& sent, uint64_t offset,
+               iovec piece);
+  /// Whether a block's receiver copies it itself.
+  bool IsRead(const iovec& block, bool may_read) const {
+    return may_read && block.iov_len >= read_bytes_min_;
+  }
   static void FinishPiece(ChannelState& state, const Piece& piece);
   void FinishBlock(Link& link, ChannelState& state);
   Status TakeHead(Link& link, const ChannelState& state);
@@ -243,9 +248,8 @@ class TcpEndpoint final : public MessageEndpoint {
   bool is_in_message_ = false;
   bool ends_early_ = false;
   bool has_ended_early_ = false;
-  std::span<const std::byte> source_;
-  uint64_t block_bytes_ = 0;
-  MessageStart message_;  ///< the one at hand, or before the first one nothing
+  size_t read_bytes_min_ = 0;  ///< of the blocks of the message at hand
+  MessageStart message_;       ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
   std::vector<Link> links_;
   std::map<std::pair<NodeId, Lane>, uint32_t> link_to_;  ///< the first of its streams

@@ -22,40 +22,41 @@ iovec RemoteAt(uint64_t address, size_t bytes) {
 // nothing.
 void TcpEndpoint::End() {
   for (Link& link : links_) {
-    if (link.local.is_read) link.window->Open(message_.number, {});
+    if (link.local.is_read) link.window->RemoveAll();
   }
 }
 
-/// Reads the peer's window, unless it is known already that the next block of `state` is behind it.
-/// Errors: it is gone; what the connection brought is not what the peer has sent.
-Status TcpEndpoint::ReadWindow(Link& link, const ChannelState& state) {
-  if (link.seen.sends > state.moved) return {};
-  const iovec memory = {.iov_base = &link.seen, .iov_len = sizeof(link.seen)};
-  const iovec remote = RemoteAt(link.local.window, sizeof(link.seen));
-  const Io io = ReadSome(link.local.process, std::span(&memory, 1), std::span(&remote, 1));
-  if (io.outcome == Io::Outcome::kWouldBlock) return {};
-  if (io.outcome != Io::Outcome::kMoved || io.bytes != sizeof(link.seen) ||
-      link.seen.sign != link.local.sign)
-    return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", kNoBlock);
-  if (link.seen.message == message_.number && link.seen.bytes == message_.bytes &&
-      link.seen.sends > state.moved)
-    return {};
-  link.seen = {};
+/// The next block of `state` in the peer's window, which is read unless that is known already; null:
+/// the reading was interrupted. Errors: the window is gone; what the connection brought is not what
+/// the peer has sent.
+Result<const MemoryWindow::Entry*> TcpEndpoint::FindSent(Link& link, const ChannelState& state) {
+  const Slot& slot = state.slots[state.moved];
+  const MemoryWindow::Entry* sent = link.seen->Find(message_.number, state.moved);
+  if (sent == nullptr) {
+    const iovec memory = {.iov_base = link.seen.get(), .iov_len = sizeof(*link.seen)};
+    const iovec remote = RemoteAt(link.local.window, sizeof(*link.seen));
+    const Io io = ReadSome(link.local.process, std::span(&memory, 1), std::span(&remote, 1));
+    if (io.outcome == Io::Outcome::kWouldBlock) return nullptr;
+    if (io.outcome != Io::Outcome::kMoved || io.bytes != sizeof(*link.seen) ||
+        link.seen->sign != link.local.sign)
+      return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", kNoBlock);
+    sent = link.seen->Find(message_.number, state.moved);
+  }
+  if (sent != nullptr && sent->bytes == slot.memory.iov_len) return sent;
   return Rejected(
       fmt::format("the connection of node {} to node {} announces block {} of message {}, which "
                   "node {} has not sent",
-                  node_.value, link.peer.value, state.slots[state.moved].block, message_.number,
-                  link.peer.value));
+                  node_.value, link.peer.value, slot.block, message_.number, link.peer.value));
 }
 
-/// From byte `offset` of the message. The peer's memory is its caller's again once its window is
-/// gone, so that a piece counts only if that is there after its last byte: it is read behind it.
-Io TcpEndpoint::CopyPiece(Link& link, uint64_t offset, iovec piece) {
-  if (offset > link.seen.bytes || piece.iov_len > link.seen.bytes - offset)
-    return {.outcome = Io::Outcome::kBadMemory};
+/// From byte `offset` of `sent`, send `index` of the message. The memory is its caller's again, or
+/// the plan's for something else, once the entry is gone, so that a piece counts only if that is
+/// there after its last byte: it is read behind it.
+Io TcpEndpoint::CopyPiece(Link& link, uint32_t index, const MemoryWindow::Entry& sent,
+                          uint64_t offset, iovec piece) {
   MemoryWindow::Value after;
   const std::array<iovec, 2> memory = {piece, {.iov_base = &after, .iov_len = sizeof(after)}};
-  const std::array<iovec, 2> remote = {RemoteAt(link.seen.place + offset, piece.iov_len),
+  const std::array<iovec, 2> remote = {RemoteAt(sent.place + offset, piece.iov_len),
                                        RemoteAt(link.local.window, sizeof(after))};
   Io io = ReadSome(link.local.process, memory, remote);
   if (io.outcome == Io::Outcome::kWouldBlock) return io;
@@ -66,11 +67,11 @@ Io TcpEndpoint::CopyPiece(Link& link, uint64_t offset, iovec piece) {
     const Io again = ReadSome(link.local.process, own, there);
     if (again.outcome != Io::Outcome::kMoved || again.bytes != sizeof(after)) after = {};
   }
-  const bool is_there = after.sign == link.local.sign && after.message == link.seen.message &&
-                        after.place == link.seen.place && after.bytes == link.seen.bytes;
-  if (!is_there) return {.outcome = Io::Outcome::kPeerGone};
+  const MemoryWindow::Entry* const still = after.Find(message_.number, index);
+  if (after.sign != link.local.sign || still == nullptr || *still != sent)
+    return {.outcome = Io::Outcome::kPeerGone};
   if (io.outcome == Io::Outcome::kMoved) io.bytes = std::min(io.bytes, piece.iov_len);
-  link.seen.sends = after.sends;
+  *link.seen = after;
   return io;
 }
 
@@ -90,9 +91,9 @@ Status TcpEndpoint::CopyBlock(Link& link, ChannelState& state) {
       return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
     piece.iov_len = std::min(piece.iov_len, left);
   }
-  PREPOST_RETURN_IF_ERROR(ReadWindow(link, state));
-  if (link.seen.sends <= state.moved) return {};  // interrupted
-  const Io io = CopyPiece(link, uint64_t{slot.block} * block_bytes_ + done, piece);
+  const Result<const MemoryWindow::Entry*> sent = FindSent(link, state);
+  if (!sent.ok() || *sent == nullptr) return sent.status();
+  const Io io = CopyPiece(link, state.moved, MemoryWindow::Entry(**sent), done, piece);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;

@@ -56,6 +56,9 @@ inline constexpr int kPieceShift = 48;
 /// Blocks of this size and more are not on a socket whose reader copies from the writer's memory
 /// (memory_window.h), but their records are.
 inline constexpr size_t kReadBytesMin = 4096;
+/// The same of calls. To find a block and to copy it takes two system calls; of a message they are
+/// saved at its root, which writes to all others, but of a call all are both (bench/calls_bench).
+inline constexpr size_t kCallReadBytesMin = size_t{64} << 10;
 /// Of messages, whose numbers wrap around.
 constexpr bool IsAfter(uint32_t number, uint32_t other) {
   return static_cast<int32_t>(number - other) > 0;

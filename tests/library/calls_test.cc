@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <future>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "prepost/prepost.h"
@@ -193,25 +195,33 @@ constexpr CollectiveKind kKinds[] = {
     CollectiveKind::kReduceScatter, CollectiveKind::kAllgather, CollectiveKind::kGather,
     CollectiveKind::kScatter,       CollectiveKind::kAlltoall,  CollectiveKind::kBarrier};
 
-class CallsOf : public ::testing::TestWithParam<uint32_t> {};
+/// So many members, which copy from each other's memory or not.
+class CallsOf : public ::testing::TestWithParam<std::tuple<uint32_t, bool>> {};
+
+SessionOptions Copying(bool local_copies) {
+  SessionOptions options = Patient({});
+  options.local_copies = local_copies;
+  return options;
+}
 
 // Every collective, any root, sizes about those of a block and a share, in place and not, many under
 // way: catches calls that mix, memory of a call that the next one writes, roots that are nodes, and
 // shares that are cut wrongly. Members stand in another order than their numbers.
 TEST_P(CallsOf, AllKindsTogether) {
-  const uint32_t n = GetParam();
+  const auto [n, local_copies] = GetParam();
   test::Random random(test::TestSeed());
   std::vector<uint32_t> members = Members(n);
   std::ranges::rotate(members, members.begin() + n / 2);
   for (const bool is_disturbed : {false, true}) {
     SCOPED_TRACE(is_disturbed);
     test::TcpDisturbance disturbance(test::TestSeed());
-    Sessions sessions(n, Patient({}), is_disturbed ? &disturbance : nullptr);
+    Sessions sessions(n, Copying(local_copies), is_disturbed ? &disturbance : nullptr);
     sessions.Create(kGroup, members, members[n - 1], kCalls);
     for (const bool is_in_place : {false, true}) {
       SCOPED_TRACE(is_in_place);
       std::vector<Collective> collectives;
-      for (const uint64_t count : {0u, 1u, 7u, 1000u, 70'000u}) {
+      const uint64_t large = local_copies ? 150'000u : 70'000u;  // each share is copied
+      for (const uint64_t count : {uint64_t{0}, uint64_t{1}, uint64_t{7}, uint64_t{1000}, large}) {
         for (const CollectiveKind kind : kKinds) {
           const CombineOp op =
               std::vector{CombineOp::kSum, CombineOp::kMax, CombineOp::kXor}[random.Below(3)];
@@ -221,24 +231,38 @@ TEST_P(CallsOf, AllKindsTogether) {
       }
       ExpectAll(sessions, members, collectives, is_in_place);
     }
+    const Result<PeerPaths> paths = sessions[n - 1].Paths(kGroup);  // an alltoall has used all
+    ASSERT_TRUE(paths.ok());
+    EXPECT_EQ(local_copies ? paths->memory : paths->network, n - 1);
     for (const uint32_t member : members) EXPECT_TRUE(sessions[member].DestroyGroup(kGroup).ok());
     EXPECT_TRUE(
         sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.closed == 1; }));
   }
 }
-INSTANTIATE_TEST_SUITE_P(CallsTest, CallsOf, ::testing::Values(1u, 2u, 3u, 4u, 5u, 8u));
+INSTANTIATE_TEST_SUITE_P(CallsTest, CallsOf,
+                         ::testing::Combine(::testing::Values(1u, 2u, 3u, 4u, 5u, 8u),
+                                            ::testing::Bool()),
+                         [](const auto& it) {
+                           return std::to_string(std::get<0>(it.param)) + "Members" +
+                                  (std::get<1>(it.param) ? "Copying" : "OverTcp");
+                         });
+
+/// Over memory copies, and over TCP.
+class CallsWays : public ::testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(CallsTest, CallsWays, ::testing::Bool(),
+                         [](const auto& it) { return it.param ? "Copying" : "OverTcp"; });
 
 // Parts of any sizes, none among them, with gaps between them.
-TEST(CallsTest, UnevenAlltoall) {
+TEST_P(CallsWays, UnevenAlltoall) {
   constexpr uint32_t n = 4;
   test::Random random(test::TestSeed());
   const std::vector<uint32_t> members = Members(n);
-  Sessions sessions(n, Patient({}));
+  Sessions sessions(n, Copying(GetParam()));
   sessions.Create(kGroup, members, 0, kCalls);
   for (int round = 0; round < 4; ++round) {
     uint64_t counts[n][n];
     for (auto& row : counts)
-      for (uint64_t& count : row) count = random.Below(3) == 0 ? 0 : random.Below(5000);
+      for (uint64_t& count : row) count = random.Below(3) == 0 ? 0 : random.Below(60'000);
     std::vector<Values> inputs(n), outputs(n);
     std::vector<std::future<Status>> futures;
     std::vector<Call> calls(n);
@@ -279,7 +303,7 @@ TEST(CallsTest, UnevenAlltoall) {
 
 // A product of 2x2 matrices does not commute: catches operands that are swapped, and an operation
 // that is called for one member's part twice.
-TEST(CallsTest, OwnOperations) {
+TEST_P(CallsWays, OwnOperations) {
   struct Matrix {
     int64_t at[4];
     bool operator==(const Matrix&) const = default;
@@ -294,9 +318,9 @@ TEST(CallsTest, OwnOperations) {
   for (const uint32_t n : {2u, 3u, 5u, 8u}) {
     test::Random random(test::TestSeed());
     const std::vector<uint32_t> members = Members(n);
-    Sessions sessions(n, Patient({}));
+    Sessions sessions(n, Copying(GetParam()));
     sessions.Create(kGroup, members, 0, kCalls);
-    constexpr size_t kMatrices = 50;
+    constexpr size_t kMatrices = 2100;  // a block is copied
     std::vector<std::vector<Matrix>> inputs(n, std::vector<Matrix>(kMatrices)), outputs = inputs;
     std::vector<Matrix> expected(kMatrices);
     for (size_t i = 0; i < kMatrices; ++i) {
@@ -579,6 +603,74 @@ TEST(CallsTest, AMemberDies) {
   ASSERT_TRUE(
       sessions.Wait(kGroup, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
   EXPECT_FALSE(sessions[0].Session::Barrier(kGroup).get().ok());
+}
+
+/// Calls back when the copies of all members together have come to a number.
+class CountedCopies final : public TcpHook {
+ public:
+  explicit CountedCopies(int until) : left_(until) {}
+  size_t Limit(const TcpWay& way, size_t bytes) override {
+    if (!way.is_copy) return bytes;
+    if (--left_ == 0) reached_.set_value();
+    return std::min<size_t>(bytes, 4096);
+  }
+  void Wait() { reached_.get_future().wait(); }
+
+ private:
+  std::atomic<int> left_;
+  std::promise<void> reached_;
+};
+
+// A member goes, or its group is aborted, while others copy from its memory, and that is written at
+// once. Catches memory that is read when it is its caller's again: a call that succeeds has the right
+// values. Of large vectors, in calls that send from inputs, outputs, scratch buffers and staging.
+TEST(CallsTest, AMemberGoesWhileOthersCopyFromIt) {
+  constexpr uint32_t n = 3;
+  constexpr size_t kCount = 100'000;
+  const std::vector<uint32_t> members = Members(n);
+  test::Random random(test::TestSeed());
+  for (int round = 0; round < 12; ++round) {
+    SCOPED_TRACE(round);
+    const bool is_abort = round % 2 == 1;
+    CountedCopies hook(static_cast<int>(1 + random.Below(300)));
+    Sessions sessions(n, Quick(), &hook);
+    sessions.Create(kGroup, members, 0, kCalls);
+    std::vector<std::vector<Values>> inputs(n), outputs(n);
+    std::vector<std::vector<std::future<Status>>> futures(n);
+    const std::vector<CollectiveKind> kinds = {
+        CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall};
+    for (uint32_t m = 0; m < n; ++m) {
+      for (const CollectiveKind kind : kinds) {
+        inputs[m].emplace_back(n * kCount, static_cast<int32_t>(m + 1));
+        outputs[m].emplace_back(n * kCount, -1);
+        futures[m].push_back(sessions[m].Await(kGroup, {.kind = kind,
+                                                        .input = inputs[m].back().data(),
+                                                        .output = outputs[m].back().data(),
+                                                        .count = kCount,
+                                                        .type = ElementType::kInt32}));
+      }
+    }
+    hook.Wait();
+    if (is_abort) {
+      EXPECT_TRUE(sessions[2].AbortGroup(kGroup, "for a test").ok());
+    } else {
+      sessions.Kill(2);
+    }
+    for (size_t c = 0; c < kinds.size(); ++c) {
+      futures[2][c].wait();
+      std::ranges::fill(inputs[2][c], -5);
+      std::ranges::fill(outputs[2][c], -5);
+    }
+    for (const uint32_t m : {0u, 1u}) {
+      for (size_t c = 0; c < kinds.size(); ++c) {
+        if (!futures[m][c].get().ok()) continue;
+        for (size_t i = 0; i < kCount * (c == 0 ? 1 : n); ++i) {
+          const auto expected = c == 0 ? 6 : static_cast<int32_t>(i / kCount + 1);
+          ASSERT_EQ(outputs[m][c][i], expected) << "call " << c << " at " << m;
+        }
+      }
+    }
+  }
 }
 
 // A session that goes resolves what it has not played.

@@ -82,7 +82,8 @@ class MemoryCopiesTest : public testing::Test {
  protected:
   static constexpr uint64_t kBlock = 3u << 20;  // several pieces
 
-  MemoryCopiesTest() {
+  MemoryCopiesTest() : MemoryCopiesTest(test::TwoBlocks(kBlock)) {}
+  explicit MemoryCopiesTest(Plan plan) : plan_(std::move(plan)) {
     Result<TcpMesh> mesh = MakeTcpMesh(Playable::Part(plan_));
     EXPECT_TRUE(mesh.ok()) << mesh.status().ToString();
     for (size_t node : {0u, 1u}) {
@@ -108,18 +109,28 @@ class MemoryCopiesTest : public testing::Test {
                             /*ahead_max=*/2);
       EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
       endpoints_[node] = *std::move(endpoint);
-      const auto& memory = node == 0 ? source_ : target_;
-      EXPECT_TRUE(
-          endpoints_[node]->Begin(Playable::Part(plan_), {.bytes = 2 * kBlock}, memory).ok());
+      EXPECT_TRUE(endpoints_[node]->Begin(Playable::Part(plan_), {.bytes = bytes()}).ok());
     }
-    endpoints_[1]->PostRecv({.op = OpId(1),
+    PostRecv(0);
+    PostSend(0);
+  }
+
+  uint64_t bytes() const { return plan_.header().payload.bytes; }
+  std::span<std::byte> At(std::vector<std::byte>& memory, uint32_t block) const {
+    return std::span(memory).subspan(plan_.header().payload.BlockOffset(block),
+                                     plan_.header().payload.BlockSize(block));
+  }
+  void PostRecv(uint32_t block) {
+    endpoints_[1]->PostRecv({.op = OpId(2 * block + 1),
                              .channel = ChannelId(0),
-                             .block = 0,
-                             .memory = std::span(target_).first(kBlock)});
-    endpoints_[0]->PostSend({.op = OpId(1),
+                             .block = block,
+                             .memory = At(target_, block)});
+  }
+  void PostSend(uint32_t block) {
+    endpoints_[0]->PostSend({.op = OpId(2 * block + 1),
                              .channel = ChannelId(0),
-                             .block = 0,
-                             .memory = std::span(source_).first(kBlock)});
+                             .block = block,
+                             .memory = At(source_, block)});
   }
 
   /// Polls node 1 until an op completes.
@@ -134,11 +145,12 @@ class MemoryCopiesTest : public testing::Test {
   static constexpr std::array<MemoryWindow::Sign, 2> kSigns = {
       MemoryWindow::Sign{std::byte{1}, std::byte{2}, std::byte{3}},
       MemoryWindow::Sign{std::byte{4}, std::byte{5}, std::byte{6}}};
-  const Plan plan_ = test::TwoBlocks(kBlock);
-  std::vector<std::byte> source_ = std::vector<std::byte>(2 * kBlock, std::byte{7});
-  std::vector<std::byte> target_ = std::vector<std::byte>(2 * kBlock);
+  const Plan plan_;
+  std::vector<std::byte> source_ = std::vector<std::byte>(bytes(), std::byte{7});
+  std::vector<std::byte> target_ = std::vector<std::byte>(bytes());
   std::array<MemoryWindow*, 2> windows_ = {};
-  std::vector<FileDescriptor> kept_;  ///< so that no connection closes
+  /// Of each node, blocks and then credits: so that no connection closes.
+  std::vector<FileDescriptor> kept_;
   std::array<std::unique_ptr<TcpEndpoint>, 2> endpoints_;
 };
 
@@ -180,10 +192,83 @@ TEST_F(MemoryCopiesTest, StartsFarAheadAreRefused) {
 TEST_F(MemoryCopiesTest, WindowsOfAnotherMessageAreNotRead) {
   const std::vector<std::byte> other(2 * kBlock, std::byte{9});
   ASSERT_TRUE(endpoints_[0]->Flush().ok());
-  windows_[0]->Open(1, other);
-  windows_[0]->set_sends(2);
+  windows_[0]->Add(1, 0, std::span(other).first(kBlock));
   EXPECT_THAT(Receive().message(), HasSubstr("which node 0 has not sent"));
   EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
+
+// A process that has the number of one that has ended, or another connection's window.
+TEST_F(MemoryCopiesTest, WindowsOfAnotherSignAreNotRead) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  windows_[0]->set_sign(kSigns[1]);
+  EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
+  EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
+
+// The record of a block whose send has not been posted, behind that of one that has. Catches sends
+// that are taken for others in the window, and memory that is read since its neighbour may be.
+TEST_F(MemoryCopiesTest, NothingIsCopiedBeyondWhatWasSent) {
+  PostRecv(1);
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  Forge(kept_[0].get(), {{.channel = ChannelId(0), .block = 1, .bytes = kBlock}});
+  ASSERT_TRUE(Receive().ok());
+  EXPECT_THAT(Receive().message(), HasSubstr("block 1 of message 0, which node 0 has not sent"));
+  EXPECT_EQ(target_[kBlock], std::byte{0});
+}
+
+// The window says that the send has other bytes than the plan's block.
+TEST_F(MemoryCopiesTest, SendsOfOtherSizesAreNotRead) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  windows_[0]->Add(0, 0, std::span(source_));
+  EXPECT_THAT(Receive().message(), HasSubstr("which node 0 has not sent"));
+  EXPECT_EQ(target_, std::vector<std::byte>(2 * kBlock));
+}
+
+// Somebody on the way notes that a block has come which is still being copied, so that its sender
+// may write there. Catches copies of what is no send any more, in a message that goes on.
+TEST_F(MemoryCopiesTest, CopiesOfASendThatIsOverDoNotCount) {
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  std::array<OpId, 8> ops;
+  while (target_.front() == std::byte{0})
+    ASSERT_TRUE(endpoints_[1]->Poll(ops, std::chrono::milliseconds(0)).ok());
+  Forge(kept_[3].get(), {{.channel = kStartChannel, .block = 0, .bytes = 2 * kBlock},
+                         {.channel = ChannelId(0), .block = 0, .bytes = kBlock}});
+  size_t completed = 0;
+  while (completed == 0) {
+    const Result<PollOutcome> outcome = endpoints_[0]->Poll(ops, std::chrono::milliseconds(-1));
+    ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+    completed = outcome->completed;
+  }
+  EXPECT_EQ(ops[0], OpId(1));
+  std::ranges::fill(source_, std::byte{0xee});
+  EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
+}
+
+// A reader may see an entry while it is written: of no mixture of two is anything read.
+TEST(MemoryWindowTest, EntriesInParts) {
+  const std::vector<std::byte> memory(100);
+  MemoryWindow window;
+  const auto& value = *reinterpret_cast<const MemoryWindow::Value*>(window.address());
+  EXPECT_EQ(value.Find(0, 0), nullptr);
+  window.Add(3, 5, std::span(memory).first(60));
+  const MemoryWindow::Value before = value;
+  ASSERT_NE(before.Find(3, 5), nullptr);
+  EXPECT_EQ(before.Find(3, 5 + MemoryWindow::kSendsMax), nullptr);
+  EXPECT_EQ(before.Find(2, 5), nullptr);
+  window.Add(3, 5 + MemoryWindow::kSendsMax, std::span(memory).subspan(10, 50));  // ends there, too
+  const MemoryWindow::Entry old = before.entries[5], now = value.entries[5];
+  for (uint32_t parts = 1; parts < 15; ++parts) {
+    MemoryWindow::Value mixed = before;
+    mixed.entries[5] = {.send = (parts & 1) != 0 ? old.send : now.send,
+                        .place = (parts & 2) != 0 ? old.place : now.place,
+                        .bytes = (parts & 4) != 0 ? old.bytes : now.bytes,
+                        .sum = (parts & 8) != 0 ? old.sum : now.sum};
+    EXPECT_EQ(mixed.Find(3, 5), nullptr) << parts;
+    EXPECT_EQ(mixed.Find(3, 5 + MemoryWindow::kSendsMax), nullptr) << parts;
+  }
+  EXPECT_NE(value.Find(3, 5 + MemoryWindow::kSendsMax), nullptr);
+  window.Remove(5);
+  EXPECT_EQ(value.Find(3, 5 + MemoryWindow::kSendsMax), nullptr);
 }
 
 TEST_F(MemoryCopiesTest, ReceiverCopiesTheBlock) {
@@ -191,6 +276,47 @@ TEST_F(MemoryCopiesTest, ReceiverCopiesTheBlock) {
   ASSERT_TRUE(Receive().ok());
   EXPECT_TRUE(
       std::ranges::equal(std::span(target_).first(kBlock), std::span(source_).first(kBlock)));
+}
+
+/// More blocks than a window holds; the last has one byte, and goes over TCP.
+class ManyCopiesTest : public MemoryCopiesTest {
+ protected:
+  static constexpr uint32_t kBlocks = 3 * MemoryWindow::kSendsMax;
+  ManyCopiesTest() : MemoryCopiesTest(MakePlan()) {}
+
+ private:
+  static Plan MakePlan() {
+    PlanBuilder builder(
+        {.nodes = 2,
+         .payload = *MakePayload(kBlocks * kReadBytesMin - kReadBytesMin + 1, kReadBytesMin)});
+    const ChannelId blocks = builder.AddChannel({NodeId(0), NodeId(1), Lane::kBlocks});
+    for (uint32_t node : {0u, 1u}) {
+      builder.BeginProgram(NodeId(node));
+      for (uint32_t block = 0; block < kBlocks; ++block)
+        builder.AddOp(
+            {.channel = blocks, .block = block, .kind = node == 0 ? OpKind::kSend : OpKind::kRecv});
+    }
+    return std::move(builder).Build();
+  }
+};
+
+// Catches a send that takes the place of one that is still to be copied, and one that waits for room
+// and is forgotten.
+TEST_F(ManyCopiesTest, SendsWaitForRoomInTheWindow) {
+  for (size_t i = 0; i < source_.size(); ++i) source_[i] = static_cast<std::byte>(i / 100);
+  for (uint32_t block = 1; block < kBlocks; ++block) PostSend(block);
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  for (uint32_t block = 1; block < kBlocks; ++block) PostRecv(block);
+  std::array<OpId, 8> ops;
+  size_t completed[2] = {};
+  while (completed[0] < kBlocks || completed[1] < kBlocks) {
+    for (size_t node : {0u, 1u}) {
+      const auto outcome = endpoints_[node]->Poll(ops, std::chrono::milliseconds(0));
+      ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+      completed[node] += outcome->completed;
+    }
+  }
+  EXPECT_EQ(target_, source_);
 }
 
 /// Lets copies go on by so many bytes at a time, and holds every other one.
@@ -220,14 +346,8 @@ TEST_F(MemoryCopiesTest, HooksLimitAndHoldCopies) {
       std::ranges::equal(std::span(target_).first(kBlock), std::span(source_).first(kBlock)));
   SlowCopies cut(TcpHook::kCut);
   endpoints_[1]->set_hook(&cut);
-  endpoints_[1]->PostRecv({.op = OpId(3),
-                           .channel = ChannelId(0),
-                           .block = 1,
-                           .memory = std::span(target_).subspan(kBlock)});
-  endpoints_[0]->PostSend({.op = OpId(3),
-                           .channel = ChannelId(0),
-                           .block = 1,
-                           .memory = std::span(source_).subspan(kBlock)});
+  PostRecv(1);
+  PostSend(1);
   ASSERT_TRUE(endpoints_[0]->Flush().ok());
   EXPECT_EQ(Receive().message(), "node 1 lost its connection to node 0");
 }

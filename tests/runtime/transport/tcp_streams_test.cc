@@ -82,7 +82,7 @@ class TcpStreamsTest : public testing::Test {
   /// `number`: of the message, which node `node` begins.
   void Begin(size_t node, uint32_t number) {
     const MessageStart start = {.number = number, .bytes = kBlocks * kBlockBytes};
-    ASSERT_TRUE(endpoints_[node]->Begin(Playable::Part(plan_), start, {}).ok());
+    ASSERT_TRUE(endpoints_[node]->Begin(Playable::Part(plan_), start).ok());
   }
   void Post(size_t node, uint32_t block) {
     const auto memory = std::span(memory_[node]).subspan(block * kBlockBytes, kBlockBytes);
