@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <future>
 #include <iostream>
 #include <map>
@@ -51,6 +52,8 @@ struct Options {
   uint32_t repeat = 5;
   std::string waiting = "hybrid";
   bool deterministic = false;
+  bool no_local_copies = false;
+  bool own_thread = true;
 };
 
 const std::map<std::string, CollectiveKind>& Kinds() {
@@ -59,6 +62,15 @@ const std::map<std::string, CollectiveKind>& Kinds() {
       {"reduce_scatter", CollectiveKind::kReduceScatter}, {"alltoall", CollectiveKind::kAlltoall},
       {"broadcast", CollectiveKind::kMulticast},          {"barrier", CollectiveKind::kBarrier}};
   return kinds;
+}
+
+/// Waits as a program does: without a thread of the session's own, it turns the session itself.
+Status Await(Session& session, const Options& options, std::future<Status> future) {
+  const auto is_ready = [&] {
+    return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  };
+  while (!options.own_thread && !is_ready()) Must(session.Poll(std::chrono::milliseconds(-1)));
+  return future.get();
 }
 
 /// `bytes`: of the whole vector, which has a part for each member.
@@ -78,10 +90,10 @@ void Measure(Session& session, const Options& options, uint64_t bytes) {
   std::vector<double> starts, ends;
   double cpu = 0;
   for (uint32_t i = 0; i < options.repeat + 1; ++i) {
-    Must(session.Barrier(1).get());
+    Must(Await(session, options, session.Barrier(1)));
     if (i == 1) cpu = CpuSeconds();
     starts.push_back(Now());
-    Must(session.Await(1, call).get());
+    Must(Await(session, options, session.Await(1, call)));
     ends.push_back(Now());
   }
   const bool is_right = kind != CollectiveKind::kAllreduce || count == 0 ||
@@ -115,6 +127,9 @@ int main(int argc, char** argv) {
   app.add_option("--repeat", options.repeat, "measurements of each size");
   app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");
   app.add_flag("--deterministic", options.deterministic, "as GroupOptions");
+  app.add_flag("--no-local-copies", options.no_local_copies,
+               "TCP between members of one machine, too");
+  app.add_flag("--own-thread,!--no-own-thread", options.own_thread, "as SessionOptions");
   CLI11_PARSE(app, argc, argv);
   prepost::SessionOptions session;
   session.self = options.self;
@@ -123,6 +138,8 @@ int main(int argc, char** argv) {
     all.push_back(static_cast<uint32_t>(session.members.size()));
     session.members.push_back({.host = member});
   }
+  session.local_copies = !options.no_local_copies;
+  session.own_thread = options.own_thread;
   session.secret = "only for measurements";
   session.waiting = options.waiting == "polling"     ? prepost::Waiting::kPolling
                     : options.waiting == "interrupt" ? prepost::Waiting::kInterrupt
@@ -137,6 +154,9 @@ int main(int argc, char** argv) {
                               callbacks));
   for (const uint64_t bytes : options.bytes) Measure(**opened, options, bytes);
   Must((*opened)->DestroyGroup(1));
-  closed.get_future().wait();
+  std::future<void> gone = closed.get_future();
+  while (!options.own_thread && gone.wait_for(std::chrono::seconds(0)) != std::future_status::ready)
+    Must((*opened)->Poll(std::chrono::milliseconds(-1)));
+  gone.wait();
   return 0;
 }

@@ -51,7 +51,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--rate", default="400mbit", help="of each node, both ways")
-    parser.add_argument("--host", choices=["tcp", "shm"], help="on this machine; peers over this")
+    parser.add_argument("--host", choices=["tcp", "shm"], help="on this machine, over TCP, or from memory to memory")
     parser.add_argument("--collective", default=COLLECTIVES, help="with commas")
     parser.add_argument("--bytes", default="1KiB,64KiB,1MiB,16MiB", help="sizes of the whole vector")
     parser.add_argument("--peers", default="", help="of bench/peers/peers.py, with commas")
@@ -75,6 +75,8 @@ def main():
             flags = ["--collective", collective, "--bytes", ",".join(asked), "--repeat", str(options.repeat), "--waiting", options.waiting]
             address = (lambda i: f"127.{200 + i}.0.1") if options.host else (lambda i: f"10.98.0.{i + 1}")
             start = (lambda i: []) if options.host else (lambda i: ["ip", "netns", "exec", f"ppn{i}"])
+            if options.host == "tcp":
+                flags.append("--no-local-copies")
             for size, seconds in run_ours(options.bench, nodes, start, address, flags).items():
                 keep(collective, "prepost", size, seconds)
             for name in others:
@@ -96,7 +98,7 @@ def main():
         finally:
             if not options.host:
                 subprocess.run([HERE / "net.sh", "down", str(nodes)], check=True)
-    where = f"one machine, peers over {options.host}" if options.host else f"at {options.rate}"
+    where = f"one machine, over {options.host}" if options.host else f"at {options.rate}"
     print(f"{nodes} members, {where}: median us" + ("" if options.host else " (/ bound)"))
     print(f"{'':16}{'':12}" + "".join(f"{size:>18}" for size in sizes))
     for collective in options.collective.split(","):
