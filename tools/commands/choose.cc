@@ -83,7 +83,7 @@ void PrintChoiceTable(const Choice& choice, std::ostream& out) {
   }
 }
 
-Json ToJson(const Candidate& it) {
+Json CandidateJson(const Candidate& it) {
   Json json = {{"algorithm", it.algorithm},
                {"blocks", it.blocks},
                {"block_bytes", it.block_bytes},
@@ -114,10 +114,10 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
                {"candidates", Json::array()}};
   if (choice.rule) json["rule"] = *choice.rule;
   if (choice.unpinned) {
-    json["without_rule"] = ToJson(*choice.unpinned);
+    json["without_rule"] = CandidateJson(*choice.unpinned);
     json["without_rule"]["percent"] = PercentWithoutRule(choice);
   }
-  for (const Candidate& it : choice.candidates) json["candidates"].push_back(ToJson(it));
+  for (const Candidate& it : choice.candidates) json["candidates"].push_back(CandidateJson(it));
   PrintJson(json, out);
 }
 

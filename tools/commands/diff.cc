@@ -37,7 +37,7 @@ void PrintDiffJson(const DiffFlags& flags, const PlanDiff& diff) {
   PrintJson(result, std::cout);
 }
 
-void Print(const PlanDiff& diff) {
+void PrintDiff(const PlanDiff& diff) {
   std::cout << diff.verdict << "\n";
   for (const DiffSection& section : diff.sections) {
     std::cout << section.name << ": " << section.count << "\n";
@@ -62,7 +62,7 @@ Status Run(const DiffFlags& flags) {
   if (flags.json) {
     PrintDiffJson(flags, diff);
   } else {
-    Print(diff);
+    PrintDiff(diff);
   }
   return diff.same() ? Status() : Rejected(fmt::format("{} and {} differ", flags.a, flags.b));
 }

@@ -19,7 +19,6 @@ namespace {
 
 /// Of 2^24 sizes, which a plan can have, of up to 19 digits each.
 constexpr size_t kPartsFileBytesMax = size_t{512} << 20;
-constexpr size_t kWordBytesShownMax = 40;  ///< of a wrong value
 
 constexpr std::string_view kBetween = ", \t\r";
 constexpr std::string_view kRowEnds = "\n;[]";

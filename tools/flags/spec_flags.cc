@@ -76,7 +76,6 @@ std::string FlagOf(const std::string& pointer) {
 constexpr const char* kAutoProfile = "fractus";
 
 constexpr size_t kOrderBytesMax = size_t{16} << 20;
-constexpr size_t kWordBytesShownMax = 40;  ///< bytes of a wrong value
 
 /// Nodes as numbers between blanks, line ends and commas.
 Result<std::vector<NodeId>> ParseOrder(const std::string& text) {

@@ -31,6 +31,8 @@ class Validator;
 
 namespace prepost::tools {
 
+inline constexpr size_t kWordBytesShownMax = 40;  ///< of a wrong value
+
 /// Ok if `word`, the value of `flag`, is one of `words`; else kUsage, with the near one.
 Status CheckWord(const char* flag, const std::string& word, const std::vector<std::string>& words);
 

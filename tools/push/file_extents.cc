@@ -12,7 +12,7 @@
 namespace prepost::tools {
 namespace {
 
-constexpr size_t kReadStepBytes = size_t{1} << 20;  ///< between checkpoints
+constexpr size_t kExtentStepBytes = size_t{1} << 20;  ///< between checkpoints
 
 }  // namespace
 
@@ -46,7 +46,7 @@ Result<bool> AreZeros(int file, uint64_t begin, uint64_t end, const std::string&
   std::vector<std::byte> buffer;
   while (const std::optional<FileExtent> data = NextData(file, begin, end)) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    buffer.resize(kReadStepBytes);
+    buffer.resize(kExtentStepBytes);
     const auto step = std::span(buffer).first(std::min<uint64_t>(data->bytes, buffer.size()));
     PREPOST_RETURN_IF_ERROR(ReadExactly(file, data->offset, step, name));
     if (std::ranges::any_of(step, [](std::byte byte) { return byte != std::byte{0}; }))
