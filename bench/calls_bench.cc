@@ -3,7 +3,6 @@
 // How long calls of collectives take in a group of a session: from when the last member makes the call
 // to when the last one has its result, by the clock that all members of one machine have in common.
 // One process per member; bench/network/calls.py starts them.
-#include <sys/resource.h>
 #include <time.h>
 
 #include <CLI/CLI.hpp>
@@ -12,9 +11,11 @@
 #include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
+#include "bench/session_program.h"
 #include "prepost/prepost.h"
 
 namespace {
@@ -22,21 +23,8 @@ namespace {
 using prepost::CollectiveKind;
 using prepost::Session;
 using prepost::Status;
-
-void Must(const Status& status) {
-  if (status.ok()) return;
-  std::cerr << "calls_bench: " << status.ToString() << "\n";
-  std::exit(1);
-}
-
-double CpuSeconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
+using prepost::bench::CpuSeconds;
+using prepost::bench::Must;
 
 double Now() {
   timespec time = {};
@@ -131,19 +119,12 @@ int main(int argc, char** argv) {
                "TCP between members of one machine, too");
   app.add_flag("--own-thread,!--no-own-thread", options.own_thread, "as SessionOptions");
   CLI11_PARSE(app, argc, argv);
-  prepost::SessionOptions session;
-  session.self = options.self;
-  std::vector<uint32_t> all;
-  for (const std::string& member : options.members) {
-    all.push_back(static_cast<uint32_t>(session.members.size()));
-    session.members.push_back({.host = member});
-  }
+  prepost::SessionOptions session =
+      prepost::bench::SessionOf(options.self, options.members, options.waiting);
   session.local_copies = !options.no_local_copies;
   session.own_thread = options.own_thread;
-  session.secret = "only for measurements";
-  session.waiting = options.waiting == "polling"     ? prepost::Waiting::kPolling
-                    : options.waiting == "interrupt" ? prepost::Waiting::kInterrupt
-                                                     : prepost::Waiting::kHybrid;
+  std::vector<uint32_t> all(options.members.size());
+  std::iota(all.begin(), all.end(), 0);
   auto opened = Session::Open(session);
   Must(opened.status());
   std::promise<void> closed;

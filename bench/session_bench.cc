@@ -4,7 +4,6 @@
 // Send() to the notice that all have it. One process per member; bench/network/run.py starts them in
 // network namespaces, bench/host/run.py on this machine.
 #include <fmt/format.h>
-#include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -17,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/session_program.h"
 #include "prepost/prepost.h"
 
 namespace {
@@ -24,25 +24,11 @@ namespace {
 using prepost::GroupCallbacks;
 using prepost::Session;
 using prepost::Status;
+using prepost::bench::CpuSeconds;
+using prepost::bench::Must;
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kPage = 4096;
-
-/// Ends the program with the message.
-void Must(const Status& status) {
-  if (status.ok()) return;
-  std::cerr << "session_bench: " << status.ToString() << "\n";
-  std::exit(1);
-}
-
-double CpuSeconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 struct Options {
   uint32_t self = 0;
@@ -64,18 +50,8 @@ struct Options {
 class Bench {
  public:
   explicit Bench(const Options& options) : options_(options) {
-    prepost::SessionOptions session;
-    session.self = options.self;
-    for (const std::string& member : options.members) {
-      const size_t colon = member.find(':');
-      session.members.push_back({.host = member.substr(0, colon)});
-      if (colon != std::string::npos)
-        session.members.back().port = static_cast<uint16_t>(std::stoul(member.substr(colon + 1)));
-    }
-    session.secret = "only for measurements";
-    session.waiting = options.waiting == "polling"     ? prepost::Waiting::kPolling
-                      : options.waiting == "interrupt" ? prepost::Waiting::kInterrupt
-                                                       : prepost::Waiting::kHybrid;
+    prepost::SessionOptions session =
+        prepost::bench::SessionOf(options.self, options.members, options.waiting);
     session.local_copies = !options.no_local_copies;
     session.sites = options.sites;
     session.paths = options.paths;
