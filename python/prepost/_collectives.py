@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups for calls of collectives."""
 import sys
-from types import TracebackType
-from typing import Any, Callable, List, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from . import _check, _native
-from ._errors import TransferError, UsageError
+from ._errors import UsageError
+from ._membership import Membership
 from ._session import Paths, Session, _buffer
 
 #: Of reduce(), allreduce() and reduce_scatter(); or a function of two arrays of NumPy that returns one of the same shape.
@@ -81,7 +81,7 @@ class Call:
         return self._group._native.calls > self._number
 
 
-class Collectives:
+class Collectives(Membership):
     """A group for calls of collectives: Session.collectives() makes it.
 
     Every member makes the same calls, in the same order; each takes part in it with arrays of the same type and size, anything with
@@ -100,11 +100,10 @@ class Collectives:
     """
 
     def __init__(self, native: "_native.Group", session: Session, members: List[int]) -> None:
-        self._native = native
+        super().__init__(native)
         self._session = session  # which stays open as long as the group is used
         self._members = members
         self._place = members.index(session._number)
-        self._is_left = False
 
     @property
     def size(self) -> int:
@@ -205,7 +204,7 @@ class Collectives:
         return self._call("alltoall", array, out, out, 0, type_of, counts=(sent, received), wait=wait, timeout=timeout)
 
     def paths(self) -> Paths:
-        """How blocks come to this member. Known from `opened` on; before that all 0."""
+        """How blocks come to this member: from the peers of calls so far, as connections are opened when a call first uses them."""
         return Paths(*self._native.paths())
 
     def notes(self) -> List[str]:
@@ -215,53 +214,6 @@ class Collectives:
     def wait_opened(self, timeout: Optional[float] = None) -> None:
         """Waits until this member's connections are there. Nothing needs it: calls may be made before."""
         self._native.wait_opened(_check.timeout(timeout))
-
-    def destroy(self, timeout: Optional[float] = None) -> None:
-        """Waits until all members have called it, after all their calls. After a Timeout it may be called again."""
-        seconds = _check.timeout(timeout)
-        if not self._is_left:
-            self._native.destroy()
-        self._is_left = True
-        self._native.wait_closed(seconds)
-
-    def abort(self, why: str = "") -> None:
-        """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`."""
-        why = _check.text("why", why)
-        if self.failure is not None or self._native.closed:
-            return
-        try:
-            self._native.abort(why)
-        except TransferError:  # just now
-            pass
-
-    @property
-    def number(self) -> int:
-        """The number with which it was created."""
-        return self._native.number
-
-    @property
-    def opened(self) -> bool:
-        """Whether this member's connections are there."""
-        return self._native.opened
-
-    @property
-    def failure(self) -> Optional[BaseException]:
-        """What all calls raise; None: nothing has failed."""
-        try:
-            self._native.check()
-        except (TransferError, UsageError) as error:
-            return error
-        return None
-
-    def __enter__(self) -> "Collectives":
-        return self
-
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
-        if kind is not None:
-            self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
-        elif not (self._native.inherited or self._native.closed):
-            self.destroy()
 
     def _check_root(self, root: int) -> int:
         found = _check.number("root", root, 32)

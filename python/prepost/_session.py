@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, NamedTuple, Opt
 
 from . import _check, _native
 from ._errors import Error, TransferError, UsageError
+from ._membership import Membership
 from ._plan import Path, Plan, RolledPlan
 
 if TYPE_CHECKING:
@@ -329,7 +330,7 @@ class Paths(NamedTuple):
     forbidden: int
 
 
-class Group:
+class Group(Membership):
     """A group of a session: Session.group() makes it.
 
     The root sends messages of any size, and every other member receives them, in order. Calls that wait let other threads run, are
@@ -339,10 +340,9 @@ class Group:
     """
 
     def __init__(self, native: "_native.Group", session: Session, is_root: bool) -> None:
-        self._native = native
+        super().__init__(native)
         self._session = session  # which stays open as long as the group is used
         self._is_root = is_root
-        self._is_left = False
 
     def broadcast(self, buffer: Any = None, timeout: Optional[float] = None) -> Any:
         """Sends `buffer` at the root and receives it elsewhere; returns the message.
@@ -421,34 +421,6 @@ class Group:
             self._native.destroy()
         self._is_left = True
 
-    def destroy(self, timeout: Optional[float] = None) -> None:
-        """Waits until all members have called it and every message is at every member.
-
-        Messages that came and were not received yet stay, for receive(). More than there is room for, in a pool or `backlog_bytes`, are
-        to be received first. After a Timeout it may be called again.
-        """
-        seconds = _check.timeout(timeout)
-        self.start_destroy()
-        self._native.wait_closed(seconds)
-
-    def abort(self, why: str = "") -> None:
-        """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`.
-
-        Returns when it is over at this member; does nothing where the group is closed or has failed.
-        """
-        why = _check.text("why", why)
-        if self.failure is not None or self.closed:
-            return
-        try:
-            self._native.abort(why)
-        except TransferError:  # just now
-            pass
-
-    @property
-    def number(self) -> int:
-        """The number with which it was created."""
-        return self._native.number
-
     @property
     def available(self) -> int:
         """How many messages receive() would return at once."""
@@ -468,32 +440,3 @@ class Group:
     def barriers(self) -> int:
         """How many barriers were passed."""
         return self._native.barriers
-
-    @property
-    def opened(self) -> bool:
-        """Whether this member's connections are there."""
-        return self._native.opened
-
-    @property
-    def closed(self) -> bool:
-        """Whether destroy() is done, at all members."""
-        return self._native.closed
-
-    @property
-    def failure(self) -> Optional[BaseException]:
-        """What all calls raise; None: nothing has failed."""
-        try:
-            self._native.check()
-        except (TransferError, UsageError) as error:
-            return error
-        return None
-
-    def __enter__(self) -> "Group":
-        return self
-
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
-        if kind is not None:
-            self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
-        elif not (self._native.inherited or self.closed):
-            self.destroy()
