@@ -154,6 +154,15 @@ Status CheckPartCount(const Spec& spec) {
 Status CheckSpec(const Spec& spec) {
   if (spec.algorithm == kAutoAlgorithm) return Rejected("auto is not chosen yet", "/algorithm");
   if (spec.choose_block_bytes) return Rejected("auto is not chosen yet", "/block_bytes");
+  if (spec.nodes == 0 && !spec.part_bytes.empty()) {
+    const uint64_t sizes = spec.part_bytes.size();
+    const auto side = static_cast<uint64_t>(std::sqrt(static_cast<double>(sizes)));
+    return Rejected(
+        fmt::format("{}, but an alltoall of {} has {}, and one of {} has {}", Count(sizes, "size"),
+                    Count(side, "node"), Count(side * side, "part"), Count(side + 1, "node"),
+                    Count((side + 1) * (side + 1), "part")),
+        "/part_bytes");
+  }
   if (spec.nodes == 0) {
     return Rejected(fmt::format("{} {} has at least 1 node, found 0", ArticleOf(spec.collective),
                                 Name(spec.collective)),

@@ -28,7 +28,7 @@ Status CheckNothingToChoose(const Spec& spec) {
   const auto bad = [](const char* key, const char* instead) {
     return Rejected(
         fmt::format("{}: nothing is chosen for groups that share a network; expected "
-                    "{}, found \"auto\" (prepost choose tells one for a multicast "
+                    "{}, found \"auto\" (prepost choose tells one for a group that is "
                     "alone)",
                     key, instead));
   };

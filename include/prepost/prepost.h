@@ -125,9 +125,10 @@ struct GroupOptions {
   /// Members of a group have devices of one kind, whatever cards and those of libibverbs are
   /// called, or none.
   std::string device;
-  /// The group is for Session::Call() and what is made of it, instead of Send(): each member is
-  /// connected to all others, at most 1024, and `root` says only who leads it. Without a device, a
-  /// plan, an algorithm, block_bytes, notify_delivered or sync; `incoming` is not called.
+  /// The group is for Session::Call() and what is made of it, instead of Send(): at most
+  /// 1024 members, which connect to those that a call uses, when it does; `root` says only who leads
+  /// it. Without a device, a plan, an algorithm, block_bytes, notify_delivered or sync; `incoming` is
+  /// not called.
   bool calls = false;
   /// Of a group for calls: sums of floats are added in one order whatever their size. It costs an
   /// allreduce n/(n-1) of its time: 1.14 for 8 members.

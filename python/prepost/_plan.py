@@ -23,6 +23,7 @@ _TRANSFERS_MAX = 1 << 24
 
 _PLACED = "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
 _NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED,
+                      "part_bytes": "rounds are of parts of one size",
                       "deterministic": "the rounds say in which order values are combined"}
 
 
@@ -137,8 +138,9 @@ def compile(spec: Union[Mapping[str, Any], Path, None] = None, *, rounds: Union[
 
     spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win over it: nodes, root,
         message_bytes, block_bytes (a number or "auto"), algorithm, ready, send_window, topology (a path, relative to the spec's
-        folder, or a mapping), order, collective ("allreduce"; without it a multicast), combine ("sum:float32"). Sizes are numbers of
-        bytes, of collectives of parts those of a part. What is left to "auto" is chosen.
+        folder, or a mapping), order, collective ("allreduce"; without it a multicast), combine ("sum:float32"), deterministic,
+        part_bytes (a size for each part, of an alltoall a row of sizes for each node). Sizes are numbers of bytes, of collectives of
+        parts those of a part. What is left to "auto" is chosen.
     rounds: in place of a spec, the schedule itself (docs/compiler.md, "Your own schedule"): the path of a file of rounds, its text,
         or an iterable of rounds, such as a generator. Each round is an iterable of its transfers, (sender, receiver, block), and
         may be empty; a node can send what it had before the round began. (sender, receiver, block, True) has the receiver combine

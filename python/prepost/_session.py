@@ -276,7 +276,8 @@ class Session:
     def collectives(self, number: int, members: Optional[Sequence[int]] = None, *, deterministic: bool = False) -> "Collectives":
         """Creates a group for calls of collectives: allreduce(), broadcast() from any member, and so on. Returns at once.
 
-        To be called by all `members`, as group() is; the first of them leads the group. Each is connected to all others.
+        To be called by all `members`, as group() is; the first of them leads the group. Two are connected when a call first
+        uses that.
 
         deterministic: sums of floats are added in one order whatever the size of the arrays; an allreduce takes n/(n-1) of its time
             then, 1.14 for 8 members.

@@ -471,6 +471,8 @@ Status TcpEndpoint::TakeHead(Link& link, const ChannelState& state) {
   const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
   const Record wanted = RecordOf(state, state.moved);
   if (record == wanted) return {};
+  const bool is_other_size = record.channel == wanted.channel && record.block == wanted.block;
+  if (message_.call_root && is_other_size) return OtherSize(link, record.bytes, wanted.bytes);
   return Unexpected(link, record, Describe(wanted, node_, link.peer));
 }
 
@@ -663,6 +665,16 @@ Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
                                const std::string& expected) const {
   return Rejected(fmt::format("node {} got a record from node {} for {}; expected {}", node_.value,
                               link.peer.value, Describe(record, node_, link.peer), expected));
+}
+
+/// The peer sends a part of this call whose size it was to say as this end does.
+Status TcpEndpoint::OtherSize(const Link& link, uint64_t sent, uint64_t expected) const {
+  return Rejected(
+      fmt::format("call {} is {}, in which node {} sends {} to node {}, and node {} expects {}: "
+                  "both are to say "
+                  "the same",
+                  message_.number, prepost::Describe(message_), link.peer.value,
+                  Count(sent, "byte"), node_.value, node_.value, Count(expected, "byte")));
 }
 
 /// The peer has begun another call than the one at hand, or a later one without this one's blocks.

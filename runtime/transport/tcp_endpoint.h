@@ -240,6 +240,7 @@ class TcpEndpoint final : public MessageEndpoint {
   }
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
   Status OtherCall(const Link& link, const MessageStart& start) const;
+  Status OtherSize(const Link& link, uint64_t sent, uint64_t expected) const;
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
   const NodeId node_;

@@ -301,6 +301,30 @@ TEST_P(CallsWays, UnevenAlltoall) {
   }
 }
 
+// Two members do not agree on what one sends the other: an error that names the call, both members
+// and both sizes.
+TEST(CallsTest, UnequalCountsEndTheGroup) {
+  Sessions sessions(2, {});
+  sessions.Create(kGroup, {0, 1}, 0, kCalls);
+  std::vector<int32_t> in(8), out[2] = {Values(8), Values(8)};
+  std::vector<std::future<Status>> futures;
+  for (uint32_t m = 0; m < 2; ++m) {
+    futures.push_back(
+        sessions[m].Await(kGroup, {.kind = CollectiveKind::kAlltoall,
+                                   .input = in.data(),
+                                   .output = out[m].data(),
+                                   .type = ElementType::kInt32,
+                                   .send_counts = {1, m == 0 ? uint64_t{2} : uint64_t{1}},
+                                   .receive_counts = {1, 1}}));
+  }
+  EXPECT_TRUE(
+      sessions.Wait(kGroup, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  EXPECT_THAT(sessions.LogOf(0, kGroup).failures[0],
+              HasSubstr("call 0 is alltoall of parts of any sizes, in which member 0 sends 8 bytes "
+                        "to member 1, and member 1 expects 4 bytes"));
+  for (auto& future : futures) static_cast<void>(future.get());
+}
+
 // A product of 2x2 matrices does not commute: catches operands that are swapped, and an operation
 // that is called for one member's part twice.
 TEST_P(CallsWays, OwnOperations) {
@@ -710,7 +734,7 @@ TEST(CallsTest, WrongCallsAreRefused) {
   refuse(kGroup, with([](Call& call) { call.type = static_cast<ElementType>(201); }), "2, 1, 201");
   refuse(9, good, "there is none of this number");
   refuse(kGroup, with([](Call& it) { it.op = CombineOp::kXor; }), "xor");
-  refuse(kGroup, with([](Call& it) { it.op = CombineOp::kNone; }), "");
+  refuse(kGroup, with([](Call& it) { it.op = CombineOp::kNone; }), "none");
   refuse(kGroup, with([](Call& it) { it.type = ElementType::kNone; }), "a type is missing");
   refuse(kGroup, with([](Call& it) { it.input = nullptr; }), "64 bytes of input have no memory");
   refuse(kGroup, with([](Call& it) { it.output = nullptr; }), "64 bytes of output have no memory");

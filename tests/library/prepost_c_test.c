@@ -93,8 +93,8 @@ static void failed(void* context, prepost_code code, const char* cause, uint32_t
   note(&self->failed);
 }
 
-static void failed_members(void* context, prepost_code code, const char* cause,
-                           const uint32_t* at, uint32_t count) {
+static void failed_members(void* context, prepost_code code, const char* cause, const uint32_t* at,
+                           uint32_t count) {
   failed(context, code, cause, count == 1 ? at[0] : PREPOST_NO_MEMBER);
 }
 
@@ -255,6 +255,132 @@ static void create_groups(uint64_t number) {
   }
 }
 
+#define COUNT 5u
+static int calls_done;
+static void done(void* context, prepost_code code, const char* cause) {
+  CHECK(code == PREPOST_OK && strcmp(cause, "") == 0);
+  note(context);
+}
+static int all_called(void) { return calls_done == MEMBERS; }
+
+/* "0 then 1 then 2" of the digits 1, 2 and 3 is 123: another order, or one of them twice, is not. */
+static void append(void* context, void* out, const void* own, const void* other, uint64_t count) {
+  CHECK(context == &calls_done);
+  for (uint64_t i = 0; i < count; ++i) {
+    uint64_t scale = 1, left = ((const uint64_t*)other)[i];
+    for (uint64_t rest = left; rest > 0; rest /= 10) scale *= 10;
+    ((uint64_t*)out)[i] = ((const uint64_t*)own)[i] * scale + left;
+  }
+}
+
+/* Element i of what member `from` has, or has for member `to`. */
+static uint64_t element(uint32_t from, uint32_t to, uint32_t i) {
+  return 1000 * (from + 1) + 100 * to + i;
+}
+
+/* Every collective, with callbacks: catches kinds, fields and numbers of the C interface that are mixed
+ * up. */
+static void check_calls(uint64_t number) {
+  static const prepost_kind kinds[] = {PREPOST_BROADCAST,      PREPOST_REDUCE,    PREPOST_ALLREDUCE,
+                                       PREPOST_REDUCE_SCATTER, PREPOST_ALLGATHER, PREPOST_GATHER,
+                                       PREPOST_SCATTER,        PREPOST_ALLTOALL,  PREPOST_BARRIER};
+  static const uint64_t counts[MEMBERS][MEMBERS] = {{1, 0, 4}, {2, 3, 0}, {0, 5, 1}};
+  const uint32_t all[MEMBERS] = {0, 1, 2}, root = 2;
+  static uint64_t in[MEMBERS][MEMBERS * COUNT], out[MEMBERS][MEMBERS * COUNT];
+  prepost_group_options options;
+  prepost_group_options_init(&options, sizeof options);
+  options.calls = 1;
+  for (int m = 0; m < MEMBERS; ++m) {
+    prepost_group_callbacks callbacks;
+    prepost_group_callbacks_init(&callbacks, sizeof callbacks);
+    members[m].closed = 0;
+    callbacks.context = &members[m];
+    callbacks.closed = closed;
+    callbacks.failed = failed;
+    CHECK(prepost_create_group(members[m].session, number, all, MEMBERS, 0, &options, &callbacks) ==
+          PREPOST_OK);
+  }
+  const size_t kind_count = sizeof kinds / sizeof kinds[0];
+  for (size_t k = 0; k < kind_count + 2; ++k) {
+    const int is_uneven = k == kind_count, is_ordered = k == kind_count + 1;
+    const prepost_kind kind = is_uneven ? PREPOST_ALLTOALL : is_ordered ? PREPOST_REDUCE : kinds[k];
+    uint64_t columns[MEMBERS][MEMBERS];
+    calls_done = 0;
+    for (uint32_t m = 0; m < MEMBERS; ++m) {
+      uint32_t at = 0;
+      for (uint32_t to = 0; to < MEMBERS; ++to) {
+        columns[m][to] = counts[to][m];
+        const uint32_t here = is_uneven ? (uint32_t)counts[m][to] : COUNT;
+        for (uint32_t i = 0; i < here; ++i) in[m][at++] = is_ordered ? m + 1 : element(m, to, i);
+      }
+      memset(out[m], 0, sizeof out[m]);
+      prepost_call_options call;
+      prepost_call_options_init(&call, sizeof call);
+      call.kind = kind;
+      call.root = root;
+      call.input = in[m];
+      call.output = kind == PREPOST_BROADCAST && m == root ? NULL : out[m];
+      call.count = is_uneven ? 0 : COUNT;
+      call.type = PREPOST_UINT64;
+      if (is_uneven) {
+        call.send_counts = counts[m];
+        call.receive_counts = columns[m];
+        call.member_count = MEMBERS;
+      }
+      if (is_ordered) {
+        call.op = PREPOST_USER_ORDERED;
+        call.operation = append;
+        call.operation_context = &calls_done;
+      }
+      CHECK(prepost_call(members[m].session, number, &call, done, &calls_done) == PREPOST_OK);
+    }
+    wait_until(all_called);
+    for (uint32_t m = 0; m < MEMBERS; ++m) {
+      uint32_t at = 0;
+      for (uint32_t from = 0; from < MEMBERS; ++from) {
+        for (uint32_t i = 0; i < (is_uneven ? counts[from][m] : COUNT); ++i, ++at) {
+          const uint64_t sum =
+              element(0, from, i) + element(1, from, i) + element(2, from, i); /* for `from` */
+          uint64_t expected = 0;
+          const int is_first = from == 0;
+          switch (kind) {
+            case PREPOST_BROADCAST:
+              expected = is_first && m != root ? element(root, 0, i) : 0;
+              break;
+            case PREPOST_REDUCE:
+              expected = !is_first || m != root ? 0 : is_ordered ? 123 : sum;
+              break;
+            case PREPOST_ALLREDUCE:
+              expected = is_first ? sum : 0;
+              break;
+            case PREPOST_REDUCE_SCATTER:
+              expected = is_first ? element(0, m, i) + element(1, m, i) + element(2, m, i) : 0;
+              break;
+            case PREPOST_ALLGATHER:
+              expected = element(from, 0, i);
+              break;
+            case PREPOST_GATHER:
+              expected = m == root ? element(from, 0, i) : 0;
+              break;
+            case PREPOST_SCATTER:
+              expected = is_first ? element(root, m, i) : 0;
+              break;
+            case PREPOST_ALLTOALL:
+              expected = element(from, m, i);
+              break;
+            case PREPOST_BARRIER:
+              break;
+          }
+          CHECK(out[m][at] == expected);
+        }
+      }
+    }
+  }
+  for (int m = 0; m < MEMBERS; ++m)
+    CHECK(prepost_destroy_group(members[m].session, number) == PREPOST_OK);
+  wait_until(all_closed);
+}
+
 int main(void) {
   for (int i = 0; i < MEMBERS; ++i) {
     snprintf(hosts[i], sizeof hosts[i], "127.%d.%d.%d", 200 + i, (int)(getpid() >> 8 & 255),
@@ -310,6 +436,8 @@ int main(void) {
 
   CHECK(prepost_abort_group(members[0].session, 7, "late") == PREPOST_USAGE);
   CHECK(prepost_abort_group(NULL, 7, "") == PREPOST_USAGE);
+
+  check_calls(9);
 
   /* The root aborts: the others hear why. */
   for (int i = 0; i < MEMBERS; ++i) members[i].opened = 0;

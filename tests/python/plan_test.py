@@ -215,6 +215,7 @@ class Plans(unittest.TestCase):
                 (prepost.RejectedError, "^rounds: round 0: expected a transfer", [[(0, 1, 0, True, 1)]], {}),
                 (prepost.RejectedError, "^spec: /combine: what reduce does to values is missing", [[(0, 1, 0, True)]],
                  {"collective": "reduce"}),
+                (prepost.UsageError, "^part_bytes: rounds are of parts of one size$", [[(0, 1, 0)]], {"part_bytes": [1, 2]}),
                 (prepost.UsageError, "^deterministic: the rounds say", [[(0, 1, 0, True)]], {**keys, "deterministic": True}),
                 (prepost.RejectedError, "combine", [[(0, 1, 0, True)]], {**keys, "combine": "sum"})):
             with self.subTest(rounds=rounds, keys=more), self.assertRaisesRegex(error, text):

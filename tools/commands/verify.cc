@@ -17,6 +17,7 @@
 #include "ir/count.h"
 #include "ir/json/plan_json.h"
 #include "ir/utf8.h"
+#include "runtime/player_device.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/plan_file.h"
@@ -49,6 +50,10 @@ nlohmann::ordered_json ToJson(const Verdict& verdict) {
 /// Whether the valid `plan` fits the device in some mode, to stdout and `result`.
 Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceProfile& profile,
                    bool json, nlohmann::ordered_json& result) {
+  if (const std::optional<std::string> why = WhyNotPreposted(plan)) {
+    result["error"] = *why;
+    return Rejected(*why, path);
+  }
   std::vector<nic::Fit> fits;
   for (const nic::LoweringMode mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
     const Ticker ticker("lowering " + path);
@@ -61,6 +66,13 @@ Status CheckBounds(const Plan& plan, const std::string& path, const nic::DeviceP
   }
   if (FitsSomehow(fits)) return {};
   return Rejected(fmt::format("does not fit device {} in any mode", profile.name), path);
+}
+
+/// "shape, match, ..."
+std::string Rules() {
+  std::vector<const char*> names;
+  for (const Rule rule : kRules) names.push_back(Name(rule));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 /// The rules that need the programs of all nodes, if some of them are not there.
@@ -189,9 +201,10 @@ void AddVerify(CLI::App& app, Action* action) {
   auto flags = std::make_shared<VerifyFlags>();
   CLI::App* command = app.add_subcommand("verify", "Check plans against the rules of a valid plan");
   command->footer(
-      "Rules: shape, match, once, causal, acyclic, order, ready, window, rounds (docs/plan.md). "
-      "The first 20 findings\n"
-      "are printed, in the order of the file. Exit code 1 when a plan is not valid.\n\n"
+      "Rules: " + Rules() +
+      " (docs/plan.md).\n"
+      "The first 20 findings are printed, in the order of the file. Exit code 1 when a plan is not "
+      "valid.\n\n"
       "With --device-profile also rule bounds: what the plan needs of the nodes' NICs, inline and "
       "managed, beside what they\n"
       "have; queues longer than their rings, with their re-arms; and what does not fit. Exit code "

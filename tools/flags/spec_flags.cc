@@ -446,7 +446,7 @@ Result<Spec> SpecFlags::Read(const std::string& spec_path, std::optional<uint64_
     if (!cluster.ok()) return cluster.status();
     if (cluster->rack_hosts != 0) spec.topology = cluster->NetworkOf(spec.nodes);
   }
-  if (spec.nodes == 0 && !nodes_ && spec_path.empty())
+  if (spec.nodes == 0 && !nodes_ && spec_path.empty() && spec.part_bytes.empty())
     return Missing("--nodes", "the number of nodes is missing, and no topology says it");
   return spec;
 }

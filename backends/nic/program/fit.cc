@@ -27,7 +27,7 @@ FitCheck::FitCheck(const PlanHeader& header, const LowerOptions& options)
   set_limit(Resource::kCompletionQueue, profile_.cq_entries);
   set_limit(Resource::kBlock, profile_.message_bytes);
   CheckDevice();
-  const uint64_t block = header.payload.BlockSize(0);  // no other is larger
+  const uint64_t block = header.payload.LargestBlock();
   AddUse(Resource::kBlock, block, header.payload.bytes);
   if (block > profile_.message_bytes) {
     Refuse({.where = "/message/block_bytes",

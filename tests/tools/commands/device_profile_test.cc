@@ -258,6 +258,16 @@ TEST_F(DeviceProfileCommandTest, VerifyTellsWhatFits) {
               AllOf(HasSubstr("no capability cd"), Not(HasSubstr("QPs of a node"))));
   const json unknown = json::parse(Run({"verify", plan_, "--device-profile", old, "--json"}, 1));
   EXPECT_FALSE(unknown[0]["bounds"]["modes"][0].contains("resources"));
+  // Of what no NIC carries nothing fits; and the largest part counts, wherever it stands.
+  for (const char* kind : {"allreduce", "alltoall", "barrier"}) {
+    std::vector<std::string> flags = {"compile", "--collective",        kind, "--nodes", "4",
+                                      "-o",      folder_ / "other.json"};
+    if (std::string(kind) == "allreduce") flags.insert(flags.end(), {"--combine", "sum:int32"});
+    if (kind[0] == 'a') flags.insert(flags.end(), {"--message-bytes", "4KiB"});
+    Run(flags);
+    ExpectRefused({"verify", folder_ / "other.json", "--device-profile", kTiny}, 1,
+                  std::string("a plan of ") + kind);
+  }
   // Without a device nothing is said of one.
   EXPECT_THAT(Run({"verify", barrier_}), Not(HasSubstr("device")));
 }

@@ -136,6 +136,8 @@ TEST_F(PartsTest, SaysWhatIsWrong) {
          "--part-bytes: row 1 has 1 size, expected 2: there are 2 rows");
   expect({"alltoall", "--part-bytes", Write({{1, 2}, {3}})}, 1,
          "sizes.txt: row 1 has 1 size, expected 2");
+  expect({"alltoall", "--part-bytes", "0,1,2"}, 1,
+         "--part-bytes: 3 sizes, but an alltoall of 1 node has 1 part, and one of 2 nodes has 4");
   expect({"alltoall", "--nodes", "2", "--part-bytes", "0,1,2"}, 1,
          "--part-bytes: 3 sizes, but an alltoall of 2 nodes has 4 parts");
   expect({"gather", "--nodes", "2", "--part-bytes", "0,1,2"}, 1,

@@ -118,7 +118,7 @@ TEST_F(StatsTest, CollectivesOverATopology) {
   const Json allreduce = on();
   EXPECT_DOUBLE_EQ(allreduce["cuts"][0]["seconds"], 0.014);  // 2 x 7 / 8 x 8 MB of all ports
   EXPECT_GE(allreduce["modelled_seconds"], allreduce["seconds_bound"]);
-  // Of parts of sizes of their own, those that pass: 3 MB out of rack a, 1 MB into it.
+  // Of parts of sizes of their own, those that pass: all but the root's own of 7 MB.
   Compile({"--collective", "gather", "--root", "5", "--algorithm", "direct", "--part-bytes",
            "1MB,0,2MB,0,0,7MB,1MB,0"});
   EXPECT_EQ(on()["cuts"][0]["bytes"], 4e6);  // into the root
