@@ -96,8 +96,9 @@ Result<VerifiedPlan> Compile(const Spec& spec, const CompileOptions& options) {
   SpecReady ready = spec.ready;
   SpecSendWindow send_window = spec.send_window;
   ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
+  // What a pass refuses has a place in the spec; the rest, schedules are to get right.
   const auto internal = [](const Status& status) {
-    if (status.code() != StatusCode::kRejected) return status;
+    if (status.code() != StatusCode::kRejected || !status.where().empty()) return status;
     return Rejected("internal error: " + status.message());
   };
   const bool is_multicast = spec.collective == CollectiveKind::kMulticast;

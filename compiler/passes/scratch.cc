@@ -136,10 +136,12 @@ class ScratchAssigner {
   }
 
   Status TooMany(const Program& program) const {
-    return Rejected(fmt::format(
-        "node {} would need more than {} scratch buffers in ready mode {}, the limit{}",
-        program.node.value, kNoScratch - 1u, ToString(plan_.header().ready),
-        may_reuse_ ? "; larger blocks need fewer" : "; window=W or larger blocks need fewer"));
+    return Rejected(
+        fmt::format(
+            "node {} would need more than {} scratch buffers in ready mode {}, the limit{}",
+            program.node.value, kNoScratch - 1u, ToString(plan_.header().ready),
+            may_reuse_ ? "; larger blocks need fewer" : "; window=W or larger blocks need fewer"),
+        "/block_bytes");
   }
 
   Plan Write(const std::vector<uint16_t>& scratch_of, std::vector<std::vector<OpId>>& waits_of,

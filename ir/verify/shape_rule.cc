@@ -221,6 +221,8 @@ class ShapeRule {
     if (op.is_combine() && header_.combine.is_none()) {
       Shape(Place::OpAt(p, i, "op"), "combine in a plan of {}, which combines nothing",
             Name(header_.collective.kind));
+    } else if (op.is_combine() && op.is_credit()) {
+      Shape(Place::OpAt(p, i, "op"), "combine of a credit, which has no values");
     }
     if (op.is_credit() != channel.carries_credits()) {
       Shape(Place::OpAt(p, i, "block"), "{} on lane {}, lane {} is for credits and only for them",

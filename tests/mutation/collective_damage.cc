@@ -41,6 +41,14 @@ bool CombineInsteadOfTake(Draft& draft, Random& random) {
   return true;
 }
 
+bool CombineCredit(Draft& draft, Random& random) {
+  const auto site = PickSite(
+      draft, random, [](const DraftOp& op) { return op.op.is_credit() && !op.op.is_send(); });
+  if (!site) return false;
+  draft.at(*site).op.kind = OpKind::kCombine;
+  return true;
+}
+
 /// A combine waits for nothing any more.
 bool HastyCombine(Draft& draft, Random& random) {
   const auto site = PickSite(
@@ -132,6 +140,7 @@ bool OneHelper(Draft& draft, Random&) {
 constexpr Mutator kCollectiveDamages[] = {
     {"take instead of combine", TakeInsteadOfCombine},
     {"combine instead of take", CombineInsteadOfTake},
+    {"combine a credit", CombineCredit},
     {"combine without its edges", HastyCombine},
     {"another buffer", OtherBuffer},
     {"lose a buffer", LoseBuffer},

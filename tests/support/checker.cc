@@ -331,7 +331,8 @@ bool Checker::OpHolds(const Program& program, size_t id) const {
                      : op.block >= header_.payload.blocks || op.count < 1 ||
                            op.count > header_.payload.blocks - op.block)
     return false;
-  if (op.kind == OpKind::kCombine && header_.combine.op == CombineOp::kNone) return false;
+  if (op.kind == OpKind::kCombine && (header_.combine.op == CombineOp::kNone || op.is_credit()))
+    return false;
   bool fills = op.kind == OpKind::kCombine;
   for (uint32_t i = 0; op.kind == OpKind::kRecv && !op.is_credit() && i < op.count; ++i)
     fills = fills || !Wants(program.node, op.block + i);

@@ -22,6 +22,7 @@ constexpr size_t kPartsFileBytesMax = size_t{512} << 20;
 
 constexpr std::string_view kBetween = ", \t\r";
 constexpr std::string_view kRowEnds = "\n;[]";
+constexpr std::string_view kWordEnds = ", \t\r\n;[]";  ///< all of them, so that each word is read once
 
 }  // namespace
 
@@ -40,11 +41,12 @@ Result<std::vector<uint64_t>> ParsePartBytes(const std::string& text, const std:
       ++at;
       continue;
     }
-    const size_t end =
-        std::min({text.find_first_of(kBetween, at), text.find_first_of(kRowEnds, at), text.size()});
-    const std::string word = text.substr(at, std::min(end - at, kWordBytesShownMax + 1));
-    const Result<uint64_t> bytes = ParseSize(word);
+    const size_t end = std::min(text.find_first_of(kWordEnds, at), text.size());
+    const std::string word = text.substr(at, std::min(end - at, kWordBytesShownMax));
     const auto where = [&] { return fmt::format("{}:{}", name, line); };
+    if (word.size() < end - at)
+      return Rejected(fmt::format("'{}...' is no size", Printable(word)), where());
+    const Result<uint64_t> bytes = ParseSize(word);
     if (!bytes.ok()) return Rejected(Printable(bytes.status().message()), where());
     if (*bytes > kMessageBytesMax) {
       return Rejected(

@@ -50,6 +50,7 @@ VerifiedPlan CombiningChain(CollectiveKind kind, const std::string& ready) {
                              .send_window = *ParseSendWindow("none")});
 }
 Plan BarrierReduce() { return CombiningChain(CollectiveKind::kReduce, "barrier"); }
+Plan WindowReduce() { return CombiningChain(CollectiveKind::kReduce, "window=1"); }
 Plan BarrierAllreduce() { return CombiningChain(CollectiveKind::kAllreduce, "barrier"); }
 /// Each tells the next one, then the one after that: [send, combine, send, combine] at each of 4.
 Plan Barrier() {
@@ -307,6 +308,9 @@ const Example kCombineExamples[] = {
     {"CombineInMulticast", BarrierChain,
      [](Draft& d) { d.programs[1].ops[0].op.kind = OpKind::kCombine; }, Rule::kShape,
      "/programs/1/ops/0/op", "combine in a plan of multicast, which combines nothing"},
+    {"CombineOfACredit", WindowReduce,
+     [](Draft& d) { d.programs[2].ops[0].op.kind = OpKind::kCombine; }, Rule::kShape,
+     "/programs/2/ops/0/op", "combine of a credit, which has no values"},
     {"NoBuffer", BarrierReduce, [](Draft& d) { d.programs[1].ops[0].op.scratch = kNoScratch; },
      Rule::kShape, "/programs/1/ops/0/scratch",
      "combine of what node 1 has needs a scratch buffer"},

@@ -145,6 +145,7 @@ TEST_F(PartsTest, SaysWhatIsWrong) {
   expect({"reduce", "--part-bytes", "1,2"}, 1,
          "--part-bytes: a reduce has one part, whose size is message_bytes");
   expect({"gather", "--part-bytes", "1,x"}, 2, "--part-bytes: 'x' is no size");
+  expect({"gather", "--part-bytes", std::string(60, '0') + "5,7"}, 2, "0...' is no size");
   expect({"gather", "--part-bytes", "none.txt"}, 2, "and there is no such file");
   std::ofstream(folder_ / "bad") << "1 2\n3 4k\n";
   expect({"alltoall", "--part-bytes", folder_ / "bad"}, 1, "bad:2: '4k' is no size");
