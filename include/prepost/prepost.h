@@ -339,7 +339,8 @@ class Session {
   void Resume();
 
   /// How blocks come to this member; known when `opened` is called, before that and over a device
-  /// all 0. Of a group for calls: from the peers of calls so far. Errors: as Barrier().
+  /// all 0. Of a group for calls: from the peers of calls so far, none to begin with. Errors: as
+  /// Barrier().
   Result<PeerPaths> Paths(uint64_t group) const;
   /// What whoever runs the program may want to know of the group's paths, a sentence each: how often
   /// blocks cross between sites, members that are farther away than their sites say (at the root),

@@ -30,6 +30,14 @@ def numbers(name: str, values: Any) -> List[int]:
     return [number(f"{name}[{i}]", value, 32) for i, value in enumerate(several(name, values, "a list of whole numbers"))]
 
 
+def counts(name: str, values: Any, members: int) -> List[int]:
+    """Of elements, one for each of `members`."""
+    found = [number(f"{name}[{i}]", value, 64) for i, value in enumerate(several(name, values, "a list of whole numbers"))]
+    if len(found) != members:
+        raise UsageError(f"{name} has {len(found)} numbers, and the group has {members} members")
+    return found
+
+
 def several(name: str, values: Any, expected: str) -> List[Any]:
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise wrong(name, expected, values)

@@ -44,6 +44,20 @@ def _shape_of(memory: Any) -> Tuple[int, ...]:
         return tuple(view.shape or ())
 
 
+def _item_bytes(memory: Any) -> int:
+    if _is_tensor(memory):
+        return int(memory.element_size())
+    with memoryview(_buffer(memory)) as view:
+        return view.itemsize
+
+
+def _is_of_bools(memory: Any) -> bool:
+    if _is_tensor(memory):
+        return bool(memory.dtype == _torch().bool)
+    with memoryview(_buffer(memory)) as view:
+        return view.format.lstrip("@=<") == "?"
+
+
 def _bytes_of(memory: Any) -> int:
     with memoryview(_buffer(memory)) as view:
         return view.nbytes
@@ -194,14 +208,16 @@ class Collectives(Membership):
                   timeout: Optional[float] = None) -> Any:
         """As alltoall(), of parts of any sizes, none among them: how many elements go to each member, and come from each, one part
         after the other in flat arrays. What a member sends another is what that one expects, or the group ends with an error."""
-        sent, received = _check.numbers("send_counts", send_counts), _check.numbers("receive_counts", receive_counts)
-        type_of = _type_of(array) or "uint8"
+        sent, received = _check.counts("send_counts", send_counts, self.size), _check.counts("receive_counts", receive_counts, self.size)
+        size = _item_bytes(array)
+        self._check_bytes(array, size * sum(sent))
+        if sent[self._place] != received[self._place]:
+            raise UsageError(f"this member sends itself {sent[self._place]} elements and expects {received[self._place]}")
         if out is None:
             out = _new(array, (sum(received),))
-        size = int("".join(filter(str.isdigit, type_of))) // 8
-        self._check_bytes(array, size * sum(sent))
         self._check_bytes(out, size * sum(received))
-        return self._call("alltoall", array, out, out, 0, type_of, counts=(sent, received), wait=wait, timeout=timeout)
+        counts = ([size * it for it in sent], [size * it for it in received])
+        return self._call("alltoall", array, out, out, 0, "uint8", counts=counts, wait=wait, timeout=timeout)
 
     def paths(self) -> Paths:
         """How blocks come to this member: from the peers of calls so far, as connections are opened when a call first uses them."""
@@ -212,7 +228,7 @@ class Collectives(Membership):
         return self._native.notes()
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:
-        """Waits until this member's connections are there. Nothing needs it: calls may be made before."""
+        """Waits until all members are there. Nothing needs it: calls may be made before."""
         self._native.wait_opened(_check.timeout(timeout))
 
     def _check_root(self, root: int) -> int:
@@ -253,6 +269,8 @@ class Collectives(Membership):
             op = "user" if _check.flag("commutative", commutative) else "user_ordered"
         else:
             _check.choice("op", op, *_OPS)
+            if op == "sum" and _is_of_bools(array):
+                raise UsageError(f"a sum of bools is no bool: {kind} of them with \"or\" or \"and\", or of an array of integers")
         size = int("".join(filter(str.isdigit, type_of))) // 8
         return self._call(kind, array, out, out, _bytes_of(array) // parts // size, type_of, op=op, function=function, root=root,
                           wait=wait, timeout=timeout)

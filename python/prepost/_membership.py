@@ -48,7 +48,7 @@ class Membership:
 
     @property
     def opened(self) -> bool:
-        """Whether this member's connections are there."""
+        """Whether all members are there, and this one's connections, but those that calls open when they first use them."""
         return self._native.opened
 
     @property

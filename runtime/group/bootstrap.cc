@@ -205,7 +205,8 @@ Bootstrap::Clock::time_point Bootstrap::DueOf(const Link& link) const {
 bool Bootstrap::IsLater(const LinkName& name) const {
   if (!group_.opens_later || name.purpose != LinkPurpose::kData || name.stream > 0) return false;
   if (name.from.index() >= group_.nodes || name.from == name.to) return false;
-  if (name.lane != Lane::kBlocks && name.lane != Lane::kCredits) return false;
+  const bool is_of_credits = name.lane == Lane::kCredits && name.streams == 1;
+  if (name.lane != Lane::kBlocks && !is_of_credits) return false;
   const auto [low, high] = std::minmax(name.from, name.to);
   return DataLink({.low = low, .high = high, .lane = name.lane}).from == name.from;
 }
@@ -234,8 +235,7 @@ void Bootstrap::Want(NodeId peer, milliseconds within) {
 
 std::optional<Bootstrap::Unreached> Bootstrap::Overdue() const {
   for (const Link& link : links_) {
-    const bool is_calling = link.due && link.name.from == options_.node;
-    if (is_calling && !IsServed(link) && Clock::now() >= *link.due)
+    if (link.due && !IsServed(link) && Clock::now() >= *link.due)
       return Unreached{.peer = PeerOf(link), .why = link.seen.what};
   }
   return std::nullopt;

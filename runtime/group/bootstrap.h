@@ -124,7 +124,7 @@ class Bootstrap final : public Lobby::Owner {
   /// connections with `peer`. One of the two connects (as above), within `within`, whether or not
   /// the other one wants them yet; at the other one this does nothing.
   void Want(NodeId peer, std::chrono::milliseconds within);
-  /// A peer that was not reached in that time, and why.
+  /// A peer that was not reached in that time, or has opened one connection of two, and why.
   struct Unreached {
     NodeId peer;
     std::string why;

@@ -580,13 +580,11 @@ void Engine::CloseIfDone(Group& group) {
   const bool is_leader = group.options.self == group.options.collective.root;
   if (group.options.is_for_calls && (!group.calls.empty() || (!is_leader && !group.last))) return;
   if (group.options.is_for_calls && !is_leader && group.last != group.message) {
-    return Break(
-        group,
-        Rejected(fmt::format("node {} has destroyed the group after {}, and node {} after "
-                             "{}: one of them has called what the other has not",
-                             group.options.collective.root.value, Count(*group.last, "call"),
-                             group.options.self.value, Count(group.message, "call"))),
-        std::nullopt);
+    return BreakDiffering(
+        group, Rejected(fmt::format("node {} has destroyed the group after {}, and node {} after "
+                                    "{}: one of them has called what the other has not",
+                                    group.options.collective.root.value, Count(*group.last, "call"),
+                                    group.options.self.value, Count(group.message, "call"))));
   }
   if (group.is_target() && (group.last != group.message || !group.syncing.empty())) return;
   group.is_done = true;
@@ -601,8 +599,14 @@ void Engine::BreakNonsense(Group& group, const char* what) {
         std::nullopt);
 }
 
+/// Members have called different things.
+void Engine::BreakDiffering(Group& group, const Status& status) {
+  Fail(group, InMemberWords(status, group.options.members), std::nullopt, /*differs=*/true);
+}
+
 /// `status` speaks of nodes.
 void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
+  if (group.endpoint != nullptr && group.endpoint->differs()) return BreakDiffering(group, status);
   Status cause = InMemberWords(status, group.options.members);
   if (lost_peer) {
     cause = Rejected(fmt::format("member {} lost its connection to member {}",
@@ -612,14 +616,14 @@ void Engine::Break(Group& group, const Status& status, std::optional<NodeId> los
   Fail(group, std::move(cause), lost_peer);
 }
 
-void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer) {
+void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, bool differs) {
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kBroken;
   group.endpoint.reset();  // closes its connections, so that peers notice at once
   group.executor.reset();  // has memory that they might have copied from
   if (group.mover != nullptr) group.mover->Stop();
   ReturnBuffers(group);
-  keeper_->Fail(group.serial, std::move(cause), lost_peer);
+  keeper_->Fail(group.serial, std::move(cause), lost_peer, differs);
 }
 
 /// The group is over; what it has is freed when its last callback has returned.

@@ -164,12 +164,11 @@ void Engine::HearClaim(Group& group, uint64_t number, NodeId node, const std::st
   if (group.state == Group::State::kBroken || node.index() >= group.options.members.size()) return;
   const uint64_t made = group.message + group.calls.size();
   if (group.is_closing && number >= made) {
-    return Break(group,
-                 Rejected(fmt::format("call {} is {} at node {}, and node {} destroys the group "
-                                      "after {}",
-                                      number, what, node.value, group.options.self.value,
-                                      Count(made, "call"))),
-                 std::nullopt);
+    return BreakDiffering(
+        group, Rejected(fmt::format("call {} is {} at node {}, and node {} destroys the group "
+                                    "after {}",
+                                    number, what, node.value, group.options.self.value,
+                                    Count(made, "call"))));
   }
   std::optional<CallShape> own;
   if (number >= group.message && number - group.message < group.calls.size()) {
@@ -180,10 +179,9 @@ void Engine::HearClaim(Group& group, uint64_t number, NodeId node, const std::st
     }
   }
   if (!own || Describe(*own) == what) return;
-  Break(group,
-        Rejected(fmt::format("call {} is {} at node {}, and {} at node {}", number, what,
-                             node.value, Describe(*own), group.options.self.value)),
-        std::nullopt);
+  BreakDiffering(group,
+                 Rejected(fmt::format("call {} is {} at node {}, and {} at node {}", number, what,
+                                      node.value, Describe(*own), group.options.self.value)));
 }
 
 }  // namespace prepost

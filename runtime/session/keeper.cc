@@ -71,7 +71,8 @@ Keeper::Keeper(KeeperOptions options)
       tick_(std::clamp(options_.failure_max / 8, milliseconds(10),
                        milliseconds(kControlIntervalMsMax))),
       silence_max_(options_.failure_max * 6 / 10),
-      grace_(options_.failure_max * 2 / 10) {}
+      grace_(options_.failure_max * 2 / 10),
+      open_max_(std::min(options_.connect_max, 5 * options_.failure_max)) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
@@ -137,11 +138,12 @@ void Keeper::Claim(GroupSerial group, uint64_t number, std::string text) {
 void Keeper::Close(GroupSerial group, uint64_t number) {
   Push({.kind = Command::Kind::kClose, .group = group, .number = number});
 }
-void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer) {
+void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs) {
   Push({.kind = Command::Kind::kFail,
         .group = group,
         .status = std::move(status),
-        .lost_peer = lost_peer});
+        .lost_peer = lost_peer,
+        .differs = differs});
 }
 
 void Keeper::Stalled(GroupSerial group, NodeId peer) {
@@ -286,7 +288,7 @@ void Keeper::Obey(Command command) {
     case Command::Kind::kAdd:
       return;
     case Command::Kind::kWant:
-      for (const NodeId peer : command.peers) group.bootstrap->Want(peer, silence_max_);
+      for (const NodeId peer : command.peers) group.bootstrap->Want(peer, open_max_);
       return;
     case Command::Kind::kHave:
       message.kind = Kind::kHave;
@@ -326,7 +328,8 @@ void Keeper::Obey(Command command) {
         return Suspect(group, {.cause = std::move(command.status),
                                .where = command.lost_peer,
                                .by = group.kept.self});
-      Failure failure = {.cause = std::move(command.status), .where = group.kept.self};
+      Failure failure = {.cause = std::move(command.status), .where = {}};
+      if (!command.differs) failure.where = group.kept.self;
       if (group.is_leader() || group.peers.front().control) return End(group, failure);
       ReportFailure(group, failure);
       group.last_word = std::move(failure);

@@ -146,7 +146,8 @@ class Keeper final : private Lobby::Owner {
   /// This node waits for others in call `number`, which is `text` (printable) here: kClaim at all.
   void Claim(GroupSerial group, uint64_t number, std::string text);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
-  void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer);
+  /// `differs`: members have called different things, and which of them is wrong nobody knows.
+  void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs);
   /// This node has a message to move, and `peer` has not answered over its connections for data,
   /// which are open, for PeerAnswerMax(). Said again for as long as that is so.
   void Stalled(GroupSerial group, NodeId peer);
@@ -178,6 +179,7 @@ class Keeper final : private Lobby::Owner {
     std::string text = {};
     Status status = {};
     std::optional<NodeId> lost_peer = {};
+    bool differs = false;
     KeptGroup kept = {};
     std::vector<NodeId> peers = {};
   };
@@ -275,7 +277,10 @@ class Keeper final : private Lobby::Owner {
   const std::chrono::milliseconds tick_;         ///< between two questions
   const std::chrono::milliseconds silence_max_;  ///< until a peer counts as lost
   const std::chrono::milliseconds grace_;        ///< for the cause behind a lost connection
-  FileRoom files_;                               ///< beside those of groups
+  /// For a connection that is opened later: many may be at once, and members that are gone are noticed
+  /// otherwise.
+  const std::chrono::milliseconds open_max_;
+  FileRoom files_;  ///< beside those of groups
   std::unique_ptr<Lobby> lobby_;
   EventFd wake_;
   std::thread thread_;

@@ -230,7 +230,7 @@ void Keeper::Introduce(Group& group) {
     TcpSocket& socket = *newcomer.socket;
     const Clock::time_point now = Clock::now();
     const bool is_due = group.is_reported
-                            ? now >= newcomer.since + silence_max_
+                            ? now >= newcomer.since + open_max_
                             : group.introductions_due && now >= *group.introductions_due;
     switch (introduction->Step()) {
       case Introduction::State::kTalking:
@@ -258,8 +258,10 @@ void Keeper::Introduce(Group& group) {
         introduction.reset();
     }
   }
-  // Those that the group begins with are reported together, later ones as they come.
-  if (!group.is_reported && !talking.empty()) return;
+  // Those that the group begins with are reported together, later ones as they come. Who may open some
+  // later waits until all members are there, as all have `connect_max` for that.
+  const bool is_waiting = group.kept.opens_later && !group.introductions_due;
+  if (!group.is_reported && (!talking.empty() || is_waiting)) return;
   KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};
   std::vector<Newcomer> staying;
   for (Newcomer& newcomer : std::exchange(group.newcomers, {})) {

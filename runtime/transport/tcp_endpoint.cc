@@ -623,11 +623,12 @@ Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& reco
     return Unexpected(link, record, "the note of the oldest undelivered send");
   }
   Link& carrier = links_[state.link];
-  if (IsRead(state.slots[state.completed].memory, carrier.local.is_read)) {
-    carrier.window->Remove(state.completed);
-    if (HasToWrite(carrier)) active_.Push(state.link);  // which has waited for room there
-  }
-  completed_.Add(state.slots[state.completed++].op);
+  const Slot& over = state.slots[state.completed];
+  if (IsRead(over.memory, carrier.local.is_read)) carrier.window->Remove(state.completed);
+  completed_.Add(over.op);
+  ++state.completed;
+  // It may have waited for room in the window.
+  if (carrier.local.is_read && HasToWrite(carrier)) active_.Push(state.link);
   return {};
 }
 
@@ -668,7 +669,8 @@ Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
 }
 
 /// The peer sends a part of this call whose size it was to say as this end does.
-Status TcpEndpoint::OtherSize(const Link& link, uint64_t sent, uint64_t expected) const {
+Status TcpEndpoint::OtherSize(const Link& link, uint64_t sent, uint64_t expected) {
+  differs_ = true;
   return Rejected(
       fmt::format("call {} is {}, in which node {} sends {} to node {}, and node {} expects {}: "
                   "both are to say "
@@ -678,7 +680,8 @@ Status TcpEndpoint::OtherSize(const Link& link, uint64_t sent, uint64_t expected
 }
 
 /// The peer has begun another call than the one at hand, or a later one without this one's blocks.
-Status TcpEndpoint::OtherCall(const Link& link, const MessageStart& start) const {
+Status TcpEndpoint::OtherCall(const Link& link, const MessageStart& start) {
+  differs_ = true;
   const std::string own = fmt::format("call {} is {} at node {}", message_.number,
                                       prepost::Describe(message_), node_.value);
   if (start.number == message_.number) {

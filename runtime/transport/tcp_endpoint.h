@@ -73,6 +73,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Flush() override { return Service(); }
   bool quiet() const override;
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  /// What failed is that this node and a peer call different things: either may be wrong.
+  bool differs() const { return differs_; }
   EndpointCounters counters() const override { return counters_; }
   void ObserveArrivals(std::function<void(OpId)> observer) override {
     on_arrival_ = std::move(observer);
@@ -239,8 +241,8 @@ class TcpEndpoint final : public MessageEndpoint {
             .bytes = message_.bytes | uint64_t{message_.variant} << kVariantShift};
   }
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
-  Status OtherCall(const Link& link, const MessageStart& start) const;
-  Status OtherSize(const Link& link, uint64_t sent, uint64_t expected) const;
+  Status OtherCall(const Link& link, const MessageStart& start);
+  Status OtherSize(const Link& link, uint64_t sent, uint64_t expected);
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
   const NodeId node_;
@@ -261,6 +263,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty
   std::optional<NodeId> lost_peer_;
+  bool differs_ = false;
   EndpointCounters counters_;
   TcpHook* hook_ = nullptr;
 };

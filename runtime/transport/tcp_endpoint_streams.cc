@@ -106,11 +106,7 @@ Status TcpEndpoint::JudgePiece(Link& link) {
   const uint32_t pieces = is_known ? PiecesOf(state, block_bytes) : 0;
   // Each piece once: so a block whose pieces have all been moved is no stream's any more.
   const uint64_t bit = piece.number < pieces ? uint64_t{1} << piece.number : 0;
-  const bool is_wanted = bit != 0 && (state.slots[piece.index].coming & bit) == 0;
-  const uint64_t record_bytes = record.bytes & ((uint64_t{1} << kPieceShift) - 1);
-  if (is_known && message_.call_root && record_bytes != block_bytes)
-    return OtherSize(link, record_bytes, block_bytes);
-  if (!is_wanted || record != RecordOf(state, piece))
+  if (bit == 0 || (state.slots[piece.index].coming & bit) != 0 || record != RecordOf(state, piece))
     return Unexpected(link, record, "a piece of a block that is to come");
   Slot& slot = state.slots[piece.index];
   if (slot.coming == 0 && on_arrival_) on_arrival_(slot.op);

@@ -108,10 +108,12 @@ class Values(unittest.TestCase):
     def test_parts_of_any_sizes(self):
         counts = [[0, 3, 1], [5, 0, 2], [1, 1, 0]]
         with Members(3) as members:
-            def call(i, group):
-                values = numpy.repeat(numpy.arange(3), counts[i]) + 10 * i
-                return group.alltoallv(values, counts[i], [counts[j][i] for j in range(3)], timeout=TIMEOUT)
-            self.check(members.run(call), [numpy.array([j * 10 + i for j in range(3) for _ in range(counts[j][i])]) for i in range(3)])
+            for dtype in ["int64", "float16", "complex128", "bool"]:
+                def call(i, group):
+                    values = (numpy.repeat(numpy.arange(3), counts[i]) + 10 * i).astype(dtype)
+                    return group.alltoallv(values, counts[i], [counts[j][i] for j in range(3)], timeout=TIMEOUT)
+                self.check(members.run(call),
+                           [numpy.array([j * 10 + i for j in range(3) for _ in range(counts[j][i])], dtype=dtype) for i in range(3)])
 
     # An own operation that does not commute: 2x2 matrices, each four elements.
     def test_own_operations(self):
@@ -219,6 +221,7 @@ class Errors(unittest.TestCase):
             for text, call in {
                     "op is sum, prod": lambda: group.allreduce(values, "mean"),
                     "xor of float32": lambda: group.allreduce(values, "xor"),
+                    "a sum of bools is no bool": lambda: group.allreduce(values.astype("bool")),
                     "combines integers and floats, not complex64": lambda: group.allreduce(values.astype("complex64")),
                     "32 bytes, and 64 are needed": lambda: group.allgather(values, out=numpy.zeros_like(values)),
                     "out has elements of float64": lambda: group.allreduce(values, out=values.astype("float64")),

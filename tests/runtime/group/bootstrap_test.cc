@@ -514,6 +514,7 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
     EXPECT_EQ(judge(from), Refusal::kUnexpected) << from;
   EXPECT_EQ(judge(2, static_cast<Lane>(2)), Refusal::kUnexpected);
   EXPECT_EQ(judge(2, Lane::kBlocks, 1, 2), Refusal::kUnexpected);
+  EXPECT_EQ(judge(2, Lane::kCredits, 0, 2), Refusal::kUnexpected);
   EXPECT_EQ(bootstrap.Judge({.from = NodeId(2), .to = NodeId(kRoot)}, {.plan = terms}),
             Refusal::kOtherPlan);
   const auto admit = [&](Lane lane) {

@@ -319,6 +319,40 @@ TEST_F(ManyCopiesTest, SendsWaitForRoomInTheWindow) {
   EXPECT_EQ(target_, source_);
 }
 
+// The notes that make room are of blocks that went over TCP. Catches a send that only the note of a
+// copied block wakes.
+TEST_F(ManyCopiesTest, SendsWaitForRoomBehindSmallOnes) {
+  const auto bytes = [](uint32_t block) {
+    return block < MemoryWindow::kSendsMax ? kReadBytesMin / 4 : kReadBytesMin;
+  };
+  const auto part = [&](std::vector<std::byte>& of, uint32_t block) {
+    return std::span(of).subspan(size_t{block} * kReadBytesMin, bytes(block));
+  };
+  for (uint32_t block = 1; block <= MemoryWindow::kSendsMax; ++block) {
+    endpoints_[0]->PostSend({.op = OpId(block),
+                             .channel = ChannelId(0),
+                             .block = block,
+                             .memory = part(source_, block)});
+  }
+  ASSERT_TRUE(endpoints_[0]->Flush().ok());
+  for (uint32_t block = 1; block <= MemoryWindow::kSendsMax; ++block) {
+    endpoints_[1]->PostRecv({.op = OpId(block),
+                             .channel = ChannelId(0),
+                             .block = block,
+                             .memory = part(target_, block)});
+  }
+  std::array<OpId, 8> ops;
+  size_t received = 0;
+  for (int visits = 0; visits < 1000 && received <= MemoryWindow::kSendsMax; ++visits) {
+    for (size_t node : {0u, 1u}) {
+      const auto outcome = endpoints_[node]->Poll(ops, std::chrono::milliseconds(1));
+      ASSERT_TRUE(outcome.ok()) << outcome.status().ToString();
+      if (node == 1) received += outcome->completed;
+    }
+  }
+  EXPECT_EQ(received, MemoryWindow::kSendsMax + 1);
+}
+
 /// Lets copies go on by so many bytes at a time, and holds every other one.
 class SlowCopies final : public TcpHook {
  public:
