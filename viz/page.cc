@@ -13,6 +13,7 @@
 #include "ir/plan_fields.h"
 #include "ir/plan_tables.h"
 #include "ir/version.h"
+#include "viz/page_collective.h"
 #include "viz/page_columns.h"
 #include "viz/page_html.h"
 #include "viz/page_queues.h"
@@ -169,6 +170,7 @@ Json SideJson(const PageSide& side, const PageOptions& options, const std::strin
   const PlanTables tables(plan);
   const EventTimes times(tables);
   AddPlan(tables, times, prefix, columns);
+  AddCollective(tables, times, prefix, columns);
   Json run;
   if (side.run) {
     run = RunJson(plan, *side.run);
@@ -179,6 +181,7 @@ Json SideJson(const PageSide& side, const PageOptions& options, const std::strin
                {"headline", Headline(plan.header())},
                {"subline", Subline(plan.header())},
                {"header", HeaderJson(plan.header())},
+               {"collective", CollectiveJson(plan)},
                {"length", times.length()},
                {"stats", StatsJson(side.stats)},
                {"racks", RacksJson(side.network)},

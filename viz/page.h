@@ -7,7 +7,8 @@
 // The data is base64 of a zlib stream: the bytes of a head, 4, little-endian; the head, JSON;
 // columns of integers. A column has `count` values as zigzag LEB128, each the difference to the
 // value before unless the column is plain; its name begins with the side it is of. What is in them:
-// a plan's are the arrays of Plan; of runs page_run.h says it, of queues page_queues.h.
+// a plan's are the arrays of Plan; of collectives page_collective.h says it, of runs page_run.h, of
+// queues page_queues.h.
 #ifndef PREPOST_VIZ_PAGE_H_
 #define PREPOST_VIZ_PAGE_H_
 
@@ -61,8 +62,8 @@ struct PageOptions {
 };
 
 /// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK).
-/// Engines that the plan does not fit are left out, and the page says why. The same arguments give
-/// the same bytes.
+/// Engines that the plan does not fit are left out, and the page says why; of other plans than plain
+/// multicasts all are. The same arguments give the same bytes.
 std::string Page(const std::vector<PageSide>& sides, const PageOptions& options);
 
 }  // namespace prepost::viz

@@ -117,6 +117,11 @@ uint32_t EntryCoder::Step(const DrawnEntry& entry) {
 PageQueues::PageQueues(const VerifiedPlan& plan, const PageOptions& options,
                        const std::string& prefix, PageColumns* columns)
     : plan_(plan), options_(options) {
+  if (!IsPlainMulticast(plan)) {
+    refusals_.push_back(ExpectPlainMulticast(plan).message());
+    Write(prefix, columns);
+    return;
+  }
   // Those that are asked for come first. Of two plans' sides, the other may have more nodes.
   std::vector<NodeId> nodes = options.selection.nodes;
   std::erase_if(nodes, [&](NodeId node) { return node.value >= plan.header().nodes; });

@@ -112,7 +112,8 @@ class Plans(unittest.TestCase):
                 self.assertNotEqual(got.pop("command"), want.pop("command"))
                 self.assertEqual(got, want)
                 self.assertEqual(("cpu" in got, "offload" in got), (True, False))
-                for refused in ({"format": "html"}, {"view": "queues", "nodes": [0]}, {"trace": self.path}):
+                self.assertIn(f"<title>{more['collective']}", plan.draw(format="html"))
+                for refused in ({"view": "queues", "nodes": [0]}, {"trace": self.path}, {"format": "html", "trace": self.path}):
                     with self.assertRaisesRegex(prepost.RejectedError, f"^a plan of {more['collective']}, .*; spacetime, graph and tree"):
                         plan.draw(**refused)
                 with self.assertRaisesRegex(prepost.RejectedError, f"a plan of {more['collective']}.*; use --executor cpu"):

@@ -13,6 +13,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -142,6 +143,57 @@ TEST(PageTest, TakesTwoPlansOfOtherNamesAndSizes) {
   EXPECT_EQ(data.columns.at("0.queues.node").size(), 3 * 3u);
   EXPECT_EQ(data.columns.at("1.queues.node").size(), 3 * 6u);
   EXPECT_EQ(page.find("<title>@PREPOST_DATA@ @PREPOST_TITLE@ &lt;/script"), page.find("<title>"));
+}
+
+// Catches members that are taken for helpers, parts of an alltoall by the wrong end, sizes of blocks by the
+// largest part, and queues that collectives have not.
+TEST(PageTest, HoldsWhoHasWhatOfEveryCollective) {
+  test::Random random(test::TestSeed());
+  std::set<std::pair<CollectiveKind, std::string>> seen;
+  std::set<CollectiveKind> kinds;
+  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 4, .blocks_max = 2});
+  std::erase_if(specs,
+                [](const Spec& it) { return it.nodes != 4 || it.message_bytes <= it.block_bytes; });
+  for (const Spec& spec : test::WithUnevenParts(std::move(specs), random)) {
+    kinds.insert(spec.collective);
+    if (!seen.insert({spec.collective, spec.algorithm}).second) continue;
+    const VerifiedPlan plan = test::CompileOrDie(spec);
+    const PlanHeader& header = plan.header();
+    SCOPED_TRACE(Headline(header));
+    Data data = Unpack(DataOf(Page({{.plan = &plan}}, {})));
+    const auto& side = data.head["sides"][0];
+    EXPECT_EQ(side["collective"]["kind"], Name(header.collective.kind));
+    EXPECT_EQ(side["collective"]["root"].is_null(), !HasRoot(header.collective.kind));
+    EXPECT_EQ(side["collective"]["combine"].is_null(), header.combine.is_none());
+    EXPECT_TRUE(data.columns["0.queues.node"].empty());
+    EXPECT_NE(side["queues_note"].get<std::string>().find("takes plans of multicasts"),
+              std::string::npos);
+    const auto has = [&](const char* rows, uint32_t node, uint32_t part) {
+      const std::string name = fmt::format("0.node.{}", rows);
+      const auto at = [&](const char* field) { return data.columns[name + field].at(node); };
+      for (int64_t i = 0; i < at(".count"); ++i)
+        if (at(".first") + i * at(".step") == part) return true;
+      return false;
+    };
+    const Roles roles = header.roles();
+    for (uint32_t block = 0; block < header.payload.blocks; ++block) {
+      EXPECT_EQ(data.columns["0.block.bytes"].at(block), header.payload.BlockSize(block));
+      for (uint32_t node = 0; node < header.nodes; ++node) {
+        const uint32_t part = roles.PartOf(block);
+        EXPECT_EQ(has("has", node, part), roles.Contributes(NodeId(node), block));
+        EXPECT_EQ(has("wants", node, part), roles.Wants(NodeId(node), block));
+      }
+    }
+    ASSERT_EQ(data.columns["0.op.combine"].size(),
+              header.combine.is_none() ? 0 : plan.ops().size());
+    for (size_t op = 0; op < data.columns["0.op.combine"].size(); ++op)
+      EXPECT_EQ(data.columns["0.op.combine"][op], plan.ops()[op].is_combine());
+  }
+  EXPECT_EQ(kinds.size(), 7u);  // a barrier has no bytes
+  const VerifiedPlan multicast = test::PlanOf(4, 2, "chain");
+  const Data data = Unpack(DataOf(Page({{.plan = &multicast}}, {})));
+  EXPECT_TRUE(data.head["sides"][0]["collective"].is_null());
+  EXPECT_FALSE(data.columns.contains("0.node.has.first"));
 }
 
 /// What a page says of an entry of a queue, as text.

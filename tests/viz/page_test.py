@@ -31,6 +31,20 @@ PLANS = [  # nodes, blocks, flags
     (8, 4, []), (8, 8, ["--algorithm", "circulant", "--ready", "retry"]),
     (13, 5, ["--algorithm", "scatter_allgather", "--ready", "channel"]), (64, 16, []),
     (256, 8, ["--algorithm", "kary_tree", "--send-window", "none"]), (1024, 16, [])]
+SIZES = "sizes.txt"  # of parts of an alltoall
+COLLECTIVES = [  # flags
+    ["reduce", "--combine", "max:int32", "--algorithm", "chain", "--nodes", 5, "--root", 2, "--message-bytes", "4KiB"],
+    ["allreduce", "--combine", "sum:float32", "--algorithm", "ring", "--nodes", 4, "--message-bytes", "4KiB"],
+    ["allreduce", "--combine", "prod:float64", "--algorithm", "halving", "--nodes", 6, "--message-bytes", "12KiB"],
+    ["allreduce", "--combine", "sum:int64", "--algorithm", "doubling", "--nodes", 8, "--message-bytes", "2KiB"],
+    ["reduce_scatter", "--combine", "sum:float32", "--algorithm", "halving", "--nodes", 4, "--message-bytes", "2KiB"],
+    ["reduce_scatter", "--combine", "sum:int32", "--algorithm", "ring", "--part-bytes", "4KiB,0,8,1KiB", "--nodes", 4],
+    ["allgather", "--part-bytes", "3KiB,0,7,1KiB,9", "--nodes", 5],
+    ["gather", "--algorithm", "binomial", "--nodes", 6, "--root", 1, "--message-bytes", "2KiB"],
+    ["scatter", "--algorithm", "binomial", "--nodes", 5, "--root", 1, "--message-bytes", "2KiB"],
+    ["alltoall", "--algorithm", "bruck", "--nodes", 5, "--message-bytes", 1000],
+    ["alltoall", "--nodes", 4, "--part-bytes", SIZES],
+    ["barrier", "--nodes", 5]]
 SEED = int(os.environ.get("PREPOST_TEST_SEED", "1"))
 
 
@@ -155,6 +169,190 @@ class Page(unittest.TestCase):
                     lines = run("explain", plan, what).splitlines()[:-2]
                     self.assertEqual(self.do("return prepost.explain(arguments[0])", what).rstrip("\n").splitlines(), lines)
         self.expect_quiet()
+
+    def collective(self, flags):
+        """A page of such a collective; its plan, its ops by node."""
+        plan = self.path("collective.json")
+        self.path(SIZES).write_text("4 0 3000 1\n2 2 2 2\n0 0 0 7\n8 1 3 2048\n")
+        size = [] if flags[0] == "barrier" else ["--block-bytes", "1KiB"]
+        run("compile", "--collective", *flags, *size, "--encoding", "rows", "-o", plan, folder=self.folder.name)
+        run("draw", plan, "-o", self.path("page.html"))
+        self.open(self.path("page.html"))
+        read = json.loads(plan.read_text())
+        return read, {it["node"]: it["ops"] for it in read["programs"]}
+
+    @staticmethod
+    def contributions(plan, programs):
+        """By node and block: the sets of what is there, at first (round -1) and after each receive, with its round; who wants what."""
+        kind, nodes, blocks = plan["collective"], plan["nodes"], plan["message"]["blocks"]
+        members = nodes - plan.get("helpers", 0)
+        part = [block // (blocks // plan["message"].get("parts", 1)) for block in range(blocks)]
+        has = {"scatter": lambda n, p: n == plan["root"], "allgather": lambda n, p: n == p, "gather": lambda n, p: n == p,
+               "alltoall": lambda n, p: p // members == n}.get(kind, lambda n, p: True)
+        wants = {"reduce": lambda n, p: n == plan["root"], "gather": lambda n, p: n == plan["root"], "reduce_scatter": lambda n, p: n == p,
+                 "scatter": lambda n, p: n == p, "alltoall": lambda n, p: p % members == n}.get(kind, lambda n, p: True)
+        there = [[[(-1, frozenset([n] if n < members and has(n, part[b]) else []))] for b in range(blocks)] for n in range(nodes)]
+        queues, left = {}, {node: list(ops) for node, ops in programs.items()}
+        while any(left.values()):
+            before = sum(map(len, left.values()))
+            for node, ops in left.items():
+                while ops:
+                    op = ops[0]
+                    queue = queues.setdefault(op["channel"], [])
+                    span = [] if op["block"] is None else range(op["block"], op["block"] + op.get("count", 1))
+                    if op["op"] == "send":
+                        queue.append([there[node][b][-1][1] for b in span])
+                    elif not queue:
+                        break
+                    else:
+                        for b, value in zip(span, queue.pop(0)):
+                            own = there[node][b][-1][1] if op["op"] == "combine" else frozenset()
+                            there[node][b].append((op["round"], own | value))
+                    ops.pop(0)
+            assert sum(map(len, left.values())) < before
+        return there, [[n < members and wants(n, part[b]) for b in range(blocks)] for n in range(nodes)]
+
+    # Catches a final value that lacks a contribution, one that is called final too late, and ranges of which one block counts.
+    def test_what_nodes_have_of_a_collective(self):
+        for flags in COLLECTIVES:
+            plan, programs = self.collective(flags)
+            there, wanted = self.contributions(plan, programs)
+            combines = "combine" in plan
+            for clock in range(plan["rounds"] + 1):
+                with self.subTest(flags=flags, clock=clock):
+                    figures = self.do("prepost.setClock(arguments[0]); return prepost.figures().sides[0]", clock)
+                    expected = []
+                    for node, of_node in enumerate(there):
+                        text = ""
+                        for block, values in enumerate(of_node):
+                            now = [value for round, value in values if round < clock]
+                            all_of = frozenset(range(plan["nodes"])) if combines else values[-1][1]
+                            if wanted[node][block] and now[-1] == all_of != frozenset():
+                                text += "3"
+                            else:
+                                text += "2" if len(now) > 1 else "1" if now[0] else "0"
+                        expected.append(text)
+                    self.assertEqual(figures["values"], expected)
+                    received = [sum(round < clock for values in of_node for round, _ in values[1:]) for of_node in there]
+                    self.assertEqual(figures["held"], received)
+            self.assertIn("100.0 % of what is received is in place", self.find(".now").text)
+        self.expect_quiet()
+
+    # Catches words of roots, plain receives where there are combines, and expressions in the order of another plan.
+    def test_its_words_on_collectives_are_those_of_explain(self):
+        print(f"seed {SEED}")
+        chosen = random.Random(SEED)
+        for flags in COLLECTIVES:
+            plan, programs = self.collective(flags)
+            ops = [(node, i) for node, of_node in programs.items() for i in range(len(of_node))]
+            combines = [(node, i) for node, i in ops if programs[node][i]["op"] == "combine"]
+            channels = plan["channels"]
+            ends = [(channels[op["channel"]]["from"], channels[op["channel"]]["to"], op["block"], op.get("count", 1))
+                    for of_node in programs.values() for op in of_node if op["op"] == "send" and op["block"] is not None]
+            messages = [f"{a}>{b}:{first}" + ("" if count == 1 else f"-{first + count - 1}") for a, b, first, count in ends
+                        if sum(it[:2] == (a, b) and it[2] < first + count and first < it[2] + it[3] for it in ends) == 1]
+            blocks = range(plan["message"]["blocks"])
+            for what in [*(f"{node}/{i}" for node, i in chosen.sample(ops, 6) + chosen.sample(combines, min(4, len(combines)))),
+                         *chosen.sample(messages, min(3, len(messages))), *map(str, range(2)), *(f":{it}" for it in chosen.sample(blocks, min(3, len(blocks))))]:
+                with self.subTest(flags=flags, what=what):
+                    text = run("explain", self.path("collective.json"), what)
+                    lines = re.sub(r"\n  fingerprint \w+, of", ", of", text).splitlines()
+                    lines = lines[:2 + sum(it.startswith("  at ") for it in lines)] if what.startswith(":") else lines[:-2]
+                    said = self.do("return prepost.explain(arguments[0])", what).replace(", some of them twice", "").rstrip("\n").splitlines()
+                    self.assertEqual(said, lines)
+        self.expect_quiet()
+
+    def test_every_view_of_every_collective(self):
+        for flags in COLLECTIVES:
+            with self.subTest(flags=flags):
+                plan, programs = self.collective(flags)
+                self.assertEqual(self.do("return [...document.querySelectorAll('.pane:first-child [role=tab]')].map((it) => it.dataset.view)"),
+                                 ["grid", "tree", "graph"])
+                facts = self.find(".facts").text
+                self.assertIn(plan["collective"], facts)
+                self.assertEqual("root" in facts, plan["collective"] in ("reduce", "gather", "scatter"))
+                for view in ["grid", "tree", "graph"]:
+                    self.do("prepost.setView(arguments[0])", view)
+                    for what in ["node 0", "block 0", f"{plan['nodes'] - 1}/0"]:
+                        self.assertEqual(self.do("return prepost.search(arguments[0])", what), "")
+                        self.settle()
+                        link = self.do("return prepost.state().link")
+                    if view == "tree":
+                        self.assertEqual("how the value at node" in self.find(".pane:first-child").text, "combine" in plan)
+                self.expect_quiet()
+                text = self.find("main").text
+                self.assertEqual("combine" in text, "combine" in plan)
+                self.open(self.path("page.html"), f"#{link}")
+                self.assertEqual(self.do("return prepost.state().selected"), f"{plan['nodes'] - 1}/0")
+                stats = json.loads(run("stats", self.path("collective.json"), "--json"))
+                figures = self.do("return prepost.figures().sides[0]")
+                self.assertEqual((figures["ops"], figures["credits"], figures["rounds"]), (stats["ops"], stats["credits"], stats["rounds"]))
+                self.assertEqual(sum(figures["held"]), stats["block_transfers"])
+
+    def test_a_click_on_a_combine(self):
+        plan, _ = self.collective(COLLECTIVES[1])
+        self.do("prepost.setView('grid')")
+        self.settle()
+        canvas = self.find(".pane:first-child canvas")
+        x = 160 - canvas.size["width"] // 2  # in the first round
+        ActionChains(self.browser, duration=0).move_to_element_with_offset(canvas, x, 40 - canvas.size["height"] // 2).click().perform()
+        self.assertEqual(self.do("return prepost.state().selected"), "3>0:2")
+        panel = self.find(".details").text
+        for words in ["node 0 op 1 (combine 3>0:2)", "block 2 is then x0+x3: 2 of 4 contributions", "chain back to the start"]:
+            self.assertIn(words, panel)
+        self.do("prepost.setClock(0); prepost.search('block 2')")
+        self.settle()
+        panel = self.find(".details").text
+        for words in ["from nodes 0 to 3, for nodes 0 to 3; 6 messages", "its own contribution at 4 nodes: 0, 1, 2, 3", "and is combined"]:
+            self.assertIn(words, panel)
+        self.do("prepost.setClock(6)")
+        self.settle()
+        self.assertIn("final at 4 nodes: 0, 1, 2, 3", self.find(".details").text)
+        self.expect_quiet()
+
+    def test_two_collectives_show_what_differs(self):
+        """Also where one message looks like another of its channel, and carries several blocks."""
+        sends = []
+        for name, flags in (("one.json", COLLECTIVES[1]), ("two.json", [*COLLECTIVES[1][:3], "--algorithm", "doubling", *COLLECTIVES[1][5:]])):
+            run("compile", "--collective", *flags, "--block-bytes", "1KiB", "--encoding", "rows", "-o", self.path(name))
+            plan = json.loads(self.path(name).read_text())
+            found = {}
+            for program in plan["programs"]:
+                for op in program["ops"]:
+                    if op["op"] == "send" and op["block"] is not None:
+                        found.setdefault((op["channel"], program["node"], op["block"], op.get("count", 1)), []).append(op["round"])
+            ends = plan["channels"]
+            sends.append({((ends[channel]["from"], ends[channel]["to"]), block, count): rounds
+                          for (channel, _, block, count), rounds in found.items()})
+        run("draw", self.path("one.json"), "--against", self.path("two.json"), "-o", self.path("page.html"))
+        self.open(self.path("page.html"))
+        one, two = sends
+        expected = 0
+        for key in {**one, **two}:
+            a, b = one.get(key, []), two.get(key, [])
+            expected += abs(len(a) - len(b)) + 2 * sum(x != y for x, y in zip(a, b))
+        self.assertEqual(self.do("return prepost.figures().different"), expected)
+        multicast = self.compile("multicast.json", 4, 4)
+        run("draw", self.path("one.json"), "--against", multicast, "-o", self.path("page.html"))
+        self.open(self.path("page.html"))
+        for view in [*VIEWS, "sides"]:
+            self.do("prepost.setView(arguments[0])", view)
+            self.settle()
+        self.assertIn("messages are not compared", self.find("main").text)
+        self.do("prepost.setView('queues')")
+        self.settle()
+        self.assertIn("a plan of allreduce, and this takes plans of multicasts", self.find("main").text)
+        self.expect_quiet()
+
+    def test_what_no_page_has_of_collectives_is_refused(self):
+        self.collective(COLLECTIVES[1])
+        plan, page = self.path("collective.json"), self.path("refused.html")
+        for flags in (["--view", "queues"], ["--engine", "cpu"], ["--mode", "managed"], ["--trace", plan], ["--simulation", plan]):
+            with self.subTest(flags=flags):
+                done = subprocess.run([COMMAND, "draw", plan, *flags, "-o", page], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertRegex(" ".join(done.stderr.split()), "a plan of allreduce, .* without queues and traces$")
+                self.assertFalse(page.exists())
 
     def test_selection_filter_and_clock_come_back_by_the_link(self):
         plan = self.compile("plan.json", 8, 8)

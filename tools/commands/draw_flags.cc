@@ -8,12 +8,13 @@
 
 namespace prepost::tools {
 
-Status ExpectDrawn(const Plan& plan, const std::string& view, const std::string& format,
-                   bool has_traces) {
-  if (format != "html" && view != "queues" && !has_traces) return {};
+Status ExpectDrawn(const Plan& plan, bool has_queues, bool has_times) {
+  if (!has_queues && !has_times) return {};
   const Status status = ExpectPlainMulticast(plan);
   if (status.ok()) return status;
-  return Rejected(status.message() + "; spacetime, graph and tree without traces are drawn of all");
+  return Rejected(status.message() +
+                  "; spacetime, graph and tree, and pages with them, are drawn of all, without "
+                  "queues and traces");
 }
 
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {

@@ -37,12 +37,16 @@ struct DrawFlags {
   LoweringFlags lowering;
 
   bool Has(const std::string& engine) const { return std::ranges::count(engines, engine) != 0; }
+  /// Whether queues are asked for.
+  bool HasQueues() const {
+    return view == "queues" || !engines.empty() || lowering.given() != nullptr;
+  }
 };
 
-/// Whether such a picture of `plan` is drawn: pages, queues and times are of plain multicasts.
-/// Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
-Status ExpectDrawn(const Plan& plan, const std::string& view, const std::string& format,
-                   bool has_traces);
+/// Whether a picture or a page of `plan` is drawn, where queues or the times of a run are asked for:
+/// these are of plain multicasts. Errors (kRejected): of ExpectPlainMulticast(), with what is drawn
+/// of all plans.
+Status ExpectDrawn(const Plan& plan, bool has_queues, bool has_times);
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan);
 /// The run of PLAN: --trace or --simulation, which is one that says so.
 Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& plan);

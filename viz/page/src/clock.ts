@@ -56,24 +56,31 @@ function upTo(times: Float64Array, begin: number, end: number, value: number): n
   return low - begin;
 }
 
-/** How many blocks `node` holds. */
-export function heldBy(side: Side, node: number, clock: Clock): number {
-  if (node === side.header.root) return side.header.blocks;
-  const indices = indicesOf(side);
-  if (clock.kind === "rounds") {
-    const { received } = indices;
-    return indices.from(received, node, clock.value) - received.begin[node]!;
-  }
-  if (!side.hasRun) return side.header.blocks;
-  const { begin, times } = indices.arrivalTimes;
+/** How many messages of a run `node` has received; on a clock of time. */
+export function receivedBy(side: Side, node: number, clock: Clock): number {
+  const { begin, times } = indicesOf(side).arrivalTimes;
   return upTo(times, begin[node]!, begin[node + 1]!, clock.value);
 }
 
-/** Whether `node` holds `block`. */
-export function holds(side: Side, node: number, block: number, clock: Clock): boolean {
-  if (node === side.header.root) return true;
-  const message = indicesOf(side).arrival(node, block);
-  return message !== NONE && phaseOf(side, message, clock) === Phase.Done;
+/** How many blocks `node` holds; of other collectives, how many it has received. */
+export function heldBy(side: Side, node: number, clock: Clock): number {
+  if (side.isMulticast && node === side.root) return side.header.blocks;
+  const indices = indicesOf(side);
+  if (clock.kind === "rounds") {
+    const { received } = indices;
+    const end = indices.from(received, node, clock.value);
+    return indices.receivedBlocks(received.begin[node]!, end);
+  }
+  if (!side.hasRun) return expectedBy(side, node);
+  const first = indices.arrivalTimes.begin[node]!;
+  return indices.arrivedBlocks(first, first + receivedBy(side, node, clock));
+}
+
+/** How many of them it holds, or has received, in the end. */
+export function expectedBy(side: Side, node: number): number {
+  if (side.isMulticast) return side.header.blocks;
+  const { begin } = indicesOf(side).received;
+  return indicesOf(side).receivedBlocks(begin[node]!, begin[node + 1]!);
 }
 
 /** Block messages on the wire, at most `max`, and how many there are. */
@@ -126,18 +133,28 @@ export function nowLine(side: Side, clock: Clock): string {
   if (header.nodes === 1 || header.rounds === 0) {
     return "one node: it has the whole message and nothing is sent";
   }
-  const copies = (header.nodes - 1) * header.blocks;
+  const { isMulticast } = side;
+  let copies = 0;
   let held = 0;
   let complete = 0;
+  let asked = 0;
   for (let node = 0; node < header.nodes; ++node) {
-    if (node === header.root) continue;
+    if (isMulticast && node === side.root) continue;
     const has = heldBy(side, node, clock);
+    const all = expectedBy(side, node);
+    copies += all;
     held += has;
-    if (has >= header.blocks) ++complete;
+    if (side.roles.wanted(node) === 0) continue;
+    ++asked;
+    if (has >= all) ++complete;
   }
-  const share =
-    `${((100 * held) / copies).toFixed(1)} % of all copies are in place; ` +
-    `${complete + 1} of ${count(header.nodes, "node")} have the whole message`;
+  const part = `${((100 * held) / copies).toFixed(1)} %`;
+  const share = isMulticast
+    ? `${part} of all copies are in place; ` +
+      `${complete + 1} of ${count(header.nodes, "node")} have the whole message`
+    : `${part} of what is received is in place; ${complete} of ` +
+      `${asked === 1 ? "1 node has" : `${asked} nodes have`} all that ` +
+      `${asked === 1 ? "it" : "they"} must have`;
   const when =
     clock.kind === "rounds"
       ? isOver(side, clock)
@@ -153,7 +170,7 @@ export function nowLine(side: Side, clock: Clock): string {
   if (total === 0) return `${when}: ${isOver(side, clock) ? overText : "no block moves"}; ${share}`;
   const some = list.map((message) => messageText(side, message)).join(", ");
   return (
-    `${when}: ${count(total, "block")} on the wire: ${some}` +
+    `${when}: ${count(total, side.countMax > 1 ? "message" : "block")} on the wire: ${some}` +
     `${total > list.length ? ", ..." : ""}; ${share}`
   );
 }

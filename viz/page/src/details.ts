@@ -2,14 +2,15 @@
 //
 // The details panel: all that is known of what is pointed at, or else of what is selected, in the
 // words of `prepost explain`. Whatever a line names can be clicked.
-import { Phase, holds, phaseOf } from "./clock";
+import { Phase, phaseOf } from "./clock";
 import { indicesOf } from "./indices";
 import { messageOf, messagesOf } from "./marks";
 import { NONE, Side } from "./model";
 import { planFacts } from "./plan_facts";
 import { runLines } from "./run_words";
-import { Change, Store } from "./store";
+import { Change, Clock, Store } from "./store";
 import { Line, Target, count, linkText, sameTarget, targetText } from "./targets";
+import { Value, valueOf, valueText } from "./values";
 import { make } from "./view";
 import { Words } from "./words";
 
@@ -29,6 +30,7 @@ function messageLine(side: Side, words: Words, message: number): Line {
     "  ",
     words.message(message),
     `, round ${side.roundOf(message)}, arrives at ${side.delivery[message]}` +
+      (side.isCombine(side.recv[message]!) ? " and is combined" : "") +
       (side.slack[message] === 0 ? "" : `, slack ${side.slack[message]}`),
   ];
 }
@@ -39,13 +41,57 @@ function listLines(side: Side, words: Words, messages: number[]): Line[] {
   return lines;
 }
 
+/** Nodes with links, up to a number. */
+function nodesLine(side: number, nodes: number[]): Line {
+  const line: Line = [];
+  nodes
+    .slice(0, NODES_MAX)
+    .forEach((node, i) =>
+      line.push(i === 0 ? "" : ", ", { text: String(node), target: { side, kind: "node", node } }),
+    );
+  if (nodes.length > NODES_MAX) line.push(", ...");
+  return line;
+}
+
+/** Who has a block at the clock. */
+function ownersLine(side: Side, target: Target & { kind: "block" }, clock: Clock): Line {
+  const owners = nodesWith(side, target.block, clock, Value.Final);
+  const all = owners.length === side.header.nodes;
+  return [
+    `at the clock ${owners.length} of ${count(side.header.nodes, "node")} ` +
+      `${owners.length === 1 ? "has" : "have"} it${all || owners.length === 0 ? "" : ": "}`,
+    ...(all ? [] : nodesLine(target.side, owners)),
+  ];
+}
+
+function nodesWith(side: Side, block: number, clock: Clock, value: Value): number[] {
+  const out: number[] = [];
+  for (let node = 0; node < side.header.nodes; ++node)
+    if (valueOf(side, node, block, clock) === value) out.push(node);
+  return out;
+}
+
+/** What nodes have of a block at the clock, those first that are through. */
+function valueLines(side: Side, target: Target & { kind: "block" }, clock: Clock): Line[] {
+  const lines: Line[] = [["at the clock"]];
+  for (const value of [Value.Final, Value.Partly, Value.Own]) {
+    const nodes = nodesWith(side, target.block, clock, value);
+    if (nodes.length === 0) continue;
+    const where = nodes.length === 1 ? "node" : `${nodes.length} nodes:`;
+    lines.push([`  ${valueText(side, value)} at ${where} `, ...nodesLine(target.side, nodes)]);
+  }
+  return lines;
+}
+
 function blockLines(store: Store, side: Side, words: Words, target: Target): Line[] {
   if (target.kind !== "block") return [];
   const { block } = target;
   const { clock } = store.state;
   const messages = messagesOf(side, target);
   messages.sort((a, b) => side.roundOf(a) - side.roundOf(b) || side.toOf(a) - side.toOf(b));
-  const lines: Line[] = [[`block ${block}, ${count(side.blockBytes(block), "byte")}`]];
+  const lines: Line[] = side.head.collective
+    ? [...words.blockLines(block), ...valueLines(side, target, clock)]
+    : [[`block ${block}, ${count(side.blockBytes(block), "byte")}`]];
   if (messages.length === 0) return lines;
   const first = messages.reduce((a, b) => (side.delivery[b]! < side.delivery[a]! ? b : a));
   const last = messages.reduce((a, b) => (side.delivery[b]! >= side.delivery[a]! ? b : a));
@@ -57,31 +103,15 @@ function blockLines(store: Store, side: Side, words: Words, target: Target): Lin
     `${side.delivery[last]}: `,
     words.message(last),
   ]);
-  const owners: number[] = [];
-  for (let node = 0; node < side.header.nodes; ++node) {
-    if (holds(side, node, block, clock)) owners.push(node);
-  }
   const moving = messages.filter((message) => phaseOf(side, message, clock) === Phase.OnWire);
-  const where: Line = [
-    `at the clock ${owners.length} of ${count(side.header.nodes, "node")} ` +
-      `${owners.length === 1 ? "has" : "have"} it`,
-  ];
-  if (owners.length < side.header.nodes) {
-    owners.slice(0, NODES_MAX).forEach((node, i) =>
-      where.push(i === 0 ? ": " : ", ", {
-        text: String(node),
-        target: { side: target.side, kind: "node", node },
-      }),
-    );
-    if (owners.length > NODES_MAX) where.push(", ...");
-  }
+  const where: Line = side.head.collective ? [] : ownersLine(side, target, clock);
   if (moving.length > 0) {
-    where.push("; on the wire: ");
+    where.push(where.length > 0 ? "; on the wire: " : "on the wire at the clock: ");
     moving.slice(0, 8).forEach((m, i) => where.push(i === 0 ? "" : ", ", words.message(m)));
     if (moving.length > 8) where.push(", ...");
   }
+  if (where.length > 0) lines.push(where);
   lines.push(
-    where,
     [],
     [`its way: ${count(messages.length, "message")}`],
     ...listLines(side, words, messages),
@@ -95,7 +125,7 @@ function roundLines(side: Side, words: Words, round: number): Line[] {
   const blocks = all.filter((message) => !side.isCredit(message));
   return [
     [
-      `round ${round}: ${count(blocks.length, "block")}, ` +
+      `round ${round}: ${count(blocks.length, side.countMax > 1 ? "message" : "block")}, ` +
         `${count(all.length - blocks.length, "credit")}`,
     ],
     ...listLines(side, words, blocks),
@@ -159,8 +189,12 @@ function linesOn(store: Store, target: Target): Line[] {
     }
     case "op":
     case "message":
-    case "node":
       return [...above(runLines(store, target), words.explain(target)), [], OF_THE_MODEL];
+    case "node": {
+      const roles = side.head.collective ? words.roleLines(target.node) : [];
+      const rest = above(runLines(store, target), words.explain(target));
+      return [...above(roles, rest), [], OF_THE_MODEL];
+    }
   }
 }
 

@@ -7,7 +7,10 @@ import { Side } from "./model";
 import { WaitKind } from "./reasons";
 import { ActivityCounts, activityOf } from "./run_activity";
 import { gapSumsOf } from "./run_gaps";
-import { Store } from "./store";
+import { Clock, Store } from "./store";
+import { valueOf } from "./values";
+
+const VALUES_MAX = 1 << 14;
 
 /** How many times of each kind are known, and their sum, each op's with a weight of 1 to 97. */
 function timesOf(side: Side): Record<string, [number, number]> {
@@ -36,6 +39,13 @@ function stripsOf(store: Store, side: Side, exactMax?: number): Record<string, n
   };
 }
 
+function valuesOf(side: Side, clock: Clock): string[] {
+  const { nodes, blocks } = side.header;
+  const of = (node: number) =>
+    Array.from({ length: blocks }, (_, block) => valueOf(side, node, block, clock)).join("");
+  return Array.from({ length: nodes }, (_, node) => of(node));
+}
+
 export function figuresOf(store: Store): unknown {
   const { clock } = store.state;
   const [a, b] = store.sides;
@@ -60,6 +70,8 @@ export function figuresOf(store: Store): unknown {
         length: side.head.length,
         rounds: side.header.rounds,
         held,
+        // Of small plans: by node, a digit for each block.
+        values: side.header.nodes * side.header.blocks > VALUES_MAX ? null : valuesOf(side, clock),
         onWire: onWire(side, clock, 0).total,
         run: side.head.run && {
           executor: side.head.run.executor,

@@ -77,14 +77,18 @@ export function parseFilter(text: Filter["text"], sizes: Sizes): Filter {
 
 export const isOpen = (filter: Filter) => !filter.rounds && !filter.nodes && !filter.blocks;
 
+/** `count`: of blocks, from `block` on. */
 export function passes(
   filter: Filter,
   from: number,
   to: number,
   block: number,
   round: number,
+  count = 1,
 ): boolean {
   if (filter.rounds && (round < filter.rounds[0] || round > filter.rounds[1])) return false;
   if (filter.nodes && !filter.nodes.has(from) && !filter.nodes.has(to)) return false;
-  return !filter.blocks || block < 0 || filter.blocks.has(block); // credits have none
+  if (!filter.blocks || block < 0) return true; // credits have none
+  for (let i = 0; i < count; ++i) if (filter.blocks.has(block + i)) return true;
+  return false;
 }

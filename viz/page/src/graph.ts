@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The op graph view: what led to the selection and what follows from it. A box is an op, an edge is
-// a reason, in the reason's colour and dashes; the chain back to the root is drawn thick.
+// a reason, in the reason's colour and dashes; the chain back to what began it is drawn thick.
 import { Camera } from "./camera";
 import { CanvasView } from "./canvas_view";
 import { isCompleted } from "./clock";
@@ -10,7 +10,7 @@ import { Graph, GraphEdge, GraphOp, layOutGraph } from "./graph_layout";
 import { indicesOf } from "./indices";
 import { Mark, isOpOf, marksOn, messageOf, messagesOf, nodesOf, onSide, widthOf } from "./marks";
 import { NONE } from "./model";
-import { BlockColors, REASONS, currentTheme } from "./palette";
+import { BlockColors, REASONS, cutRect, currentTheme } from "./palette";
 import { WaitKind } from "./reasons";
 import { Change, State, Store } from "./store";
 import { summarise } from "./summary";
@@ -76,7 +76,8 @@ export class GraphView extends CanvasView {
     const all = indicesOf(side).blocksByRound.filter((message) => {
       const [from, to] = [side.fromOf(message), side.toOf(message)];
       if (node !== NONE && from !== node && to !== node) return false;
-      return passes(filter, from, to, side.blockOf(message), side.roundOf(message));
+      const blocks = side.countOf(side.send[message]!);
+      return passes(filter, from, to, side.blockOf(message), side.roundOf(message), blocks);
     });
     return Array.from(all.subarray(-SEEDS_MAX)).reverse();
   }
@@ -169,7 +170,9 @@ export class GraphView extends CanvasView {
   }
 
   private drawLegend(graph: Graph): void {
-    const kinds = [...new Set(graph.edges.map((edge) => edge.kind))].sort((a, b) => a - b);
+    const all = [...new Set(graph.edges.map((edge) => edge.kind))].sort((a, b) => a - b);
+    const names = all.map((kind) => REASONS[kind].name);
+    const kinds = all.filter((_, i) => names.indexOf(names[i]!) === i);
     this.legend.replaceChildren(
       ...kinds.map((kind) => {
         const { name, color, dash } = REASONS[kind];
@@ -180,6 +183,9 @@ export class GraphView extends CanvasView {
         key.append(name);
         return key;
       }),
+      ...(graph.ops.some(({ op }) => this.store.side.isCombine(op))
+        ? [make("span", { class: "key" }, make("span", { class: "cut" }), "+: combined")]
+        : []),
     );
   }
 
@@ -307,11 +313,11 @@ export class GraphView extends CanvasView {
         context.fillRect(LEFT, Math.max(TOP, top), width - LEFT, top + size - Math.max(TOP, top));
       }
       if (top + size / 2 < TOP) return;
-      context.fillStyle = node === side.header.root ? theme.ink : theme.faint;
+      context.fillStyle = node === side.root ? theme.ink : theme.faint;
       context.textAlign = "right";
       if (size >= 9) {
         context.fillText(
-          `${node === side.header.root ? "root" : "node"} ${node}`,
+          `${node === side.root ? "root" : "node"} ${node}`,
           LEFT - 8,
           top + size / 2,
         );
@@ -385,17 +391,22 @@ export class GraphView extends CanvasView {
       side.to[side.channel[it.op]!]!,
       block,
       side.round[it.op]!,
+      side.countOf(it.op),
     );
     context.fillStyle = block === NONE ? theme.cell : colors.fill(block);
     context.globalAlpha = !isIn ? 0.12 : isDone ? 1 : 0.4;
+    const combines = side.isCombine(it.op);
     context.beginPath();
-    context.roundRect(
-      box.left,
-      box.top,
-      box.width,
-      box.height,
-      block === NONE ? box.height / 2 : 2,
-    );
+    if (combines) cutRect(context, box);
+    else {
+      context.roundRect(
+        box.left,
+        box.top,
+        box.width,
+        box.height,
+        block === NONE ? box.height / 2 : 2,
+      );
+    }
     context.fill();
     context.globalAlpha = 1;
     context.strokeStyle = mark ? theme.mark : theme.faint;
@@ -403,13 +414,18 @@ export class GraphView extends CanvasView {
     context.stroke();
     const peer = side.peerOf(it.op);
     const sign = isSend ? "\u2192" : "\u2190";
-    const long = block === NONE ? `c${sign}${peer}` : `b${block}${sign}${peer}`;
+    const plus = combines ? "+" : "";
+    const blocks = block === NONE ? "" : plus + side.blocksText(it.op);
+    const long =
+      block === NONE ? `c${sign}${peer}` : `${plus}b${side.blocksText(it.op)}${sign}${peer}`;
     const size = Math.min(11, box.height - 2);
     if (size < 7) return;
     context.font = `${size}px system-ui, sans-serif`;
-    const short = block === NONE ? "c" : String(block);
+    const short = block === NONE ? "c" : blocks;
     const fits = (text: string) => context.measureText(text).width + 4 <= box.width;
-    const text = fits(long) ? long : fits(short) ? short : "";
+    // The box of a combine says that it is one, too.
+    const first = side.countOf(it.op) > 1 ? `${block}\u2026` : String(block);
+    const text = [long, short, ...(block === NONE ? [] : [first])].find(fits) ?? "";
     context.fillStyle = block === NONE || !isDone || !isIn ? theme.ink : colors.ink(block);
     context.textAlign = "center";
     context.textBaseline = "middle";

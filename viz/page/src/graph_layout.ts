@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The op graph around a selection: which messages, which edges, and where each op lies. The chain
-// back to the root is always in it; then causes and consequences, nearest first, up to a limit. An
-// op lies in its node's row at its time; what happens at once lies in the order of its causes.
+// back to what began it is always in it; then causes and consequences, nearest first, up to a limit.
+// An op lies in its node's row at its time; what happens at once lies in the order of its causes.
 import { NONE, Side } from "./model";
 import { WaitKind, chainOf, waitedBy, waitsFor } from "./reasons";
 
@@ -93,8 +93,10 @@ function gather(side: Side, seeds: number[], chain: number[]): Found {
     [...seeds, ...chain.filter((it) => found.messages.has(it))],
     GRAPH_MESSAGES_MAX,
     isOne ? Infinity : 1,
-    (message) =>
-      others(waitsFor(side, side.send[message]!).filter((it) => it.kind !== WaitKind.Granted)),
+    (message) => [
+      ...others(waitsFor(side, side.send[message]!).filter((it) => it.kind !== WaitKind.Granted)),
+      ...(side.isCombine(side.recv[message]!) ? others(waitsFor(side, side.recv[message]!)) : []),
+    ],
   );
   return found;
 }
@@ -118,7 +120,7 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
     const time = byRound
       ? side.round[op]! + (isArrival && !isCredit ? 1 : 0)
       : isArrival
-        ? side.delivery[message]!
+        ? side.ready[message]!
         : side.start[message]!;
     const it = { op, x: time + placeOf(side, op), row: 0, track: 0 };
     ops.push(it);
@@ -166,6 +168,12 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
         isImplied: wait.isImplied,
         isCause: wait.isCause,
       });
+    }
+    const recv = side.recv[message]!;
+    if (!side.isCombine(recv)) continue;
+    for (const { op, kind, isImplied, isCause } of waitsFor(side, recv)) {
+      if (kind === WaitKind.Transfer || kind === WaitKind.DeliveryOrder || !at.has(op)) continue;
+      edges.push({ from: op, to: recv, kind, isImplied, isCause });
     }
   }
   const xs = ops.map((it) => it.x);

@@ -3,11 +3,28 @@
 // The grid view: the space-time grid of the side that is shown.
 import { Camera } from "./camera";
 import { CanvasView } from "./canvas_view";
+import { BAR_WIDTH } from "./grid_frame";
+import { FILL_HEIGHTS } from "./grid_heads";
 import { GridPlot } from "./grid_plot";
+import { Side } from "./model";
 import { BlockColors } from "./palette";
 import { Change, Store } from "./store";
 import { Target } from "./targets";
+import { Value, valueText } from "./values";
 import { make } from "./view";
+
+/** What stands left of the rows: by the height of a segment, or as a share where blocks are many. */
+function leftKeys(side: Side): HTMLElement[] {
+  const text = (words: string) => make("span", {}, words);
+  if (side.isMulticast) return [text("left: the blocks that a node holds at the clock")];
+  if (side.header.blocks > BAR_WIDTH)
+    return [text("left: of what a node receives, the share that is there at the clock")];
+  const key = (value: Value) => {
+    const fill = make("span", { class: "fill", style: `--share: ${FILL_HEIGHTS[value]}` });
+    return make("span", { class: "key" }, fill, valueText(side, value));
+  };
+  return [text("left, at the clock:"), key(Value.Own), key(Value.Partly), key(Value.Final)];
+}
 
 /** What colours and places mean. */
 function gridLegend(store: Store): HTMLElement {
@@ -29,8 +46,13 @@ function gridLegend(store: Store): HTMLElement {
       String(blocks - 1),
     ),
     make("span", {}, "in a cell: received above, sent below"),
-    make("span", {}, "left: the blocks that a node holds at the clock"),
   );
+  const { side } = store;
+  if (side.combines) {
+    const cut = make("span", { class: "cut" });
+    legend.append(make("span", { class: "key" }, cut, "+: combined with its own"));
+  }
+  legend.append(...leftKeys(side));
   const racks = store.side.head.racks;
   if (racks) legend.append(make("span", { class: "crossing" }, `between ${racks.word}s`));
   return legend;

@@ -9,6 +9,9 @@ import { Store } from "./store";
 import { Target } from "./targets";
 import { Stage } from "./view";
 
+/** Pixels of what a node holds. */
+export const BAR_WIDTH = 48;
+
 export class GridFrame {
   left = 90;
   readonly top = 24;
@@ -34,7 +37,9 @@ export class GridFrame {
   /** A cell that has room for words. */
   protected get wordsWidth(): number {
     const { header } = this.side;
-    return 40 + 7 * `b from ${header.nodes - 1}${header.blocks - 1}`.length;
+    const range = this.side.countMax > 1 ? `-${header.blocks - 1}` : "";
+    const plus = this.side.combines ? "+" : "";
+    return 40 + 7 * `${plus}b from ${header.nodes - 1}${header.blocks - 1}${range}`.length;
   }
 
   resize(height: number): void {
@@ -45,7 +50,7 @@ export class GridFrame {
   measure(): void {
     const { header } = this.side;
     const digits = String(header.nodes - 1).length;
-    this.barWidth = header.rounds === 0 ? 0 : 48;
+    this.barWidth = header.rounds === 0 ? 0 : BAR_WIDTH;
     this.left = 24 + Math.max(digits * 8 + 34, 52) + this.barWidth;
   }
 

@@ -3,10 +3,14 @@
 // The headings of a space-time grid: rounds above; at the left nodes, their racks, and what they
 // hold at the clock.
 import { ROW_LABEL_MIN, niceStep } from "./camera";
-import { heldBy, holds, isOver } from "./clock";
+import { expectedBy, heldBy, isOver } from "./clock";
 import { GridFrame } from "./grid_frame";
 import { BlockColors, currentTheme, drawBlockEdge } from "./palette";
 import { Clock } from "./store";
+import { Value, valueOf } from "./values";
+
+/** By Value: of a segment, as a share of the bar. */
+export const FILL_HEIGHTS = [0, 0.34, 0.67, 1] as const;
 
 export class GridHeads extends GridFrame {
   protected drawColumnHeads(): void {
@@ -58,8 +62,8 @@ export class GridHeads extends GridFrame {
       const node = side.nodeAt[row]!;
       const middle = this.top + y.px(row + 0.5);
       if (row % step === 0) {
-        context.fillStyle = node === side.header.root ? theme.ink : theme.faint;
-        const root = node === side.header.root ? "root " : "";
+        context.fillStyle = node === side.root ? theme.ink : theme.faint;
+        const root = node === side.root ? "root " : "";
         context.fillText(
           `${root}${node}`,
           bar - 6,
@@ -72,7 +76,10 @@ export class GridHeads extends GridFrame {
     context.restore();
   }
 
-  /** What the node holds: a segment per block, or where they are many, the share. */
+  /**
+   * What the node holds: a segment per block, as high as its value is far, or where blocks are many,
+   * the share. Of a collective that is the share of what the node receives.
+   */
   private drawFill(node: number, left: number, middle: number, clock: Clock) {
     const { context } = this.stage;
     const { side } = this;
@@ -87,16 +94,25 @@ export class GridHeads extends GridFrame {
       const colors = BlockColors.of(blocks);
       const part = this.barWidth / blocks;
       for (let block = 0; block < blocks; ++block) {
-        if (!holds(side, node, block, clock)) continue;
+        const value = valueOf(side, node, block, clock);
+        if (value === Value.Nothing) continue;
         context.fillStyle = colors.fill(block);
-        const box = { left: left + block * part, top, width: part + 0.2, height };
+        const high = Math.max(1, (height * FILL_HEIGHTS[value]) | 0);
+        const box = {
+          left: left + block * part,
+          top: top + height - high,
+          width: part + 0.2,
+          height: high,
+        };
         context.fillRect(box.left, box.top, box.width, box.height);
         drawBlockEdge(context, colors, block, box);
       }
       return;
     }
     context.fillStyle = theme.faint;
-    context.fillRect(left, top, (this.barWidth * heldBy(side, node, clock)) / blocks, height);
+    const expected = expectedBy(side, node);
+    const held = expected === 0 ? 0 : heldBy(side, node, clock) / expected;
+    context.fillRect(left, top, this.barWidth * held, height);
   }
 
   private drawRackNames(row0: number, row1: number): void {

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The space-time grid of one side on a canvas: a row per node, a column per round; in a cell the
-// block that the node receives above and the one that it sends below. Small cells come from an
+// blocks that the node receives above, without a corner where it combines them, and those that it
+// sends below. Small cells come from an
 // image made once; larger ones are drawn one by one, only those in view.
-import { Phase, heldBy, isOver, onWire, phaseOf } from "./clock";
+import { Phase, isOver, onWire, phaseOf, receivedBy } from "./clock";
 import { passes } from "./filter";
 import { GridHeads } from "./grid_heads";
 import { indicesOf } from "./indices";
 import { Mark, marksOn, messagesOf } from "./marks";
 import { CREDIT_LANE, NONE } from "./model";
 import { Overview, drawOverview } from "./overview";
-import { BlockColors, CROSSING, currentTheme, drawBlockEdge } from "./palette";
+import { BlockColors, CROSSING, currentTheme, cutRect, drawBlockEdge, drawRange } from "./palette";
 
 const CELL_MIN = 6; // pixels; smaller cells come from the image
 
@@ -164,11 +165,20 @@ export class GridPlot extends GridHeads {
     const { context } = this.stage;
     const { side } = this;
     const block = side.blockOf(message);
+    const blocks = side.blocksText(side.send[message]!);
+    const combines = !isSend && side.isCombine(side.recv[message]!);
     const colors = BlockColors.of(side.header.blocks);
     const box = this.part(isSend, row, round, index, count);
     const { clock, filter } = this.store.state;
     const isOut =
-      !passes(filter, side.fromOf(message), side.toOf(message), block, round) ||
+      !passes(
+        filter,
+        side.fromOf(message),
+        side.toOf(message),
+        block,
+        round,
+        side.countOf(side.send[message]!),
+      ) ||
       (this.dims?.(message) ?? false);
     const alpha = isOut ? 0.12 : phaseOf(side, message, clock) === Phase.Waiting ? 0.25 : 1;
     context.globalAlpha = alpha;
@@ -185,14 +195,23 @@ export class GridPlot extends GridHeads {
       drawBlockEdge(context, colors, block, { ...box, width: 7 });
     } else {
       context.fillStyle = colors.fill(block);
-      context.fillRect(box.left, box.top, box.width, box.height);
-      drawBlockEdge(context, colors, block, box);
+      if (combines) {
+        context.beginPath();
+        cutRect(context, box);
+        context.fill();
+      } else {
+        context.fillRect(box.left, box.top, box.width, box.height);
+        drawBlockEdge(context, colors, block, box);
+      }
     }
+    const last = block + side.countOf(side.send[message]!) - 1;
+    if (last > block && box.height >= 8) drawRange(context, colors, block, last, box);
     // What is pale has words that are not.
     context.globalAlpha = 1;
     if (alpha < 1) ink = theme.faint;
     const peer = isSend ? side.toOf(message) : side.fromOf(message);
-    const text = words ? `b${block} ${isSend ? "to" : "from"} ${peer}` : String(block);
+    const plus = combines ? "+" : "";
+    const text = words ? `${plus}b${blocks} ${isSend ? "to" : "from"} ${peer}` : plus + blocks;
     this.write(box, text, ink, isSend && words ? 6 : 0);
     context.globalAlpha = alpha;
     if (side.head.racks && side.crosses(message) && box.height >= 6) {
@@ -259,8 +278,8 @@ export class GridPlot extends GridHeads {
     context.globalAlpha = 0.78;
     for (let row = row0; row < row1; ++row) {
       const node = side.nodeAt[row]!;
-      if (node === side.header.root) continue;
-      const at = received.begin[node]! + heldBy(side, node, clock);
+      if (side.isMulticast && node === side.root) continue;
+      const at = received.begin[node]! + receivedBy(side, node, clock);
       if (at >= received.begin[node + 1]!) continue;
       const from = this.camera.x.px(side.roundOf(received.list[at]!));
       const top = Math.round(this.camera.y.px(row));
@@ -377,9 +396,15 @@ export class GridPlot extends GridHeads {
         if (block === NONE) continue;
         for (const isSend of [true, false]) {
           const box = this.boxOf(message, isSend);
+          const combines = !isSend && side.isCombine(side.recv[message]!);
           context.fillStyle = colors.fill(block);
-          context.fillRect(box.left, box.top, Math.max(2, box.width), Math.max(2, box.height));
-          this.write(box, String(block), colors.ink(block), 0);
+          context.beginPath();
+          const [width, height] = [Math.max(2, box.width), Math.max(2, box.height)];
+          if (combines) cutRect(context, { ...box, width, height });
+          else context.rect(box.left, box.top, width, height);
+          context.fill();
+          const text = (combines ? "+" : "") + side.blocksText(side.send[message]!);
+          this.write(box, text, colors.ink(block), 0);
         }
       }
     }

@@ -35,21 +35,93 @@ export class Indices {
     return this.cache.get(name) as T;
   }
 
-  /** By node * blocks + block: the message by which the node gets the block, or NONE. */
-  get arrivals(): Int32Array {
-    return this.once("arrivals", () => {
+  /** By block: the receives of it, in the order of ops, and so node after node. */
+  get receivesByBlock(): Lists {
+    return this.once("receivesByBlock", () => {
       const { side } = this;
-      const blocks = side.header.blocks;
-      const out = new Int32Array(side.header.nodes * blocks).fill(NONE);
-      for (let op = 0; op < side.ops; ++op) {
-        if (side.isSend[op] || side.block[op] === NONE) continue;
-        out[side.to[side.channel[op]!]! * blocks + side.block[op]!] = side.messageOf[op]!;
+      const { ops, isSend, block: firstOf } = side;
+      const begin = new Int32Array(side.header.blocks + 1);
+      for (let op = 0; op < ops; ++op) {
+        const first = firstOf[op]!;
+        if (isSend[op] || first === NONE) continue;
+        const end = first + side.countOf(op);
+        for (let block = first; block < end; ++block) ++begin[block + 1]!;
       }
-      return out;
+      for (let block = 0; block < side.header.blocks; ++block) begin[block + 1]! += begin[block]!;
+      const next = begin.slice();
+      const list = new Int32Array(begin[side.header.blocks]!);
+      for (let op = 0; op < ops; ++op) {
+        const first = firstOf[op]!;
+        if (isSend[op] || first === NONE) continue;
+        const end = first + side.countOf(op);
+        for (let block = first; block < end; ++block) list[next[block]!++] = op;
+      }
+      return { begin, list };
     });
   }
+  /** Where in receivesByBlock those of `node` begin and end. */
+  receives(node: number, block: number): [number, number] {
+    const { begin, list } = this.receivesByBlock;
+    const from = (op: number) => {
+      let low = begin[block]!;
+      let high = begin[block + 1]!;
+      while (low < high) {
+        const middle = (low + high) >> 1;
+        if (list[middle]! >= op) high = middle;
+        else low = middle + 1;
+      }
+      return low;
+    };
+    const first = this.side.opBegin[node]!;
+    return [from(first), from(first + this.side.opCount[node]!)];
+  }
+  /** The message by which `node` gets `block` first, or NONE. */
   arrival(node: number, block: number): number {
-    return this.arrivals[node * this.side.header.blocks + block]!;
+    const [begin, end] = this.receives(node, block);
+    return begin === end ? NONE : this.side.messageOf[this.receivesByBlock.list[begin]!]!;
+  }
+  /** The message that brought one of the blocks of a send to its node last before it, or NONE. */
+  arrivalBefore(send: number): number {
+    const { side } = this;
+    const node = side.nodeOf(send);
+    const { list } = this.receivesByBlock;
+    let last = NONE;
+    for (let i = 0; i < side.countOf(send); ++i) {
+      const [begin, end] = this.receives(node, side.block[send]! + i);
+      for (let at = end - 1; at >= begin; --at) {
+        if (list[at]! > send) continue;
+        last = Math.max(last, list[at]!);
+        break;
+      }
+    }
+    return last === NONE ? NONE : side.messageOf[last]!;
+  }
+  /** The messages of a block. */
+  messagesOf(block: number): number[] {
+    const { begin, list } = this.receivesByBlock;
+    return Array.from(
+      list.subarray(begin[block]!, begin[block + 1]!),
+      (op) => this.side.messageOf[op]!,
+    );
+  }
+  /** Blocks in `received.list`[begin..end). */
+  receivedBlocks(begin: number, end: number): number {
+    if (this.side.countMax === 1) return end - begin;
+    const before = this.once("receivedBlocks", () => this.blocksBefore(this.received.list));
+    return before[end]! - before[begin]!;
+  }
+  /** The same of arrivalTimes. */
+  arrivedBlocks(begin: number, end: number): number {
+    if (this.side.countMax === 1) return end - begin;
+    const before = this.once("arrivedBlocks", () => this.blocksBefore(this.arrivalTimes.list));
+    return before[end]! - before[begin]!;
+  }
+  /** How many blocks the messages before each have. */
+  private blocksBefore(messages: Int32Array): Float64Array {
+    const { side } = this;
+    const before = new Float64Array(messages.length + 1);
+    messages.forEach((m, i) => (before[i + 1] = before[i]! + side.countOf(side.send[m]!)));
+    return before;
   }
 
   /** All messages by round, credits too. */
@@ -163,8 +235,8 @@ export class Indices {
       );
     });
   }
-  /** By node: when its blocks arrived, sorted. */
-  get arrivalTimes(): { begin: Int32Array; times: Float64Array } {
+  /** By node: when its messages of blocks arrived, sorted, and which they are. */
+  get arrivalTimes(): { begin: Int32Array; times: Float64Array; list: Int32Array } {
     return this.once("arrivalTimes", () => {
       const { side } = this;
       const { messages } = this.arrived;
@@ -178,6 +250,7 @@ export class Indices {
       return {
         begin: lists.begin,
         times: Float64Array.from(lists.list, (m) => done[side.recv[m]!]!),
+        list: lists.list,
       };
     });
   }

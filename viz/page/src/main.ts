@@ -25,12 +25,9 @@ import { Stage, View } from "./view";
 import { Words } from "./words";
 
 function viewsOf(store: Store): View[] {
-  const views: View[] = [
-    new GridView(store),
-    new TreeView(store),
-    new GraphView(store),
-    new QueuesView(store),
-  ];
+  const views: View[] = [new GridView(store), new TreeView(store), new GraphView(store)];
+  // Queues are of plain multicasts.
+  if (store.sides.some((side) => side.head.collective === null)) views.push(new QueuesView(store));
   if (store.hasRun) views.push(new TimelineView(store));
   if (store.sides.length > 1) views.push(new SidesView(store));
   return views;

@@ -39,12 +39,7 @@ export function blockOf(side: Side, target: Target): number {
 /** The messages of a target, as far as they are few: those of a block, a channel, or itself. */
 export function messagesOf(side: Side, target: Target): number[] {
   if (target.kind === "block") {
-    const out: number[] = [];
-    for (let node = 0; node < side.header.nodes; ++node) {
-      const message = indicesOf(side).arrival(node, target.block);
-      if (message !== NONE) out.push(message);
-    }
-    return out;
+    return indicesOf(side).messagesOf(target.block);
   }
   if (target.kind === "link") {
     const out: number[] = [];
@@ -54,6 +49,12 @@ export function messagesOf(side: Side, target: Target): number[] {
   }
   const message = messageOf(side, target);
   return message === NONE ? [] : [message];
+}
+
+/** " of part 3" where there are several. */
+function partText({ head }: Side, block: number): string {
+  const { parts = 1, blocks_per_part: perPart = 1 } = head.collective ?? {};
+  return parts === 1 ? "" : ` of part ${Math.floor(block / perPart)}`;
 }
 
 /** A line or two for a tooltip. */
@@ -70,8 +71,11 @@ export function shortText(side: Side, target: Target): string {
     const ops =
       `node ${side.fromOf(message)} op ${side.idOf(side.send[message]!)}, ` +
       `node ${side.toOf(message)} op ${side.idOf(side.recv[message]!)}`;
+    const combined = side.isCombine(side.recv[message]!)
+      ? `; combined at node ${side.toOf(message)}`
+      : "";
     return (
-      `${route}, round ${side.roundOf(message)}${crossing}\n${ops}\n` +
+      `${route}${combined}, round ${side.roundOf(message)}${crossing}\n${ops}\n` +
       `starts at ${side.start[message]}, arrives at ${side.delivery[message]}; ${slack}`
     );
   }
@@ -80,11 +84,11 @@ export function shortText(side: Side, target: Target): string {
       const rack = side.head.racks
         ? `, ${side.head.racks.word} ${side.head.racks.names[side.rackOf(target.node)]}`
         : "";
-      const root = target.node === side.header.root ? " (the root)" : "";
+      const root = target.node === side.root ? " (the root)" : "";
       return `node ${target.node}${root}${rack}\n${count(side.opCount[target.node]!, "op")}`;
     }
     case "block":
-      return `block ${target.block}, ${count(side.blockBytes(target.block), "byte")}`;
+      return `block ${target.block}${partText(side, target.block)}, ${count(side.blockBytes(target.block), "byte")}`;
     case "link": {
       const messages = side.channelBegin[target.channel + 1]! - side.channelBegin[target.channel]!;
       return `${linkText(side, target.channel)}: ${count(messages, "message")}`;
@@ -94,18 +98,26 @@ export function shortText(side: Side, target: Target): string {
   }
 }
 
-/** The same message on another side, found by its ends and its block or place, or NONE. */
+/** The same message on another side, found by its ends and its blocks or place, or NONE. */
 function messageOn(own: Side, message: number, side: Side): number {
   const [from, to] = [own.fromOf(message), own.toOf(message)];
-  const { nodes, blocks } = side.header;
+  const { nodes } = side.header;
   if (from >= nodes || to >= nodes) return NONE;
-  const block = own.blockOf(message);
-  if (block !== NONE) {
-    const other = block < blocks ? indicesOf(side).arrival(to, block) : NONE;
-    return other !== NONE && side.fromOf(other) === from ? other : NONE;
-  }
   const channel = channelOn(own, own.channelOf[message]!, side);
   if (channel === NONE) return NONE;
+  if (!own.isCredit(message)) {
+    // Of those that look alike, the one that is as far on.
+    const alike = (of: Side, it: number) => {
+      const [a, b] = [of.send[it]!, own.send[message]!];
+      return of.block[a] === own.block[b] && of.countOf(a) === own.countOf(b);
+    };
+    let before = 0;
+    for (let it = own.channelBegin[own.channelOf[message]!]!; it < message; ++it)
+      if (alike(own, it)) ++before;
+    for (let it = side.channelBegin[channel]!; it < side.channelBegin[channel + 1]!; ++it)
+      if (alike(side, it) && before-- === 0) return it;
+    return NONE;
+  }
   const other = side.channelBegin[channel]! + message - own.channelBegin[own.channelOf[message]!]!;
   return other < side.channelBegin[channel + 1]! ? other : NONE;
 }
@@ -179,7 +191,7 @@ export const widthOf = (marks: Mark[], holds: (mark: Mark) => boolean): number =
 export function isOpOf(side: Side, { target, message }: Mark, op: number): boolean {
   switch (target.kind) {
     case "block":
-      return side.block[op] === target.block;
+      return side.hasBlock(op, target.block);
     case "round":
       return side.round[op] === target.round;
     case "link":

@@ -5,15 +5,17 @@
 // are global indices; an op's id is its position in its node's program.
 import { Columns } from "./decode";
 import { QueueTable } from "./queue_table";
+import { CollectiveHead, Roles, rangeText } from "./roles";
 import { Run, decodeRun } from "./run_times";
 
 export interface Header {
   algorithm: string;
   nodes: number;
-  root: number;
+  root: number; // of plans without one, who leads: see Side.root
   bytes: number;
   block_bytes: number;
   blocks: number;
+  part_bytes?: number[]; // of each part, where they differ
   rounds: number;
   ports: number;
   send_window: number | null;
@@ -25,6 +27,7 @@ export interface SideHead {
   headline: string;
   subline: string;
   header: Header;
+  collective: CollectiveHead | null; // null: a plain multicast
   length: number;
   stats: Record<string, unknown> | null;
   racks: { word: string; names: string[]; of: number[] } | null; // word: "rack" or "site"
@@ -81,7 +84,13 @@ export class Side {
   readonly opBegin: Int32Array;
   readonly opCount: Int32Array;
   readonly channel: Int32Array;
-  readonly block: Int32Array; // -1: a credit
+  readonly block: Int32Array; // -1: a credit; of several blocks the first
+  /** Blocks of each op; empty: one each. */
+  private readonly counts: Int32Array;
+  /** 1: a receive that combines; empty: none does. */
+  private readonly combine: Uint8Array;
+  /** Bytes of each block; empty: by the header. */
+  private readonly bytes: Float64Array;
   readonly round: Int32Array;
   readonly afterBegin: Int32Array;
   readonly after: Int32Array;
@@ -97,6 +106,13 @@ export class Side {
   readonly start: Int32Array; // by message, as the next two: model time
   readonly delivery: Int32Array;
   readonly slack: Int32Array;
+  /** By message: when what it brought is there, combined where it is to be. */
+  readonly ready: Int32Array;
+  readonly roles: Roles;
+  /** Whose message it is, or who gets it; NONE where no node is asked for by name. */
+  readonly root: number;
+  /** The most blocks of a message. */
+  readonly countMax: number;
   readonly hasRun: boolean;
   readonly queues: QueueTable;
   /** Rows of pictures: nodes of a rack are together. */
@@ -129,6 +145,12 @@ export class Side {
     });
     this.channel = ints("op.channel");
     this.block = ints("op.block");
+    this.counts = ints("op.count");
+    this.combine = Uint8Array.from(ints("op.combine"));
+    this.bytes = columns.wide(`${index}.block.bytes`);
+    this.roles = new Roles(head.header, head.collective, columns, `${index}.`);
+    this.root = head.collective ? (head.collective.root ?? NONE) : head.header.root;
+    this.countMax = this.counts.reduce((most, it) => Math.max(most, it), 1);
     this.round = ints("op.round");
     this.afterBegin = begins(ints("op.afters"));
     this.after = ints("after");
@@ -159,6 +181,8 @@ export class Side {
     const start = ints("send.start");
     const delivery = ints("send.delivery");
     const slack = ints("send.slack");
+    const combined = ints("send.combined");
+    this.ready = combined.length > 0 ? new Int32Array(this.messages) : this.delivery;
     const nextSend = this.channelBegin.slice();
     const nextRecv = this.channelBegin.slice();
     let sends = 0;
@@ -177,6 +201,7 @@ export class Side {
       this.start[message] = start[sends]!;
       this.delivery[message] = delivery[sends]!;
       this.slack[message] = slack[sends]!;
+      if (combined.length > 0) this.ready[message] = combined[sends]!;
       ++sends;
     }
     this.hasRun = head.run !== null && columns.has(`${index}.run.completed`);
@@ -222,8 +247,32 @@ export class Side {
   isCredit(message: number): boolean {
     return this.block[this.send[message]!] === NONE;
   }
+  /** The block of a message, of several the first. */
   blockOf(message: number): number {
     return this.block[this.send[message]!]!;
+  }
+  /** How many blocks an op has. */
+  countOf(op: number): number {
+    return this.counts.length > 0 ? this.counts[op]! : 1;
+  }
+  /** Whether an op has `block`. */
+  hasBlock(op: number, block: number): boolean {
+    const first = this.block[op]!;
+    return first !== NONE && block >= first && block < first + this.countOf(op);
+  }
+  /** "3", "4-7": the blocks of an op. */
+  blocksText(op: number): string {
+    return rangeText(this.block[op]!, this.countOf(op));
+  }
+  /** Whether an op is a receive that is combined with what its node has. */
+  isCombine(op: number): boolean {
+    return this.combine.length > 0 && this.combine[op] === 1;
+  }
+  get combines(): boolean {
+    return this.head.collective?.combine != null;
+  }
+  get isMulticast(): boolean {
+    return this.head.collective === null || this.head.collective.kind === "multicast";
   }
   roundOf(message: number): number {
     return this.round[this.send[message]!]!;
@@ -235,8 +284,15 @@ export class Side {
     return this.to[this.channelOf[message]!]!;
   }
   blockBytes(block: number): number {
+    if (this.bytes.length > 0) return this.bytes[block]!;
     const begin = block * this.header.block_bytes;
     return Math.max(0, Math.min(this.header.block_bytes, this.header.bytes - begin));
+  }
+  /** Bytes of all blocks of an op. */
+  bytesOf(op: number): number {
+    let sum = 0;
+    for (let i = 0; i < this.countOf(op); ++i) sum += this.blockBytes(this.block[op]! + i);
+    return sum;
   }
   rackOf(node: number): number {
     return this.head.racks ? this.head.racks.of[node]! : 0;

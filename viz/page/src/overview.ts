@@ -55,8 +55,11 @@ export function drawOverview(
     ? full
     : Uint32Array.from(full, (_, block) => pack(mix(blockRgb(block, blocks), theme.cellRgb, 0.72)));
   const open = isOpen(filter) && !dims;
-  const isShown = (message: number, channel: number, block: number, round: number) =>
-    passes(filter, side.from[channel]!, side.to[channel]!, block, round) && !dims?.(message);
+  const isShown = (message: number, channel: number, block: number, round: number) => {
+    const count = side.countOf(side.send[message]!);
+    const [from, to] = [side.from[channel]!, side.to[channel]!];
+    return passes(filter, from, to, block, round, count) && !dims?.(message);
+  };
   const column = new Int32Array(rounds);
   for (let round = 0; round < rounds; ++round) column[round] = Math.floor((round * width) / rounds);
   const row = (node: number, part: number) =>

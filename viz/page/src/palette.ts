@@ -93,6 +93,35 @@ interface Box {
   height: number;
 }
 
+/** Draws at the foot of a box, which has the colour of `block`, those of the blocks up to `last`. */
+export function drawRange(
+  context: CanvasRenderingContext2D,
+  colors: BlockColors,
+  block: number,
+  last: number,
+  { left, top, width, height }: Box,
+): void {
+  const parts = Math.min(last - block + 1, 8);
+  for (let i = 0; i < parts; ++i) {
+    context.fillStyle = colors.fill(block + Math.round((i * (last - block)) / (parts - 1)));
+    context.fillRect(left + (i * width) / parts, top + height - 3, width / parts, 3);
+  }
+}
+
+/** The path of a box without its upper left corner: what it stands for was combined. */
+export function cutRect(
+  context: CanvasRenderingContext2D,
+  { left, top, width, height }: Box,
+): void {
+  const cut = Math.min(width / 3, height / 2, 8);
+  context.moveTo(left + cut, top);
+  context.lineTo(left + width, top);
+  context.lineTo(left + width, top + height);
+  context.lineTo(left, top + height);
+  context.lineTo(left, top + cut);
+  context.closePath();
+}
+
 /** Draws the edge of what is in a block's colour, within its box; of a thin one at its top. */
 export function drawBlockEdge(
   context: CanvasRenderingContext2D,
@@ -126,9 +155,13 @@ export const REASONS: Record<WaitKind, Reason> = {
   [WaitKind.ChannelOrder]: { name: "channel order", color: "#8a8f98", dash: [2, 3] },
   [WaitKind.ReceiveWindow]: { name: "receive window", color: "#c8649b", dash: [7, 3] },
   [WaitKind.Credit]: { name: "credit", color: "#12a37a", dash: [4, 2] },
+  [WaitKind.CombineOrder]: { name: "channel order", color: "#8a8f98", dash: [2, 3] },
+  [WaitKind.Left]: { name: "old value must have left", color: "#b8860b", dash: [5, 2, 1, 2] },
+  [WaitKind.Scratch]: { name: "scratch buffer", color: "#c8649b", dash: [2, 2] },
   [WaitKind.After]: { name: "after", color: "#d55e00", dash: [] },
   [WaitKind.DeliveryOrder]: { name: "channel order", color: "#8a8f98", dash: [2, 3] },
   [WaitKind.Granted]: { name: "receive posted", color: "#9a7fd1", dash: [2, 2] },
+  [WaitKind.Arrived]: { name: "transfer", color: "#8a8f98", dash: [] },
   [WaitKind.Posted]: { name: "receive posted", color: "#9a7fd1", dash: [2, 2] },
   [WaitKind.PostOrder]: { name: "channel order", color: "#8a8f98", dash: [2, 3] },
   [WaitKind.Barrier]: { name: "barrier", color: "#8a8f98", dash: [1, 3] },

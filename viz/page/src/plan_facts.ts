@@ -2,7 +2,7 @@
 //
 // A plan as a whole, as names and values: what its header says, and the figures of `prepost stats`.
 import { timeText } from "./clock";
-import { Side } from "./model";
+import { NONE, Side } from "./model";
 import { count } from "./targets";
 
 type Json = Record<string, unknown>;
@@ -37,15 +37,40 @@ function busiest(side: Side, stats: Json): string | null {
   const rack = racks ? `${racks.word} ${racks.names[index] ?? index}` : `rack ${index}`;
   const which = isRack ? rack : String(index);
   const name = resource === "link" ? String(first["name"]) : (RESOURCES[resource] ?? resource);
-  const share = (100 * Number(first["busy_share"] ?? 0)).toFixed(1);
   const needsIndex = resource.startsWith("node") || isRack;
-  return `${name}${needsIndex ? ` ${which}` : ""}, ${share} % of the rounds`;
+  // A round may carry several blocks of a message; with a network its time counts.
+  const share = `${(100 * Number(first["busy_share"] ?? 0)).toFixed(1)} % of the rounds`;
+  const isCounted = side.countMax > 1 && first["seconds"] === undefined;
+  const load = isCounted ? count(Number(first["blocks"] ?? 0), "block") : share;
+  return `${name}${needsIndex ? ` ${which}` : ""}, ${load}`;
+}
+
+/** What a collective is, and who has what; null of a plain multicast. */
+function collectiveFacts({ header, head, root }: Side): [string, string][] | null {
+  const it = head.collective;
+  if (!it) return null;
+  const helpers = header.nodes - it.members;
+  const blocks = count(header.blocks, "block");
+  const bytes = `${header.part_bytes ? "up to " : ""}${count(header.bytes, "byte")}`;
+  return [
+    ["collective", `${it.kind}${it.combine ? `, ${it.combine.text}` : ""}`],
+    [
+      "nodes",
+      `${header.nodes}${root === NONE ? "" : `, root ${root}`}` +
+        (helpers === 0
+          ? ""
+          : `; the last ${helpers === 1 ? "helps" : `${helpers} help`} the others`),
+    ],
+    ["message", `${it.parts === 1 ? bytes : `${it.parts} parts of ${bytes}`} in ${blocks}`],
+    ["at first", it.at_first],
+    ["at the end", it.at_end],
+  ];
 }
 
 export function planFacts(side: Side): [string, string][] {
   const { header, head } = side;
   const { stats } = head;
-  const facts: [string, string][] = [
+  const facts: [string, string][] = collectiveFacts(side) ?? [
     ["nodes", `${header.nodes}, root ${header.root}`],
     ["message", `${count(header.bytes, "byte")} in ${count(header.blocks, "block")}`],
   ];
@@ -79,7 +104,10 @@ export function planFacts(side: Side): [string, string][] {
     ++blocks;
     if (side.slack[message] === 0) ++critical;
   }
-  add("critical", `${critical} of ${count(blocks, "block transfer")} have no slack`);
+  add(
+    "critical",
+    `${critical} of ${count(blocks, side.countMax > 1 ? "message" : "block transfer")} have no slack`,
+  );
   const last = (key: string) => at(stats, "last_block", key);
   if (last("skew") !== null) {
     const first = `from round ${last("first_round")} (node ${last("first_node")})`;

@@ -157,6 +157,7 @@ export class QueuesView implements View {
             side.to[side.channel[op]!]!,
             side.block[op]!,
             side.round[op]!,
+            side.countOf(op),
           );
         row.classList.toggle("out", isOut);
       }),

@@ -14,10 +14,14 @@ export enum WaitKind {
   ChannelOrder,
   ReceiveWindow,
   Credit,
+  CombineOrder,
+  Left,
+  Scratch,
   After,
   DeliveryOrder,
   Granted,
   Posted,
+  Arrived,
   PostOrder,
   Barrier,
 }
@@ -38,12 +42,32 @@ export interface ChainStep {
 /** What a message takes in the model. */
 const costOf = (side: Side, message: number) => (side.isCredit(message) ? 0 : 1);
 
+/** Whether two messages have a block in common. */
+function haveBlockInCommon(side: Side, a: number, b: number): boolean {
+  const [opA, opB] = [side.send[a]!, side.send[b]!];
+  const [blockA, blockB] = [side.block[opA]!, side.block[opB]!];
+  if (blockA === NONE || blockB === NONE) return false;
+  return blockA < blockB + side.countOf(opB) && blockB < blockA + side.countOf(opA);
+}
+
+/** Message `later` is combined when `earlier`, which the same node sends or receives, is there. */
+function kindOfCombineAfter(side: Side, earlier: number, later: number): WaitKind {
+  if (side.channelOf[earlier] === side.channelOf[later]) return WaitKind.CombineOrder;
+  if (!haveBlockInCommon(side, earlier, later)) return WaitKind.After;
+  return side.fromOf(earlier) === side.toOf(later) ? WaitKind.Left : WaitKind.Data;
+}
+
+/** When an op of `message` at `node` has completed: a receive that combines, when it has. */
+const completionAt = (side: Side, message: number, node: number) =>
+  (side.fromOf(message) === node ? side.delivery : side.ready)[message]!;
+
 /** Message `later` starts at a node when `earlier`, which it sends or receives, is delivered. */
 function kindOfAfter(side: Side, earlier: number, later: number): WaitKind {
   const { header } = side;
   const laterIsCredit = side.isCredit(later);
   const earlierIsCredit = side.isCredit(earlier);
   if (side.fromOf(earlier) === side.fromOf(later)) {
+    if (laterIsCredit && !earlierIsCredit) return WaitKind.Scratch;
     const isWindow = header.send_window !== null && !earlierIsCredit && !laterIsCredit;
     return isWindow ? WaitKind.SendWindow : WaitKind.After;
   }
@@ -55,7 +79,7 @@ function kindOfAfter(side: Side, earlier: number, later: number): WaitKind {
     const isGranted = side.partner(side.channelOf[later]!) === side.channelOf[earlier];
     return isGranted ? WaitKind.Credit : WaitKind.After;
   }
-  return side.blockOf(earlier) === side.blockOf(later) ? WaitKind.Data : WaitKind.After;
+  return haveBlockInCommon(side, earlier, later) ? WaitKind.Data : WaitKind.After;
 }
 
 /** The last receive that a credit grants, or NONE. */
@@ -85,7 +109,7 @@ function beforeStart(side: Side, message: number): Edge[] {
   for (let i = side.afterBegin[send]!; i < side.afterBegin[send + 1]!; ++i) {
     const before = side.messageOf[send - side.after[i]!]!;
     const kind = kindOfAfter(side, before, message);
-    edges.push({ kind, message: before, until: side.delivery[before]! });
+    edges.push({ kind, message: before, until: completionAt(side, before, side.fromOf(message)) });
   }
   if (side.isCredit(message)) {
     const granted = grantedLast(side, message);
@@ -98,23 +122,41 @@ function beforeStart(side: Side, message: number): Edge[] {
   return edges;
 }
 
+/** What the combining of `message` waits for beside its own arrival. */
+function beforeCombine(side: Side, message: number): Edge[] {
+  const edges: Edge[] = [];
+  const recv = side.recv[message]!;
+  const begin = side.channelBegin[side.channelOf[message]!]!;
+  for (let before = message - 1; before >= begin; --before) {
+    if (!side.isCombine(side.recv[before]!)) continue;
+    edges.push({ kind: WaitKind.CombineOrder, message: before, until: side.ready[before]! });
+    break;
+  }
+  for (let i = side.afterBegin[recv]!; i < side.afterBegin[recv + 1]!; ++i) {
+    const before = side.messageOf[recv - side.after[i]!]!;
+    const kind = kindOfCombineAfter(side, before, message);
+    edges.push({ kind, message: before, until: completionAt(side, before, side.toOf(message)) });
+  }
+  return edges.sort((a, b) => a.message - b.message || a.kind - b.kind);
+}
+
 /** The block and the credit that a send needs, where nothing in `waits` names them. */
 function addImplied(side: Side, message: number, node: number, waits: Wait[]): void {
   if (side.isCredit(message)) return;
   const add = (kind: WaitKind, needed: number) => {
     if (needed === NONE || waits.some((wait) => wait.kind === kind)) return;
-    const until = side.delivery[needed]!;
+    const until = completionAt(side, needed, node);
     const op = side.opAt(needed, node);
     waits.push({ kind, op, until, isCause: until === side.start[message], isImplied: true });
   };
-  add(WaitKind.Data, indicesOf(side).arrival(node, side.blockOf(message)));
+  add(WaitKind.Data, indicesOf(side).arrivalBefore(side.send[message]!));
   const channel = side.channelOf[message]!;
   const credits = side.partner(channel);
   if (credits === NONE) return;
   add(WaitKind.Credit, side.creditFor(credits, message - side.channelBegin[channel]!));
 }
 
-/** What a send's start, or a receive's delivery, waits for, the kinds in order. */
+/** What a send's start, or a receive's delivery and combining, waits for, the kinds in order. */
 export function waitsFor(side: Side, op: number): Wait[] {
   const message = side.messageOf[op]!;
   const waits: Wait[] = [];
@@ -132,12 +174,17 @@ export function waitsFor(side: Side, op: number): Wait[] {
         kind,
         op: other,
         until,
-        isCause: until === side.delivery[message],
+        isCause: until === side.ready[message],
         isImplied: false,
       });
     add(WaitKind.Transfer, side.send[message]!, side.start[message]! + costOf(side, message));
     if (message > side.channelBegin[side.channelOf[message]!]!) {
       add(WaitKind.DeliveryOrder, side.recv[message - 1]!, side.delivery[message - 1]!);
+    }
+    if (side.isCombine(op)) {
+      const node = side.toOf(message);
+      for (const edge of beforeCombine(side, message))
+        add(edge.kind, side.opAt(edge.message, node), edge.until);
     }
   }
   return waits.sort((a, b) => a.kind - b.kind);
@@ -157,10 +204,19 @@ export function waitedBy(side: Side, op: number): { kind: WaitKind; op: number }
       waits.push({ kind: WaitKind.Granted, op: side.send[credit]! });
     }
     if (!isLast) waits.push({ kind: WaitKind.DeliveryOrder, op: side.recv[message + 1]! });
+    if (side.isCombine(op)) {
+      for (let later = message + 1; later < side.channelBegin[channel + 1]!; ++later) {
+        if (!side.isCombine(side.recv[later]!)) continue;
+        waits.push({ kind: WaitKind.CombineOrder, op: side.recv[later]! });
+        break;
+      }
+    }
   }
   const { begin, list } = indicesOf(side).dependents;
   for (let i = begin[op]!; i < begin[op + 1]!; ++i) {
-    waits.push({ kind: kindOfAfter(side, message, side.messageOf[list[i]!]!), op: list[i]! });
+    const later = list[i]!;
+    const kindOf = side.isSend[later] ? kindOfAfter : kindOfCombineAfter;
+    waits.push({ kind: kindOf(side, message, side.messageOf[later]!), op: later });
   }
   return waits.sort((a, b) => a.kind - b.kind);
 }
@@ -181,14 +237,28 @@ function creditsOf(side: Side, message: number): number[] {
   return out;
 }
 
-/** What the start of `message` waits for longest, the one that says most. */
-function causeOf(side: Side, message: number): Edge | null {
+/** The first of those that end at `at` that says most. */
+function causeAmong(edges: Edge[], at: number): Edge | null {
   let best: Edge | null = null;
-  for (const edge of beforeStart(side, message)) {
-    if (edge.until !== side.start[message]) continue;
+  for (const edge of edges) {
+    if (edge.until !== at) continue;
     if (!best || edge.kind < best.kind) best = edge;
   }
   return best;
+}
+/** What the start of `message` waits for longest, the one that says most. */
+const causeOf = (side: Side, message: number) =>
+  causeAmong(beforeStart(side, message), side.start[message]!);
+
+/** Combining takes no time: whose arrival what `message` brings to `node` waits for. */
+function arrivalBehind(side: Side, message: number, node: number): number {
+  let at = message;
+  while (side.toOf(at) === node && side.isCombine(side.recv[at]!)) {
+    const cause = causeAmong(beforeCombine(side, at), side.ready[at]!);
+    if (!cause) return at; // its own arrival
+    at = cause.message;
+  }
+  return at;
 }
 
 /** From `message` to what it waited for longest, and so on back to one that waits for none. */
@@ -198,6 +268,6 @@ export function chainOf(side: Side, message: number): ChainStep[] {
     const cause = causeOf(side, message);
     chain.push({ message, cause: cause ? cause.kind : null });
     if (!cause || cause.kind === WaitKind.Barrier || cause.kind === WaitKind.Granted) return chain;
-    message = cause.message;
+    message = arrivalBehind(side, cause.message, side.fromOf(message));
   }
 }

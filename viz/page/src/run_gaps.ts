@@ -31,9 +31,9 @@ export interface GapSum {
 function makeGaps(side: Side): Gaps {
   const { started, completed } = side.run!;
   const { send: sends, recv: recvs, channelOf, channelBegin, block, isSend, after } = side;
-  const { afterBegin, messages, from } = side;
-  const { arrivals } = indicesOf(side);
-  const { blocks, send_window } = side.header;
+  const { afterBegin, messages } = side;
+  const indices = indicesOf(side);
+  const { send_window } = side.header;
   const ofSend = send_window !== null ? WaitKind.SendWindow : WaitKind.After;
   const out: Gaps = {
     op: new Int32Array(messages),
@@ -53,7 +53,7 @@ function makeGaps(side: Side): Gaps {
     let cause = NONE;
     let isKnown = true;
     const channel = channelOf[message]!;
-    const arrival = arrivals[from[channel]! * blocks + own]!;
+    const arrival = indices.arrivalBefore(send);
     if (arrival !== NONE) {
       latest = completed[recvs[arrival]!]!;
       kind = WaitKind.Data;

@@ -60,10 +60,8 @@ function decodePosted(side: Side, posted: Float64Array, started: Float64Array): 
  * one waits for another of its round that comes later, through that one first.
  */
 function decodeMessages(side: Side, started: Float64Array, completed: Float64Array): void {
-  const { send: sends, recv: recvs, messageOf, channel, from, afterBegin, after, block } = side;
+  const { send: sends, recv: recvs, messageOf, afterBegin, after, block } = side;
   const indices = indicesOf(side);
-  const { arrivals } = indices;
-  const { blocks } = side.header;
   const isDone = new Uint8Array(side.messages);
   const stack = new Int32Array(side.messages + 1);
   for (const first of indices.byRound.list) {
@@ -81,7 +79,7 @@ function decodeMessages(side: Side, started: Float64Array, completed: Float64Arr
         else if (completed[op]! > latest) latest = completed[op]!; // not if it is unknown
       }
       if (block[send] !== NONE) {
-        const arrival = arrivals[from[channel[send]!]! * blocks + block[send]!]!;
+        const arrival = indices.arrivalBefore(send);
         if (arrival !== NONE && !isDone[arrival]) next = arrival;
         else if (arrival !== NONE && completed[recvs[arrival]!]! > latest) {
           latest = completed[recvs[arrival]!]!;

@@ -73,7 +73,7 @@ function opLines(side: Side, index: number, op: number, what: string): Line[] {
 function nodeLines(side: Side, node: number): Line[] {
   const lines: Line[] = [];
   const host = side.head.run?.hosts?.find((it) => it.node === node);
-  if (side.run && node !== side.header.root) {
+  if (side.run && !(side.isMulticast && node === side.root)) {
     const { begin, times } = indicesOf(side).arrivalTimes;
     const known = begin[node + 1]! - begin[node]!;
     const { blocks } = side.header;

@@ -135,7 +135,7 @@ export class SidesView extends CanvasView {
     const it = (this.difference = differenceOf(a, b));
     const differing = it.otherRound + it.only[0];
     if (!it.comparable) {
-      this.about.textContent = "other nodes, blocks or root: messages are not compared";
+      this.about.textContent = "other nodes, blocks, root or collective: messages are not compared";
     } else if (differing + it.only[1] === 0) {
       this.about.textContent = `${count(it.same, "block message")}, the same in the same rounds`;
     } else {

@@ -18,7 +18,7 @@ export interface NodeSummary {
   critical: number[]; // ops of blocks without slack
   slackMin: number;
   slackMax: number;
-  first: number; // the message that arrives first; NONE at the root
+  first: number; // the message that arrives first; NONE where nothing arrives
   last: number;
 }
 

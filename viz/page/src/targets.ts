@@ -3,7 +3,7 @@
 // Target: a thing that can be pointed at, selected and searched for, and its text: "node 5",
 // "block 12", "round 4", "5/13" (an op), "3>2:7" (a message), "3>2" (a channel).
 import { indicesOf } from "./indices";
-import { CREDIT_LANE, NONE, Side } from "./model";
+import { CREDIT_LANE, Side } from "./model";
 
 export type Target = { side: number } & (
   | { kind: "node"; node: number }
@@ -38,16 +38,26 @@ export const count = (n: number, noun: string) => `${n} ${noun}${n === 1 ? "" : 
 
 export const opText = (side: Side, op: number) => `${side.nodeOf(op)}/${side.idOf(op)}`;
 
-/** "1>5:3" or "credit 5>1". */
+/** "1>5:3", of several blocks "1>5:3-6", or "credit 5>1". */
 export function messageText(side: Side, message: number): string {
   const ends = `${side.fromOf(message)}>${side.toOf(message)}`;
-  const block = side.blockOf(message);
-  return block === NONE ? `credit ${ends}` : `${ends}:${block}`;
+  return side.isCredit(message)
+    ? `credit ${ends}`
+    : `${ends}:${side.blocksText(side.send[message]!)}`;
 }
 
 export function linkText(side: Side, channel: number): string {
   const ends = `${side.from[channel]}>${side.to[channel]}`;
   return side.lane[channel] === CREDIT_LANE ? `credit ${ends}` : ends;
+}
+
+/** Whether parse() finds a message by its text. */
+function isFirst(side: Side, message: number): boolean {
+  if (side.isCredit(message)) return false;
+  const send = side.send[message]!;
+  const block = side.block[send]!;
+  const all = messagesOn(side, side.fromOf(message), side.toOf(message), block);
+  return all.find((it) => isRange(side, it, block, side.countOf(send))) === message;
 }
 
 /** What parse() reads back as the same target. */
@@ -66,9 +76,10 @@ export function targetText(side: Side, target: Target): string {
     case "entry":
       return `${target.engine} ${target.node} queue ${target.queue} entry ${target.index}`;
     case "message":
-      return side.isCredit(target.message)
-        ? opText(side, side.send[target.message]!)
-        : messageText(side, target.message);
+      // The second of two messages that look alike is named by its send, as credits are.
+      return isFirst(side, target.message)
+        ? messageText(side, target.message)
+        : opText(side, side.send[target.message]!);
   }
 }
 
@@ -98,19 +109,53 @@ function findOp(side: Side, index: number, node: number, id: number): Target {
   return { side: index, kind: "op", op: side.opBegin[node]! + id };
 }
 
-function findMessage(side: Side, index: number, from: number, to: number, block: number): Target {
+/** The messages from one node to another with `block`, in the order of the channel. */
+function messagesOn(side: Side, from: number, to: number, block: number): number[] {
+  const indices = indicesOf(side);
+  const [begin, end] = indices.receives(to, block);
+  const { list } = indices.receivesByBlock;
+  return Array.from(list.subarray(begin, end), (op) => side.messageOf[op]!).filter(
+    (message) => side.fromOf(message) === from,
+  );
+}
+
+/** Whether a message has these blocks and no others. */
+function isRange(side: Side, message: number, block: number, blocks: number): boolean {
+  const send = side.send[message]!;
+  return side.block[send] === block && side.countOf(send) === blocks;
+}
+
+/** `last`: of a range, or `block`. */
+function findMessage(
+  side: Side,
+  index: number,
+  from: number,
+  to: number,
+  block: number,
+  last: number,
+): Target {
   checkNode(side, from);
   checkNode(side, to);
   checkBlock(side, block);
-  const message = indicesOf(side).arrival(to, block);
-  if (message === NONE) {
+  checkBlock(side, last);
+  if (last < block) throw new Error(`blocks ${block} to ${last} are none`);
+  const found = messagesOn(side, from, to, block);
+  const exact = found.find((it) => isRange(side, it, block, last - block + 1));
+  // Any block of a message names it.
+  const message = exact ?? (last === block ? found[0] : undefined);
+  if (message !== undefined) return { side: index, kind: "message", message };
+  const what = last === block ? `block ${block}` : `blocks ${block}-${last}`;
+  const [begin, end] = indicesOf(side).receives(to, block);
+  if (side.isMulticast && to === side.root)
     throw new Error(`node ${to} is the root, which has every block from the start`);
-  }
-  const sender = side.fromOf(message);
-  if (sender !== from) {
-    throw new Error(`node ${to} gets block ${block} from node ${sender}: ${sender}>${to}:${block}`);
-  }
-  return { side: index, kind: "message", message };
+  if (begin === end) throw new Error(`node ${to} is sent nothing of block ${block}`);
+  const first = indicesOf(side).arrival(to, block);
+  throw new Error(
+    end - begin === 1
+      ? `node ${to} gets block ${block} from node ${side.fromOf(first)}: ${messageText(side, first)}`
+      : `node ${from} sends node ${to} no message of ${what}; the first that comes is ` +
+          messageText(side, first),
+  );
 }
 
 function findLink(side: Side, index: number, from: number, to: number, lane: number): Target {
@@ -135,7 +180,7 @@ export function parseTarget(side: Side, index: number, text: string): Target {
     checkNode(side, n[0]!);
     return { side: index, kind: "node", node: n[0]! };
   }
-  if ((n = match(/^(?:block |b)(\d{1,9})$/))) {
+  if ((n = match(/^(?:block |b|:)(\d{1,9})$/))) {
     checkBlock(side, n[0]!);
     return { side: index, kind: "block", block: n[0]! };
   }
@@ -150,7 +195,10 @@ export function parseTarget(side: Side, index: number, text: string): Target {
   if ((n = match(/^(\d{1,9}) ?\/ ?(\d{1,9})$/))) return findOp(side, index, n[0]!, n[1]!);
   if ((n = match(/^node (\d{1,9}) op (\d{1,9})$/))) return findOp(side, index, n[0]!, n[1]!);
   if ((n = match(/^(\d{1,9}) ?-?> ?(\d{1,9}) ?: ?(\d{1,9})$/))) {
-    return findMessage(side, index, n[0]!, n[1]!, n[2]!);
+    return findMessage(side, index, n[0]!, n[1]!, n[2]!, n[2]!);
+  }
+  if ((n = match(/^(\d{1,9}) ?-?> ?(\d{1,9}) ?: ?(\d{1,9}) ?- ?(\d{1,9})$/))) {
+    return findMessage(side, index, n[0]!, n[1]!, n[2]!, n[3]!);
   }
   if ((n = match(/^(\d{1,9}) ?-?> ?(\d{1,9})$/))) return findLink(side, index, n[0]!, n[1]!, 0);
   if ((n = match(/^credit (\d{1,9}) ?-?> ?(\d{1,9})$/))) {

@@ -102,7 +102,8 @@ export function paintBars(
         const message = bars.message[at]!;
         const block = side.blockOf(message);
         const [from, to] = [side.fromOf(message), side.toOf(message)];
-        if (passes(filter, from, to, block, side.roundOf(message)) !== isPassing) continue;
+        const blocks = side.countOf(side.send[message]!);
+        if (passes(filter, from, to, block, side.roundOf(message), blocks) !== isPassing) continue;
         const left = Math.max(0, Math.floor(camera.x.px(bars.start[at]!)));
         const right = Math.max(left + 1, Math.ceil(camera.x.px(bars.end[at]!)));
         line.fill(

@@ -223,6 +223,7 @@ export class TimelinePlot extends TimelineFrame {
             side.toOf(message),
             block,
             side.roundOf(message),
+            side.countOf(side.send[message]!),
           );
           const waits = clock.kind === "rounds" && phaseOf(side, message, clock) === Phase.Waiting;
           context.globalAlpha = shown ? (waits ? 0.25 : 1) : 0.1;
@@ -402,9 +403,9 @@ export class TimelinePlot extends TimelineFrame {
       const node = this.rows === "nodes" ? side.nodeAt[row]! : NONE;
       const text =
         this.rows === "nodes"
-          ? `${node === side.header.root ? "root" : "node"} ${node}`
+          ? `${node === side.root ? "root" : "node"} ${node}`
           : linkText(side, this.channels[row]!);
-      context.fillStyle = node === side.header.root ? theme.ink : theme.faint;
+      context.fillStyle = node === side.root ? theme.ink : theme.faint;
       const middle = this.top + y.px(row + 0.5);
       context.fillText(text, this.left - 8, row === 0 ? Math.max(this.top + 6, middle) : middle);
     }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The tree view: how one block gets from the root to all nodes. Filled nodes have it at the clock.
+// The tree view: how one block gets from where it is to all who want it, or where a plan combines,
+// how its value at one node is made. Filled nodes have it, or have given theirs, at the clock.
 import { Camera } from "./camera";
 import { CanvasView } from "./canvas_view";
 import { Phase, phaseOf, timeText } from "./clock";
-import { Mark, blockOf, marksOn, nodeOf, nodesOf, widthOf } from "./marks";
+import { indicesOf } from "./indices";
+import { Mark, blockOf, marksOn, messageOf, nodeOf, nodesOf, widthOf } from "./marks";
 import { CREDIT_LANE, NONE } from "./model";
 import { BlockColors, CROSSING, currentTheme } from "./palette";
 import { Change, Store } from "./store";
 import { Target, count } from "./targets";
-import { Tree, TreeNode, layOutTree } from "./tree_layout";
+import { Tree, TreeNode, layOutTree, makerOf } from "./tree_layout";
 import { make } from "./view";
 
 const MARGIN = 14;
@@ -21,11 +23,17 @@ export class TreeView extends CanvasView {
   private readonly input = make("input", { type: "number", min: "0", "aria-label": "Block" });
   private readonly note = make("span", { class: "about" });
   private block = 0;
+  private asked = NONE; // whose value of it
   private tree: Tree | null = null;
   private madeFor = "";
 
   constructor(store: Store) {
-    super(store, "Block tree: the way of one block from the root to all nodes");
+    super(store, "Block tree: the way of one block");
+    // At first one that moves: of an alltoall block 0 stays where it is.
+    if (!store.side.isMulticast) {
+      const { begin } = indicesOf(store.side).receivesByBlock;
+      this.block = Math.max(0, begin.findIndex((at) => at > 0) - 1);
+    }
     const label = make("label", {}, "block", this.input);
     this.input.onchange = () => {
       const block = Math.min(
@@ -46,12 +54,16 @@ export class TreeView extends CanvasView {
     const { store } = this;
     const { selected, side } = store.state;
     const wanted = selected && selected.side === side ? blockOf(store.side, selected) : NONE;
-    if (wanted !== NONE) this.block = wanted;
+    const message = selected && wanted !== NONE ? messageOf(store.side, selected) : NONE;
+    const isShown = message !== NONE && store.side.hasBlock(store.side.send[message]!, this.block);
+    if (wanted !== NONE && !isShown) this.block = wanted;
     this.block = Math.min(this.block, store.side.header.blocks - 1);
-    const key = `${side} ${this.block}`;
+    if (selected?.kind === "node" && selected.side === side) this.asked = selected.node;
+    const maker = store.side.combines ? makerOf(store.side, this.block, this.asked) : NONE;
+    const key = `${side} ${this.block} ${maker}`;
     if (this.tree && this.madeFor === key) return this.tree;
     this.madeFor = key;
-    const tree = (this.tree = layOutTree(store.side, this.block));
+    const tree = (this.tree = layOutTree(store.side, this.block, maker));
     const { x, y } = this.camera;
     x.length = tree.levels;
     y.length = Math.max(1, tree.rows);
@@ -70,9 +82,18 @@ export class TreeView extends CanvasView {
         ? `; the ${tree.nodes.length} nodes that have it first are ` +
           `drawn, ${tree.hidden} are not`
         : "";
+    const madeAt = tree.nodes[0]!.node;
+    const whose =
+      maker === NONE || maker === madeAt
+        ? `node ${madeAt}`
+        : `node ${maker}, which got it from node ${madeAt},`;
     this.note.textContent =
-      `${count(tree.levels - 1, "hop")} to the farthest${racks}${hidden}; on ` +
-      "edges when it moves; filled: has it at the clock";
+      (maker === NONE
+        ? `${count(tree.levels - 1, "hop")} to the farthest`
+        : `how the value at ${whose} is made: each node gives its own to the one at its left; ` +
+          `${count(tree.levels - 1, "hop")} from the farthest`) +
+      `${racks}${hidden}; on edges when it moves; filled: ` +
+      (maker === NONE ? "has it at the clock" : "given on at the clock");
     return tree;
   }
 
@@ -158,7 +179,7 @@ export class TreeView extends CanvasView {
     for (const it of tree.nodes) {
       const [x, y] = this.center(it);
       if (y < -20 || y > this.stage.height + 20 || x < -20 || x > this.stage.width + 20) continue;
-      const phase = it.message === NONE ? Phase.Done : phaseOf(side, it.message, clock);
+      const phase = this.phaseOf(it);
       context.globalAlpha = filter.nodes && !filter.nodes.has(it.node) ? 0.25 : 1;
       context.beginPath();
       context.arc(x, y, radius, 0, 2 * Math.PI);
@@ -171,6 +192,20 @@ export class TreeView extends CanvasView {
       this.drawName(it, x, y, phase === Phase.Done ? ink : theme.ink);
       context.globalAlpha = 1;
     }
+  }
+
+  /** Whether a node has the block, or has given its value; of the root, whether its value is made. */
+  private phaseOf(it: TreeNode): Phase {
+    const { side } = this.store;
+    const { clock } = this.store.state;
+    if (it.message !== NONE) return phaseOf(side, it.message, clock);
+    if (!side.combines) return Phase.Done;
+    return it.children.every((child) => {
+      const { message } = this.tree!.nodes[child]!;
+      return phaseOf(side, message, clock) === Phase.Done;
+    })
+      ? Phase.Done
+      : Phase.Waiting;
   }
 
   /** Whether the edge of `message`, by which a node gets the block, is one of a mark's. */
@@ -192,8 +227,8 @@ export class TreeView extends CanvasView {
     const { side } = this.store;
     const { target, message } = mark;
     if (target.kind === "op" && side.nodeOf(target.op) === node) return true;
-    const isOfBlock = message !== NONE && side.blockOf(message) === this.block;
-    if (isOfBlock) return side.toOf(message) === node;
+    const isOfBlock = message !== NONE && side.hasBlock(side.send[message]!, this.block);
+    if (isOfBlock) return (side.combines ? side.fromOf(message) : side.toOf(message)) === node;
     return nodesOf(side, mark).includes(node);
   }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The way of one block as a tree: a level per hop, leaves one below the other, a node beside the
-// middle of its children. The nodes that have the block first are drawn, up to a limit.
+// middle of its children. The nodes that have the block first are drawn, up to a limit. Where a plan
+// combines, it is how the value at one node was made: below each node those whose values went into
+// its own, the last ones first.
 import { indicesOf } from "./indices";
 import { NONE, Side } from "./model";
+import { wayOf } from "./values";
 
 export const TREE_NODES_MAX = 1024;
 
 export interface TreeNode {
   node: number;
-  message: number; // that brought the block; NONE at the root
+  message: number; // that brought the block, or took the value on; NONE at the root
   parent: number; // index; NONE at the root
   level: number;
   row: number;
@@ -25,16 +28,53 @@ export interface Tree {
   crossings: number;
 }
 
-export function layOutTree(side: Side, block: number): Tree {
+/** Of a message, who is reached by it and from whom. */
+interface Edge {
+  message: number;
+  node: number;
+  parent: number;
+}
+
+/** Whose value of a block is drawn where a plan combines: that of `asked` if it must have it. */
+export function makerOf(side: Side, block: number, asked: number): number {
+  const { roles, header } = side;
+  if (asked !== NONE && asked < header.nodes && roles.wants(asked, block)) return asked;
+  if (roles.wants(header.root, block)) return header.root;
+  return firstNode(side, (node) => roles.wants(node, block));
+}
+
+function firstNode(side: Side, holds: (node: number) => boolean): number {
+  for (let node = 0; node < side.header.nodes; ++node) if (holds(node)) return node;
+  return side.header.root;
+}
+
+/** Parents come before children. */
+function edgesOf(side: Side, block: number, asked: number): { root: number; edges: Edge[] } {
+  if (side.combines) {
+    const way = wayOf(side, block, makerOf(side, block, asked));
+    const edges = way.steps.map(({ from, into, message }) => ({
+      message,
+      node: from,
+      parent: into,
+    }));
+    // What goes into a value comes before it goes on.
+    edges.sort((a, b) => side.roundOf(b.message) - side.roundOf(a.message) || a.node - b.node);
+    return { root: way.madeAt, edges };
+  }
   const indices = indicesOf(side);
-  const { root } = side.header;
-  const messages: number[] = [];
+  const edges: Edge[] = [];
   for (let node = 0; node < side.header.nodes; ++node) {
     const message = indices.arrival(node, block);
-    if (message !== NONE) messages.push(message);
+    if (message !== NONE) edges.push({ message, node, parent: side.fromOf(message) });
   }
-  // A block leaves a node in a later round than it came, so parents come before children.
-  messages.sort((a, b) => side.roundOf(a) - side.roundOf(b) || side.toOf(a) - side.toOf(b));
+  // A block leaves a node in a later round than it came.
+  edges.sort((a, b) => side.roundOf(a.message) - side.roundOf(b.message) || a.node - b.node);
+  return { root: firstNode(side, (node) => side.roles.has(node, block)), edges };
+}
+
+/** `asked`: whose value is to be drawn where a plan combines; NONE: as it comes. */
+export function layOutTree(side: Side, block: number, asked: number): Tree {
+  const { root, edges } = edgesOf(side, block, asked);
   const nodes: TreeNode[] = [
     {
       node: root,
@@ -50,11 +90,10 @@ export function layOutTree(side: Side, block: number): Tree {
   const drawnAncestor = new Map<number, number>([[root, 0]]);
   let hidden = 0;
   let crossings = 0;
-  for (const message of messages) {
-    const node = side.toOf(message);
-    const ancestor = drawnAncestor.get(side.fromOf(message)) ?? 0;
+  for (const { message, node, parent: from } of edges) {
+    const ancestor = drawnAncestor.get(from) ?? 0;
     if (side.crosses(message)) ++crossings;
-    const parent = indexOf.get(side.fromOf(message));
+    const parent = indexOf.get(from);
     if (nodes.length >= TREE_NODES_MAX || parent === undefined) {
       ++hidden;
       ++nodes[ancestor]!.hidden;

@@ -2,16 +2,28 @@
 //
 // The sentences of `prepost explain`, as lines of pieces that can be clicked. The text of the lines
 // is that of the command, to the byte, but for its two last lines on times.
+import { indicesOf } from "./indices";
 import { NONE, Side } from "./model";
 import { ChainStep, WaitKind, chainOf, waitedBy, waitsFor } from "./reasons";
 import { summarise } from "./summary";
 import { Line, Piece, Target, count, messageText } from "./targets";
+import { SameValues, contributionsIn, expressionText, versionAtEnd, versionBefore } from "./values";
 
 // What a list in text shows at most; a long chain shows its two ends.
 const WAITS_MAX = 20;
 const PEERS_MAX = 12;
 const CHAIN_HEAD = 20;
 const CHAIN_TAIL = 10;
+
+/** "nodes 0 to 7", "nodes 0, 3, 6", "node 2". */
+function nodesText(nodes: number[]): string {
+  if (nodes.length === 0) return "no node";
+  if (nodes.length === 1) return `node ${nodes[0]}`;
+  const [first, last] = [nodes[0]!, nodes[nodes.length - 1]!];
+  if (last - first + 1 === nodes.length) return `nodes ${first} to ${last}`;
+  const more = nodes.length > PEERS_MAX ? ` and ${nodes.length - PEERS_MAX} more` : "";
+  return `nodes ${nodes.slice(0, PEERS_MAX).join(", ")}${more}`;
+}
 
 export class Words {
   constructor(
@@ -24,9 +36,9 @@ export class Words {
     const { side } = this;
     const channel = side.channel[op]!;
     const block = side.block[op]!;
-    const kind = side.isSend[op] ? "send" : "recv";
+    const kind = side.isSend[op] ? "send" : side.isCombine(op) ? "combine" : "recv";
     let route = `${side.from[channel]}>${side.to[channel]}`;
-    if (block !== NONE) route += `:${block}`;
+    if (block !== NONE) route += `:${side.blocksText(op)}`;
     const text =
       `node ${side.nodeOf(op)} op ${side.idOf(op)} ` +
       `(${kind} ${block === NONE ? "credit " : ""}${route})`;
@@ -38,6 +50,12 @@ export class Words {
     return { text: messageText(this.side, message), target };
   }
 
+  /** "block 3", "blocks 3 to 5". */
+  private blocks(op: number): string {
+    const [first, count] = [this.side.block[op]!, this.side.countOf(op)];
+    return count === 1 ? `block ${first}` : `blocks ${first} to ${first + count - 1}`;
+  }
+
   /** What must happen before, as a sentence without its end. */
   needed(kind: WaitKind, on: number): string {
     const { side } = this;
@@ -46,16 +64,23 @@ export class Words {
       case WaitKind.Transfer:
         return "its sender must have started";
       case WaitKind.Data:
-        return `block ${side.block[on]} must have arrived`;
+        return `${this.blocks(on)} must have ${side.isCombine(on) ? "been combined" : "arrived"}`;
+      case WaitKind.CombineOrder:
+        return "the one before it on the channel must have been combined";
+      case WaitKind.Left:
+      case WaitKind.Scratch:
+        return `${this.blocks(on)} must be with node ${side.peerOf(on)}`;
       case WaitKind.SendWindow:
         return (
-          `send window ${sendWindow}: block ${side.block[on]} must be with node ` +
-          `${side.peerOf(on)}`
+          `send window ${sendWindow}: ${this.blocks(on)} must be with node ` + `${side.peerOf(on)}`
         );
       case WaitKind.ChannelOrder:
         return "the one before it on the channel must have left";
       case WaitKind.ReceiveWindow:
-        return `receive window ${ready.window}: block ${side.block[on]} must have arrived`;
+        return (
+          `receive window ${ready.window}: ${this.blocks(on)} must have ` +
+          `${side.isCombine(on) ? "been combined" : "arrived"}`
+        );
       case WaitKind.Credit:
         return `node ${side.peerOf(on)} must have posted the receive and said so`;
       case WaitKind.After:
@@ -66,6 +91,8 @@ export class Words {
         return "the receive that it grants must be posted";
       case WaitKind.Posted:
         return "its receive must be posted";
+      case WaitKind.Arrived:
+        return "it must have arrived";
       case WaitKind.PostOrder:
         return "the receive before it on the channel must be posted";
       case WaitKind.Barrier:
@@ -81,7 +108,15 @@ export class Words {
       case WaitKind.Transfer:
         return "its receive";
       case WaitKind.Data:
-        return `passes the block on to node ${side.peerOf(op)}`;
+        return side.isCombine(op)
+          ? "combines more with it"
+          : `passes the block on to node ${side.peerOf(op)}`;
+      case WaitKind.CombineOrder:
+        return "the next combine of the channel";
+      case WaitKind.Left:
+        return "changes what has been sent";
+      case WaitKind.Scratch:
+        return "the credit for the scratch buffer";
       case WaitKind.SendWindow:
         return `send window ${sendWindow}: the next block`;
       case WaitKind.ChannelOrder:
@@ -95,6 +130,7 @@ export class Words {
         return "the credit that grants it";
       case WaitKind.After:
       case WaitKind.Posted:
+      case WaitKind.Arrived:
       case WaitKind.PostOrder:
       case WaitKind.Barrier:
         return "its `after` names this op";
@@ -130,7 +166,7 @@ export class Words {
     const { side } = this;
     const message = side.messageOf[op]!;
     const block = side.block[op]!;
-    const size = block === NONE ? "no bytes" : count(side.blockBytes(block), "byte");
+    const size = block === NONE ? "no bytes" : count(side.bytesOf(op), "byte");
     const start = side.start[message]!;
     const slack = side.slack[message]!;
     const tight =
@@ -138,7 +174,22 @@ export class Words {
     return [
       [...this.op(op), `, ${size}`],
       [`starts at ${start}, arrives at ${side.delivery[message]}; ${tight}`],
+      ...this.valueLines(op),
       ...this.waits(op),
+    ];
+  }
+
+  /** What an op carries, or has left at its node, of the first of its blocks. */
+  private valueLines(op: number): Line[] {
+    const { side } = this;
+    const block = side.block[op]!;
+    if (block === NONE || !side.combines) return [];
+    const version = side.isSend[op] ? versionBefore(side, side.nodeOf(op), block, op)! : op;
+    return [
+      [
+        `block ${block} is then ${expressionText(side, block, version)}: ` +
+          `${contributionsIn(side, block, version)} of ${side.head.collective!.members} contributions`,
+      ],
     ];
   }
 
@@ -148,7 +199,7 @@ export class Words {
     const credits = chain.filter((step) => side.isCredit(step.message)).length;
     const lines: Line[] = [
       [
-        "chain back to the root: " +
+        `chain back to the ${side.isMulticast ? "root" : "start"}: ` +
           `${count(chain.length - credits, "block")}, ${count(credits, "credit")}`,
       ],
     ];
@@ -175,7 +226,7 @@ export class Words {
   nodeLines(node: number): Line[] {
     const { side } = this;
     const it = summarise(side, node);
-    const root = node === side.header.root ? ", the root" : "";
+    const root = node === side.root ? ", the root" : "";
     const lines: Line[] = [
       [
         { text: `node ${node}`, target: { side: this.index, kind: "node", node } },
@@ -224,6 +275,71 @@ export class Words {
     return lines;
   }
 
+  /** What a node has at first, and must have at the end. */
+  roleLines(node: number): Line[] {
+    const { roles, combines } = this.side;
+    const [has, wants] = [roles.hasText(node, PEERS_MAX), roles.wantsText(node, PEERS_MAX)];
+    const blocks = (text: string) => (/^\d+$/.test(text) ? `block ${text}` : `blocks ${text}`);
+    const first = combines ? "contributes at first to" : "has at first";
+    return [
+      [has === "" ? "has nothing at first" : `${first} ${blocks(has)}`],
+      [
+        wants === ""
+          ? "need have nothing at the end: it helps the others"
+          : `must have at the end ${blocks(wants)}${combines ? ", combined" : ""}`,
+      ],
+    ];
+  }
+
+  /** What the command says on a block, without fingerprints: whose it is, for whom, made of what. */
+  blockLines(block: number): Line[] {
+    const { side } = this;
+    const { parts, blocks_per_part: perPart, combine } = side.head.collective!;
+    const size = side.blockBytes(block);
+    const begin = (parts === 1 ? block : block % perPart) * side.header.block_bytes;
+    const of = parts === 1 ? "the message" : `part ${Math.floor(block / perPart)}`;
+    const from: number[] = [];
+    const wanted: number[] = [];
+    for (let node = 0; node < side.header.nodes; ++node) {
+      if (side.roles.has(node, block)) from.push(node);
+      if (side.roles.wants(node, block)) wanted.push(node);
+    }
+    const messages = indicesOf(side).messagesOf(block);
+    const rounds = messages.map((it) => side.roundOf(it));
+    const [first, last] = rounds.reduce(
+      ([low, high], it) => [Math.min(low, it), Math.max(high, it)],
+      [Infinity, 0],
+    );
+    const when = messages.length === 0 ? "" : ` in rounds ${first} to ${last}`;
+    const bytes = size === 0 ? "" : `, ${begin} to ${begin + size - 1}`;
+    const lines: Line[] = [
+      [`block ${block}: ${count(size, "byte")}${bytes} of ${of}`],
+      [
+        `  from ${nodesText(from)}, for ${nodesText(wanted)}; ${count(messages.length, "message")}${when}`,
+      ],
+    ];
+    if (!combine) return lines;
+    const same = new SameValues(side, block);
+    const byValue = new Map<number, number[]>();
+    for (const node of wanted) {
+      const value = same.of(versionAtEnd(side, node, block)!);
+      const known = byValue.get(value);
+      if (known) known.push(node);
+      else byValue.set(value, [node]);
+    }
+    for (const nodes of byValue.values()) {
+      const version = versionAtEnd(side, nodes[0]!, block)!;
+      const contributions = contributionsIn(side, block, version);
+      const members = side.head.collective!.members;
+      lines.push([
+        `  at ${nodesText(nodes)}: ${expressionText(side, block, version)}, of ` +
+          count(contributions, "contribution") +
+          (contributions > members ? ", some of them twice" : ""),
+      ]);
+    }
+    return lines;
+  }
+
   /** All that the command says on an op, a message or a node. */
   explain(target: Target): Line[] {
     const { side } = this;
@@ -243,6 +359,7 @@ export class Words {
         ...this.chainLines(chainOf(side, target.message)),
       ];
     }
+    if (target.kind === "block" && side.head.collective) return this.blockLines(target.block);
     if (target.kind === "node") {
       const { last } = summarise(side, target.node);
       return [
