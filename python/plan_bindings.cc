@@ -271,7 +271,7 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
 
 std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   const VerifiedPlan& valid = plan.valid()->plan;
-  ThrowIfError(tools::ExpectDrawn(valid, options.view == "queues", !options.traces.empty()));
+  ThrowIfError(tools::ExpectDrawn(valid, options.view == "queues"));
   const ReleasedInterpreter released;
   return ValueOf(Picture(valid, options));
 }

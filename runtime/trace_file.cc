@@ -38,14 +38,16 @@ namespace {
 
 constexpr const char* kTraceFormat = "prepost.trace";
 constexpr uint32_t kTraceMajor = 1;
-constexpr uint32_t kTraceMinor = 2;
+constexpr uint32_t kTraceMinor = 3;
+constexpr uint32_t kMulticastMinor = 2;  ///< what plain multicasts need
 /// Times of a file: what a double of another reader holds exactly; 104 days.
 constexpr uint64_t kTimeMax = (uint64_t{1} << 53) - 1;
 
-/// "send block 3", "recv credit".
+/// "send block 3", "combine blocks 4-7", "recv credit".
 std::string NameOf(const Op& op) {
-  return op.is_credit() ? fmt::format("{} credit", Name(op.kind))
-                        : fmt::format("{} block {}", Name(op.kind), op.block);
+  if (op.is_credit()) return fmt::format("{} credit", Name(op.kind));
+  if (op.count == 1) return fmt::format("{} block {}", Name(op.kind), op.block);
+  return fmt::format("{} blocks {}-{}", Name(op.kind), op.block, uint64_t{op.block} + op.count - 1);
 }
 
 std::string Microseconds(uint64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
@@ -155,15 +157,21 @@ void TraceWriter::PlaceSlices() {
 void TraceWriter::WriteHeader() {
   const PlanHeader& header = plan_.header();
   out_.Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n",
-           kTraceFormat, kTraceMajor, kTraceMinor, kGenerator);
+           kTraceFormat, kTraceMajor, IsPlainMulticast(plan_) ? kMulticastMinor : kTraceMinor,
+           kGenerator);
   out_.Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n",
            QuoteJson(info_.executor), QuoteJson(info_.detail), QuoteJson(info_.outcome),
            std::max<uint64_t>(1, Since(trace_.start_ns)));
   out_.Put(
       "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
-      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}}}",
+      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}",
       QuoteJson(header.algorithm), header.nodes, header.collective.root.value, header.payload.bytes,
       header.payload.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
+  if (header.collective.kind != CollectiveKind::kMulticast) {
+    out_.Put(",\"collective\":{}", QuoteJson(Name(header.collective.kind)));
+    if (!header.combine.is_none()) out_.Put(",\"combine\":{}", QuoteJson(ToString(header.combine)));
+  }
+  out_.Put("}}");
   for (size_t i = 0; i < info_.hosts.size(); ++i) {
     const TraceHost& host = info_.hosts[i];
     out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}",
@@ -179,7 +187,8 @@ void TraceWriter::WriteHeader() {
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root = plan_.header().roles().IsSource(program.node);
+  const Collective& collective = plan_.header().collective;
+  const bool root = HasRoot(collective.kind) && program.node == collective.root;
   out_.Put(
       "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
       "{}{}\"}}}}",
@@ -235,6 +244,7 @@ void TraceWriter::WriteSlice(const Program& program, OpId id, const Op& op, cons
   out_.Put(",\"cat\":\"{}\",\"name\":\"{}\",\"args\":{{\"op\":{}", Name(op.kind), NameOf(op),
            id.value);
   if (!op.is_credit()) out_.Put(",\"block\":{}", op.block);
+  if (op.count != 1) out_.Put(",\"count\":{}", op.count);
   out_.Put(",\"round\":{},\"peer\":{}", op.round,
            op.is_send() ? channel.to.value : channel.from.value);
   if (times.posted_ns != 0) out_.Put(",\"posted_ns\":{}", Since(times.posted_ns));
@@ -263,6 +273,7 @@ struct ReadEvent {
   std::optional<uint32_t> channel;
   std::optional<uint32_t> op;
   std::optional<uint32_t> block;
+  std::optional<uint32_t> count;
   std::optional<uint32_t> round;
   OpTimes times;
 };
@@ -280,6 +291,15 @@ JsonForm::ReadScalar ExpectNumber(uint64_t expected) {
     if (scalar.kind == JsonScalar::Kind::kUnsigned && scalar.number == expected) return {};
     return Rejected(fmt::format("the trace is of another plan: found {}, the plan has {}",
                                 scalar.Describe(), expected));
+  };
+}
+
+/// A string that the plan has, too.
+JsonForm::ReadScalar ExpectPlans(std::string expected) {
+  return [expected = std::move(expected)](const JsonScalar& scalar) -> Status {
+    if (scalar.kind == JsonScalar::Kind::kString && scalar.text == expected) return {};
+    return Rejected(fmt::format("the trace is of another plan: found {}, the plan has {}",
+                                scalar.Describe(), QuoteJson(expected)));
   };
 }
 
@@ -363,7 +383,12 @@ void TraceReader::AddPlanForm() {
       .Scalar("block_bytes", ExpectNumber(header.payload.block_bytes))
       .Scalar("channels", ExpectNumber(plan_.channels().size()))
       .Scalar("ops", ExpectNumber(plan_.ops().size()))
-      .Scalar("rounds", ExpectNumber(header.rounds));
+      .Scalar("rounds", ExpectNumber(header.rounds))
+      .Scalar("collective", ExpectPlans(Name(header.collective.kind)),
+              header.collective.kind == CollectiveKind::kMulticast ? JsonForm::Need::kOptional
+                                                                   : JsonForm::Need::kRequired)
+      .Scalar("combine", ExpectPlans(ToString(header.combine)),
+              header.combine.is_none() ? JsonForm::Need::kOptional : JsonForm::Need::kRequired);
 }
 
 void TraceReader::AddHostForm() {
@@ -415,6 +440,7 @@ void TraceReader::AddEventForm() {
       .Scalar("sort_index", ReadUint32(&number_), Need::kOptional)
       .Scalar("op", ReadOptionalUint32(&event_.op), Need::kOptional)
       .Scalar("block", ReadOptionalUint32(&event_.block), Need::kOptional)
+      .Scalar("count", ReadOptionalUint32(&event_.count), Need::kOptional)
       .Scalar("round", ReadOptionalUint32(&event_.round), Need::kOptional)
       .Scalar("peer", ReadUint32(&number_), Need::kOptional)
       .Scalar("posted_ns", ReadUint64(&event_.times.posted_ns, kTimeMax), Need::kOptional)
@@ -467,7 +493,8 @@ Status TraceReader::AddOp() {
   const bool slice = event_.phase != "i";
   const bool same =
       event_.channel == op.channel.value &&
-      (!slice || (event_.round == op.round && event_.block.value_or(kNoBlock) == op.block));
+      (!slice || (event_.round == op.round && event_.block.value_or(kNoBlock) == op.block &&
+                  event_.count.value_or(1) == op.count));
   if (!same) {
     return Rejected(
         fmt::format("the trace is of another plan: in the plan, {} is on channel {}, in "

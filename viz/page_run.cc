@@ -39,7 +39,7 @@ class RunColumns {
       : tables_(tables),
         plan_(tables.plan()),
         is_preposted_(run.info.executor == "offload"),
-        arrival_(ArrivalsOf(tables)) {
+        arrival_(ArrivalsOf(tables.plan())) {
     const RunTrace& trace = *run.trace;
     times_.reserve(plan_.ops().size());
     const auto since = [&](uint64_t time) -> Time {
@@ -98,16 +98,26 @@ class RunColumns {
     Time completed;
   };
 
-  /// By node and block: the receive, kNone at the root.
-  static std::vector<uint32_t> ArrivalsOf(const PlanTables& tables) {
-    const PlanHeader& header = tables.plan().header();
-    std::vector<uint32_t> arrivals(size_t{header.nodes} * header.payload.blocks,
-                                   MessageTable::kNone);
-    for (uint32_t op = 0; op < tables.plan().ops().size(); ++op) {
-      const Op& it = tables.plan().ops()[op];
-      if (it.is_send() || it.is_credit()) continue;
-      const NodeId node = tables.plan().channels()[it.channel.index()].to;
-      arrivals[node.index() * header.payload.blocks + it.block] = op;
+  /// Of each send, the last receive of its node before it that brought one of its blocks, or kNone.
+  static std::vector<uint32_t> ArrivalsOf(const Plan& plan) {
+    std::vector<uint32_t> arrivals(plan.ops().size(), MessageTable::kNone);
+    // By block, at any node: one before the program at hand is another's.
+    std::vector<uint32_t> last(plan.header().payload.blocks, MessageTable::kNone);
+    for (const Program& program : plan.programs()) {
+      for (uint32_t i = program.op_begin; i < program.op_begin + program.op_count; ++i) {
+        const Op& op = plan.ops()[i];
+        if (op.is_credit()) continue;
+        const auto blocks = std::span(last).subspan(op.block, op.count);
+        if (!op.is_send()) {
+          std::ranges::fill(blocks, i);
+          continue;
+        }
+        for (const uint32_t receive : blocks) {
+          const bool is_own = receive != MessageTable::kNone && receive >= program.op_begin;
+          if (is_own && (arrivals[i] == MessageTable::kNone || receive > arrivals[i]))
+            arrivals[i] = receive;
+        }
+      }
     }
     return arrivals;
   }
@@ -137,7 +147,7 @@ class RunColumns {
     for (const OpId before : plan_.after(op))
       latest = std::max(latest, OrStart(times_[begin + before.value].completed));
     if (op.is_credit()) return latest;
-    const uint32_t arrival = arrival_[node.index() * plan_.header().payload.blocks + op.block];
+    const uint32_t arrival = arrival_[send];
     if (arrival == MessageTable::kNone) return latest;
     return std::max(latest, OrStart(times_[arrival].completed));
   }
@@ -145,7 +155,7 @@ class RunColumns {
   const PlanTables& tables_;
   const Plan& plan_;
   const bool is_preposted_;
-  const std::vector<uint32_t> arrival_;
+  const std::vector<uint32_t> arrival_;  ///< by op
   std::vector<Times> times_;  ///< by op
   std::vector<int64_t> wakeups_;
 };

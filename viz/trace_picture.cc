@@ -39,6 +39,8 @@ constexpr std::string_view kTraceStyle =
 /// One block received or sent; times in ns since the start of the transfer.
 struct TimedMove {
   uint32_t block = 0;
+  uint32_t count = 1;  ///< of blocks
+  bool combines = false;
   uint32_t round = 0;
   NodeId peer;
   int64_t started = 0;
@@ -47,7 +49,8 @@ struct TimedMove {
 
 struct TimedRow {
   NodeId node;
-  bool is_root = false;
+  bool is_root = false;   ///< of a multicast; of others, nothing is sent to it
+  uint64_t expected = 0;  ///< receives that the selected part of the plan has
   bool has_trace = true;
   std::vector<TimedMove> received;  ///< both by start
   std::vector<TimedMove> sent;
@@ -58,7 +61,7 @@ struct TimedRow {
 struct Latest {
   int64_t late = 0;
   NodeId node;
-  uint32_t block = 0;
+  std::string blocks;  ///< "block 3"
 };
 
 struct TracePicture {
@@ -81,6 +84,17 @@ struct TracePicture {
   bool is_partial = false;        ///< some node of the plan has no trace
 };
 
+/// "block 3", "blocks 4-7".
+std::string BlocksText(const TimedMove& move) {
+  return move.count == 1
+             ? fmt::format("block {}", move.block)
+             : fmt::format("blocks {}", Range(move.block, uint64_t{move.block} + move.count - 1));
+}
+
+bool IsMulticast(const TracePicture& picture) {
+  return picture.plan.header().collective.kind == CollectiveKind::kMulticast;
+}
+
 /// `time` since the start; what was before it counts as at it.
 int64_t SinceStart(const RunTrace& trace, uint64_t time) {
   return time <= trace.start_ns ? 0 : static_cast<int64_t>(time - trace.start_ns);
@@ -96,7 +110,7 @@ TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& pr
                  bool has_trace) {
   const Plan& plan = picture.plan;
   TimedRow row{.node = program.node,
-               .is_root = plan.header().roles().IsSource(program.node),
+               .is_root = IsMulticast(picture) && plan.header().roles().IsSource(program.node),
                .has_trace = has_trace,
                .received = {},
                .sent = {},
@@ -104,13 +118,15 @@ TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& pr
   const std::span<const OpTimes> all = trace.times(program.node);
   for (uint32_t id = 0; id < program.op_count; ++id) {
     const Op& op = plan.ops(program)[id];
-    if (op.is_credit() || !picture.selection.HasBlock(op.block)) continue;
+    if (op.is_credit() || !picture.selection.HasSome(op)) continue;
     if (!picture.selection.HasRound(op.round)) continue;
-    if (!op.is_send()) ++picture.expected;
+    if (!op.is_send()) ++row.expected;
     const OpTimes& times = all[id];
     if (times.started_ns == 0 && times.completed_ns == 0) continue;
     const Channel& channel = plan.channels()[op.channel.index()];
     TimedMove move{.block = op.block,
+                   .count = op.count,
+                   .combines = op.is_combine(),
                    .round = op.round,
                    .peer = op.is_send() ? channel.to : channel.from,
                    .started = 0,
@@ -123,6 +139,8 @@ TimedRow ReadRow(TracePicture& picture, const RunTrace& trace, const Program& pr
   std::ranges::stable_sort(row.received, {}, &TimedMove::started);
   std::ranges::stable_sort(row.sent, {}, &TimedMove::started);
   std::ranges::sort(row.completed);
+  picture.expected += row.expected;
+  if (!IsMulticast(picture)) row.is_root = row.expected == 0;
   return row;
 }
 
@@ -134,7 +152,7 @@ void MeasureLateness(TracePicture& picture) {
       const int64_t late = *move.completed - IdealEnd(picture, move.round);
       picture.lateness.push_back(late);
       if (!picture.latest || late > picture.latest->late) {
-        picture.latest = Latest{.late = late, .node = row.node, .block = move.block};
+        picture.latest = Latest{.late = late, .node = row.node, .blocks = BlocksText(move)};
       }
       if (*move.completed > last) {
         last = *move.completed;
@@ -205,10 +223,10 @@ std::string Findings(const TracePicture& picture) {
   const int64_t median = picture.lateness[picture.lateness.size() / 2];
   const std::string text = fmt::format(
       "{}took {}{}; against rounds of equal length, receives end {} at the median, at worst {} "
-      "(node {}, block {}); the last one at node {}",
+      "(node {}, {}); the last one at node {}",
       missing, picture.is_partial ? "at least " : "", FormatDuration(picture.total),
       LateText(median), LateText(picture.latest->late), picture.latest->node.value,
-      picture.latest->block, picture.slowest->value);
+      picture.latest->blocks, picture.slowest->value);
   if (picture.lateness.size() == picture.expected) return text;
   return is_known ? fmt::format("{}; {} completed", text, of)
                   : fmt::format("{}; known: {}", text, of);
@@ -228,18 +246,20 @@ ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
           .note = summary.empty()
                       ? findings
                       : picture.racks.WithNote(summary, picture.plan, picture.selection),
-          .right = picture.selection.all() ? "has all blocks" : "has these"};
+          .right = !IsMulticast(picture)     ? "has its last block"
+                   : picture.selection.all() ? "has all blocks"
+                                             : "has these"};
 }
 
 /// "27.94 ms", "never", "nothing known".
 std::string EndOf(const TracePicture& picture, const TimedRow& row) {
-  if (row.is_root) return "from the start";
+  if (row.is_root) return IsMulticast(picture) ? "from the start" : "receives nothing";
   if (picture.selection.rounds) {
     return row.completed.empty() ? "" : FormatDuration(row.completed.back());
   }
   if (!row.has_trace) return "no trace";
   if (row.received.empty()) return "nothing known";
-  return row.completed.size() < picture.blocks ? "never" : FormatDuration(row.completed.back());
+  return row.completed.size() < row.expected ? "never" : FormatDuration(row.completed.back());
 }
 
 // ---- Detail -----------------------------------------------------------------------------------
@@ -322,10 +342,13 @@ std::pair<std::vector<int>, int> TracksOf(const std::vector<TimedMove>& moves, i
 
 std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const TimedMove& move,
                        bool sent) {
-  std::string text = fmt::format(
-      "node {} {} block {} {} node {}{}, round {}: from {}", row.node.value,
-      sent ? "sends" : "receives", move.block, sent ? "to" : "from", move.peer.value,
-      picture.racks.PeerText(row.node, move.peer), move.round, FormatDuration(move.started));
+  std::string text = fmt::format("node {} {} {} {} node {}{}, round {}: from {}", row.node.value,
+                                 sent            ? "sends"
+                                 : move.combines ? "combines"
+                                                 : "receives",
+                                 BlocksText(move), sent ? "to" : "from", move.peer.value,
+                                 picture.racks.PeerText(row.node, move.peer), move.round,
+                                 FormatDuration(move.started));
   if (!move.completed) return text + ", never completed";
   text += fmt::format(" to {}", FormatDuration(*move.completed));
   if (sent) return text;
@@ -347,7 +370,8 @@ void DrawBars(Svg& svg, const TracePicture& picture, const TimeAxis& axis, const
                   std::max(1, height - 1)};
     svg.BeginGroup(sent ? "send" : "recv", BarTooltip(picture, row, move, sent));
     const Color color = BlockColor(move.block, blocks);
-    const std::string text = fmt::to_string(move.block);
+    const std::string text = fmt::format("{}{}", move.combines ? "+" : "",
+                                         Range(move.block, uint64_t{move.block} + move.count - 1));
     const bool crosses = picture.racks.Cross(row.node, move.peer);
     const int frame = crosses ? 8 : 2;
     const bool fits = !sent && bar.height >= 9 && TextWidth(text, 10) + frame <= bar.width;
@@ -371,6 +395,10 @@ void DrawTraceLegend(Svg& svg, const TracePicture& picture) {
   if (some_row([](const TimedRow& row) { return !row.received.empty(); })) {
     Label(svg, "n", legend.Sample(40), kSample, "2");
     legend.Meaning("receives block 2, from its first bytes to its completion");
+  }
+  if (!picture.plan.header().combine.is_none()) {
+    Label(svg, "n", legend.Sample(40), kSample, "+2");
+    legend.Meaning("and combines it with its own");
   }
   if (some_row([](const TimedRow& row) { return !row.sent.empty(); })) {
     const Box sent = legend.Sample(40);
@@ -442,7 +470,7 @@ std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> ro
   for (const TimedRow& row : rows) {
     if (row.is_root) continue;
     if (!row.has_trace) return "no trace of all";
-    if (!picture.selection.rounds && row.completed.size() < picture.blocks) return "never";
+    if (!picture.selection.rounds && row.completed.size() < row.expected) return "never";
     if (!row.completed.empty()) last = std::max(last, row.completed.back());
   }
   return "by " + FormatDuration(last);
@@ -459,7 +487,9 @@ std::string DrawSummary(const TracePicture& picture) {
                       rows.size, rows.size == 1 ? "" : "s", kDetailedNodesMax, kTraceBarsMax,
                       rows.MixedNote())),
       .corner = "at",
-      .legend = "percent of the blocks that these nodes, but for the root, have received",
+      .legend = IsMulticast(picture)
+                    ? "percent of the blocks that these nodes, but for the root, have received"
+                    : "percent of the messages to these nodes that have been received",
       .completed = "now all of them have every block",
       .columns = {},
       .rows = {},
@@ -475,13 +505,18 @@ std::string DrawSummary(const TracePicture& picture) {
     const std::string time = FormatDuration(time_of(column));
     table.columns.push_back({.name = column % 2 == 1 ? time : "", .meaning = "at " + time});
   }
+  uint64_t most = picture.blocks;  // nodes of others expect more or fewer: shares of the most
+  for (const TimedRow& row : picture.rows) {
+    if (!IsMulticast(picture)) most = std::max(most, row.expected);
+  }
   const auto held = [&](const TimedRow& row, size_t column) {
-    if (row.is_root) return picture.blocks;
+    if (row.is_root) return most;
     const auto end = std::ranges::upper_bound(row.completed, time_of(static_cast<int64_t>(column)));
-    return static_cast<uint64_t>(end - row.completed.begin());
+    const auto count = static_cast<uint64_t>(end - row.completed.begin());
+    return IsMulticast(picture) ? count : count * most / row.expected;
   };
   const auto end_of = [&](std::span<const TimedRow> group) { return EndOfGroup(picture, group); };
-  AddShareRows<TimedRow>(table, picture.rows, rows, picture.blocks, held, end_of);
+  AddShareRows<TimedRow>(table, picture.rows, rows, most, held, end_of);
   return DrawShareTable(picture.plan.header(), table);
 }
 

@@ -274,8 +274,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         topology: a topology file: node i of the plan is its host i, and racks are shown.
         trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
 
-        Of other collectives than multicasts there are spacetime, graph and tree, and pages with them, without a trace; the rest
-        raises RejectedError.
+        Queues are of multicasts: of other collectives they raise RejectedError.
         """
         _check.choice("view", view, "spacetime", "tree", "queues", "graph")
         _check.choice("format", format, "svg", "html", "dot")

@@ -113,9 +113,11 @@ class Plans(unittest.TestCase):
                 self.assertEqual(got, want)
                 self.assertEqual(("cpu" in got, "offload" in got), (True, False))
                 self.assertIn(f"<title>{more['collective']}", plan.draw(format="html"))
-                for refused in ({"view": "queues", "nodes": [0]}, {"trace": self.path}, {"format": "html", "trace": self.path}):
-                    with self.assertRaisesRegex(prepost.RejectedError, f"^a plan of {more['collective']}, .*; spacetime, graph and tree"):
-                        plan.draw(**refused)
+                with self.assertRaisesRegex(prepost.RejectedError, f"^a plan of {more['collective']}, .*; spacetime, graph and tree"):
+                    plan.draw("queues", nodes=[0])
+                trace = self.path.with_name("trace.json")
+                command("simulate", self.path, "--profile", "fractus", "--executor", "cpu", "--trace", trace)
+                self.assertEqual(plan.draw(trace=trace), command("draw", self.path, "--trace", trace))
                 with self.assertRaisesRegex(prepost.RejectedError, f"a plan of {more['collective']}.*; use --executor cpu"):
                     plan.simulate("fractus", executor="offload")
 

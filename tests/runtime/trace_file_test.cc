@@ -66,6 +66,12 @@ void ExpectSameTimes(const Plan& plan, NodeId node, const RunTrace& a, const Run
   }
 }
 
+/// Whether something is known of the plan's root.
+bool IsKnown(const Plan& plan, const RunTrace& trace) {
+  return std::ranges::any_of(trace.times(plan.header().collective.root),
+                             [](const OpTimes& op) { return op.posted_ns != 0; });
+}
+
 // A time that is rounded, left out or attached to another op.
 TEST(TraceFileTest, EveryTimeComesBack) {
   const uint64_t seed = test::TestSeed();
@@ -80,6 +86,36 @@ TEST(TraceFileTest, EveryTimeComesBack) {
     for (const Program& program : plan.programs()) {
       ExpectSameTimes(plan, program.node, written, read);
     }
+  }
+}
+
+// Catches combines and ranges of blocks that are written or read as others, and traces that are taken for
+// those of another collective or operation.
+TEST(TraceFileTest, TimesOfCollectivesComeBack) {
+  test::Random random(test::TestSeed());
+  std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 5, .blocks_max = 2});
+  std::erase_if(specs, [&](const Spec& it) { return it.nodes < 4 || random.Below(4) != 0; });
+  for (const Spec& spec : specs) {
+    const VerifiedPlan plan = test::CompileOrDie(spec);
+    SCOPED_TRACE(fmt::format("{} {}", Name(spec.collective), spec.algorithm));
+    const RunTrace written = RandomTrace(plan, random, 1'000'000);
+    const std::string text = Write(plan, written);
+    RunTrace read = MakeTrace(plan);
+    const Status status = Read(text, plan, &read);
+    ASSERT_TRUE(status.ok()) << status.ToString();
+    for (const Program& program : plan.programs())
+      ExpectSameTimes(plan, program.node, written, read);
+    EXPECT_THAT(text, HasSubstr(fmt::format("\"collective\":\"{}\"", Name(spec.collective))));
+    EXPECT_EQ(text.find("(root)") != std::string::npos && IsKnown(plan, written),
+              HasRoot(spec.collective) && IsKnown(plan, written));
+    PlanHeader header = plan.header();
+    if (header.combine.op != CombineOp::kSum) continue;
+    header.combine.op = CombineOp::kProd;
+    const Plan other = plan.WithHeader(header);
+    RunTrace of_other = MakeTrace(other);
+    EXPECT_THAT(Read(text, other, &of_other).ToString(),
+                HasSubstr("the trace is of another plan: found string \"sum:float32\", the plan "
+                          "has \"prod:float32\""));
   }
 }
 

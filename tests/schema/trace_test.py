@@ -49,15 +49,18 @@ def expect_tells_plan(trace, plan, executor):
         for op_id, op in enumerate(program["ops"]):
             event = slices.pop((program["node"], op_id))
             args, channel = event["args"], plan["channels"][op["channel"]]
-            what = "credit" if op["block"] is None else f"block {op['block']}"
+            size = op.get("count", 1)
+            what = "credit" if op["block"] is None else f"block {op['block']}" if size == 1 else f"blocks {op['block']}-{op['block'] + size - 1}"
             assert event["ph"] == "X" and event["cat"] == op["op"] and event["name"] == f"{op['op']} {what}", (event, op)
-            assert event["tid"] == op["channel"] and args["round"] == op["round"] and args.get("block") == op["block"]
+            assert event["tid"] == op["channel"] and args["round"] == op["round"] and args.get("block") == op["block"] and args.get("count", 1) == size
             assert args["peer"] == channel["to" if op["op"] == "send" else "from"], (event, op)
             assert args["posted_ns"] <= args["completed_ns"], event
-            if op["op"] == "recv":
+            if op["op"] != "send":
                 if op["block"] is not None or executor == "offload":
                     assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
                 receives.setdefault(op["channel"], []).append(event)
+                for before in op["after"]:  # of a combine
+                    assert slices_of(trace)[program["node"], before]["args"]["completed_ns"] <= args["completed_ns"], (event, before)
                 continue
             assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
             if executor == "offload":
@@ -137,6 +140,22 @@ def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         image, plan_path, path = folder / "image", folder / "plan.json", folder / "trace.json"
+        for flags, inputs in [  # and how many parts all nodes' inputs have
+                (["allreduce", "--algorithm", "halving", "--combine", "sum:float32"], 5), (["reduce", "--combine", "max:int8"], 5),
+                (["reduce_scatter", "--combine", "xor:uint8"], 25), (["allgather"], 5), (["gather"], 5), (["scatter"], 5),
+                (["alltoall", "--algorithm", "bruck"], 25), (["barrier"], 0)]:
+            run("compile", "--collective", *flags, "--nodes", 5, "--encoding", "rows", "-o", plan_path,
+                *(["--message-bytes", 1000, "--block-bytes", 400] if inputs else []))
+            image.write_bytes(os.urandom(1000 * inputs))
+            run("run", plan_path, *(["--input", image] if inputs else []), "--trace", path)
+            trace = load(path)
+            found = chrome_trace.problems(trace)
+            assert not found, (flags, found[:5])
+            validator.validate(json.loads(path.read_text()))
+            expect_tells_plan(trace, json.loads(plan_path.read_text()), "cpu")
+            expect_wakeups(trace, 5)
+            assert trace["otherData"]["plan"]["collective"] == flags[0] and trace["otherData"]["version"] == "1.3"
+            count += 1
         image.write_bytes(os.urandom(100_000))
         executors = [("cpu", "--transport", "tcp"), ("cpu", "--transport", "shm"), ("offload",)]
         cases = itertools.product(executors, [1, 2, 6], ["sequential", "binomial_pipeline"],

@@ -347,11 +347,11 @@ class Page(unittest.TestCase):
     def test_what_no_page_has_of_collectives_is_refused(self):
         self.collective(COLLECTIVES[1])
         plan, page = self.path("collective.json"), self.path("refused.html")
-        for flags in (["--view", "queues"], ["--engine", "cpu"], ["--mode", "managed"], ["--trace", plan], ["--simulation", plan]):
+        for flags in (["--view", "queues"], ["--engine", "cpu"], ["--mode", "managed"]):
             with self.subTest(flags=flags):
                 done = subprocess.run([COMMAND, "draw", plan, *flags, "-o", page], capture_output=True, text=True, check=False)
                 self.assertEqual(done.returncode, 1)
-                self.assertRegex(" ".join(done.stderr.split()), "a plan of allreduce, .* without queues and traces$")
+                self.assertRegex(" ".join(done.stderr.split()), "a plan of allreduce, and this takes plans of multicasts; .* are drawn of all$")
                 self.assertFalse(page.exists())
 
     def test_selection_filter_and_clock_come_back_by_the_link(self):
@@ -655,6 +655,30 @@ class Page(unittest.TestCase):
         self.assertEqual(runs[1]["posts"], 0)
         self.assertGreater(runs[0]["posts"], 0)
         self.expect_quiet()
+
+    # Catches times that are written against one receive and read against another, where a block comes several times.
+    def test_times_of_collectives_are_those_of_their_traces(self):
+        for flags in [COLLECTIVES[i] for i in (1, 2, 5, 9, 11)]:
+            with self.subTest(flags=flags):
+                plan, _ = self.collective(flags)
+                plan_file, trace_file = self.path("collective.json"), self.path("collective.trace")
+                runs = [("simulate", plan_file, "--profile", "fractus", "--executor", "cpu")]
+                if flags[0] in ("allreduce", "barrier"):
+                    self.path("inputs").write_bytes(bytes(plan["message"]["bytes"] * plan["nodes"]))
+                    runs.append(("run", plan_file, *([] if flags[0] == "barrier" else ["--input", self.path("inputs")])))
+                for words in runs:
+                    run(*words, "--trace", trace_file)
+                    trace = json.loads(trace_file.read_text())
+                    run("draw", plan_file, "--trace", trace_file, "-o", self.path("page.html"))
+                    self.open(self.path("page.html"))
+                    self.do("prepost.setView('timeline')")
+                    self.settle()
+                    of_page = self.do("return prepost.figures().sides[0]")
+                    self.assertEqual(of_page["run"]["times"], self.times_of(plan_file, trace))
+                    self.do("prepost.search('node 1')")
+                    self.settle()
+                    self.assertIn("in the run it had its last", self.find(".details").text)
+                self.expect_quiet()
 
     def test_two_plans_show_what_differs(self):
         one = self.compile("one.json", 5, 4, ["--algorithm", "chain"])

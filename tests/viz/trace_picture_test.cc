@@ -32,6 +32,24 @@ TEST(TracePictureTest, EveryTransferIsABarAtBothItsEnds) {
   EXPECT_EQ(svg, DrawTrace(plan, test::IdealTrace(plan), {}));
 }
 
+// Catches a picture that has a root's words, and combines that look like receives.
+TEST(TracePictureTest, CollectivesSayWhatIsCombined) {
+  Spec spec{.collective = CollectiveKind::kReduce, .nodes = 4, .root = NodeId(1)};
+  spec.message_bytes = 24;
+  spec.block_bytes = 8;
+  spec.algorithm = "chain";
+  spec.combine = {.op = CombineOp::kSum, .type = ElementType::kInt64};
+  const VerifiedPlan plan = test::CompileOrDie(spec);
+  const std::string svg = DrawTrace(plan, test::IdealTrace(plan), {});
+  EXPECT_EQ(XmlError(svg), "");
+  EXPECT_EQ(Occurrences(svg, " combines block "), 3u * 3);
+  EXPECT_EQ(Occurrences(svg, " receives block "), 0u);
+  EXPECT_EQ(Occurrences(svg, ">receives nothing<"), 1u);
+  EXPECT_THAT(svg, HasSubstr(">+2<"));
+  EXPECT_THAT(svg, HasSubstr("has its last block"));
+  EXPECT_THAT(svg, Not(HasSubstr("from the start")));
+}
+
 // Bars of equal length must be equally wide, and where their rounds are.
 TEST(TracePictureTest, BarsLieWhereTheirTimesAre) {
   const Plan plan = PlanOf(2, 2, "chain");

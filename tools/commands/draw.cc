@@ -144,9 +144,7 @@ Status Run(const DrawFlags& flags) {
     return {StatusCode::kUsage, fmt::format("{} is for --engine nic", flags.lowering.given())};
   const Result<VerifiedPlan> plan = LoadAnyPlan(flags.path);
   if (!plan.ok()) return plan.status();
-  const bool has_own_times = !flags.traces.empty() || flags.simulation ||
-                             (!flags.against.empty() && IsTrace(flags.against.front()));
-  const Status drawn = ExpectDrawn(*plan, flags.HasQueues(), has_own_times);
+  const Status drawn = ExpectDrawn(*plan, flags.HasQueues());
   if (!drawn.ok()) return Rejected(drawn.message(), NameOfInput(flags.path));
   const Result<std::string> picture =
       *format == "html" ? DrawPage(flags, *plan) : Draw(flags, *format, *plan);

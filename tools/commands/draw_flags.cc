@@ -8,13 +8,12 @@
 
 namespace prepost::tools {
 
-Status ExpectDrawn(const Plan& plan, bool has_queues, bool has_times) {
-  if (!has_queues && !has_times) return {};
+Status ExpectDrawn(const Plan& plan, bool has_queues) {
+  if (!has_queues) return {};
   const Status status = ExpectPlainMulticast(plan);
   if (status.ok()) return status;
   return Rejected(status.message() +
-                  "; spacetime, graph and tree, and pages with them, are drawn of all, without "
-                  "queues and traces");
+                  "; spacetime, graph and tree, and pages with them, are drawn of all");
 }
 
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {

@@ -43,10 +43,9 @@ struct DrawFlags {
   }
 };
 
-/// Whether a picture or a page of `plan` is drawn, where queues or the times of a run are asked for:
-/// these are of plain multicasts. Errors (kRejected): of ExpectPlainMulticast(), with what is drawn
-/// of all plans.
-Status ExpectDrawn(const Plan& plan, bool has_queues, bool has_times);
+/// Whether a picture or a page of `plan` is drawn, where queues are asked for: these are of plain
+/// multicasts. Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
+Status ExpectDrawn(const Plan& plan, bool has_queues);
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan);
 /// The run of PLAN: --trace or --simulation, which is one that says so.
 Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& plan);

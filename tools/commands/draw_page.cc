@@ -83,8 +83,6 @@ Result<std::string> DrawPage(const DrawFlags& flags, const VerifiedPlan& plan) {
     const std::string& path = flags.against.front();
     Result<VerifiedPlan> other = LoadAnyPlan(path);
     if (!other.ok()) return other.status();
-    const Status drawn = ExpectDrawn(*other, /*has_queues=*/false, !flags.against_traces.empty());
-    if (!drawn.ok()) return Rejected(drawn.message(), path);
     others.push_back(*std::move(other));
     PREPOST_RETURN_IF_ERROR(
         add(path, others.back(), LoadTraces(flags.against_traces, others.back())));

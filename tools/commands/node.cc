@@ -236,10 +236,6 @@ Status CheckKind(const NodeFlags& flags, const Plan& plan) {
     const Status status = ExpectPlainMulticast(plan);
     return status.ok() ? status : Rejected(status.message(), NameOfInput(flags.plan_path));
   }
-  if (flags.trace.is_wanted()) {
-    return Rejected(fmt::format("a plan of {}, and traces are of multicasts", Name(kind)),
-                    NameOfInput(flags.plan_path));
-  }
   return CheckOperation(plan.header(), flags.plan_path);
 }
 

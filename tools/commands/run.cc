@@ -217,8 +217,6 @@ Result<PlayedPlan> Checked(const RunFlags& flags, bool has_input, VerifiedPlan p
   const std::string name = NameOfPlan(flags);
   PREPOST_RETURN_IF_ERROR(CheckOperation(plan.header(), name));
   const CollectiveKind kind = plan.header().collective.kind;
-  if (!IsPlainMulticast(plan) && flags.trace.is_wanted())
-    return Rejected(fmt::format("a plan of {}, and traces are of multicasts", Name(kind)), name);
   if (!has_input && kind != CollectiveKind::kBarrier) return MissingInput();
   return PlayedPlan(std::move(plan));
 }

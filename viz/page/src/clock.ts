@@ -64,7 +64,7 @@ export function receivedBy(side: Side, node: number, clock: Clock): number {
 
 /** How many blocks `node` holds; of other collectives, how many it has received. */
 export function heldBy(side: Side, node: number, clock: Clock): number {
-  if (side.isMulticast && node === side.root) return side.header.blocks;
+  if (side.isPlainMulticast && node === side.root) return side.header.blocks;
   const indices = indicesOf(side);
   if (clock.kind === "rounds") {
     const { received } = indices;
@@ -78,7 +78,7 @@ export function heldBy(side: Side, node: number, clock: Clock): number {
 
 /** How many of them it holds, or has received, in the end. */
 export function expectedBy(side: Side, node: number): number {
-  if (side.isMulticast) return side.header.blocks;
+  if (side.isPlainMulticast) return side.header.blocks;
   const { begin } = indicesOf(side).received;
   return indicesOf(side).receivedBlocks(begin[node]!, begin[node + 1]!);
 }
@@ -133,13 +133,13 @@ export function nowLine(side: Side, clock: Clock): string {
   if (header.nodes === 1 || header.rounds === 0) {
     return "one node: it has the whole message and nothing is sent";
   }
-  const { isMulticast } = side;
+  const { isPlainMulticast } = side;
   let copies = 0;
   let held = 0;
   let complete = 0;
   let asked = 0;
   for (let node = 0; node < header.nodes; ++node) {
-    if (isMulticast && node === side.root) continue;
+    if (isPlainMulticast && node === side.root) continue;
     const has = heldBy(side, node, clock);
     const all = expectedBy(side, node);
     copies += all;
@@ -149,7 +149,7 @@ export function nowLine(side: Side, clock: Clock): string {
     if (has >= all) ++complete;
   }
   const part = `${((100 * held) / copies).toFixed(1)} %`;
-  const share = isMulticast
+  const share = isPlainMulticast
     ? `${part} of all copies are in place; ` +
       `${complete + 1} of ${count(header.nodes, "node")} have the whole message`
     : `${part} of what is received is in place; ${complete} of ` +

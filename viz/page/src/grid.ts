@@ -16,7 +16,7 @@ import { make } from "./view";
 /** What stands left of the rows: by the height of a segment, or as a share where blocks are many. */
 function leftKeys(side: Side): HTMLElement[] {
   const text = (words: string) => make("span", {}, words);
-  if (side.isMulticast) return [text("left: the blocks that a node holds at the clock")];
+  if (side.isPlainMulticast) return [text("left: the blocks that a node holds at the clock")];
   if (side.header.blocks > BAR_WIDTH)
     return [text("left: of what a node receives, the share that is there at the clock")];
   const key = (value: Value) => {

@@ -278,7 +278,7 @@ export class GridPlot extends GridHeads {
     context.globalAlpha = 0.78;
     for (let row = row0; row < row1; ++row) {
       const node = side.nodeAt[row]!;
-      if (side.isMulticast && node === side.root) continue;
+      if (side.isPlainMulticast && node === side.root) continue;
       const at = received.begin[node]! + receivedBy(side, node, clock);
       if (at >= received.begin[node + 1]!) continue;
       const from = this.camera.x.px(side.roundOf(received.list[at]!));

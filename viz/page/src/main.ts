@@ -27,7 +27,7 @@ import { Words } from "./words";
 function viewsOf(store: Store): View[] {
   const views: View[] = [new GridView(store), new TreeView(store), new GraphView(store)];
   // Queues are of plain multicasts.
-  if (store.sides.some((side) => side.head.collective === null)) views.push(new QueuesView(store));
+  if (store.sides.some((side) => side.isPlainMulticast)) views.push(new QueuesView(store));
   if (store.hasRun) views.push(new TimelineView(store));
   if (store.sides.length > 1) views.push(new SidesView(store));
   return views;

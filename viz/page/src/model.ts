@@ -271,6 +271,10 @@ export class Side {
   get combines(): boolean {
     return this.head.collective?.combine != null;
   }
+  /** Whether the root has all at first, and all others must have it. */
+  get isPlainMulticast(): boolean {
+    return this.head.collective === null;
+  }
   get isMulticast(): boolean {
     return this.head.collective === null || this.head.collective.kind === "multicast";
   }

@@ -28,6 +28,12 @@ export interface GapSum {
   longestOp: number;
 }
 
+/** Whether two ops have a block in common. */
+function shareBlocks(side: Side, a: number, b: number): boolean {
+  const [first, other] = [side.block[a]!, side.block[b]!];
+  return first < other + side.countOf(b) && other < first + side.countOf(a);
+}
+
 function makeGaps(side: Side): Gaps {
   const { started, completed } = side.run!;
   const { send: sends, recv: recvs, channelOf, channelBegin, block, isSend, after } = side;
@@ -63,7 +69,7 @@ function makeGaps(side: Side): Gaps {
     for (let i = afterBegin[send]!; i < afterBegin[send + 1]!; ++i) {
       const op = send - after[i]!;
       const time = completed[op]!;
-      const isOther = block[op] !== NONE && block[op] !== own;
+      const isOther = block[op] !== NONE && !shareBlocks(side, op, send);
       const why = isSend[op]
         ? ofSend
         : block[op] === NONE

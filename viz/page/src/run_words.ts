@@ -70,16 +70,24 @@ function opLines(side: Side, index: number, op: number, what: string): Line[] {
   return lines;
 }
 
+/** Messages of blocks that a node receives. */
+function expectedMessages(side: Side, node: number): number {
+  const { begin } = indicesOf(side).received;
+  return begin[node + 1]! - begin[node]!;
+}
+
 function nodeLines(side: Side, node: number): Line[] {
   const lines: Line[] = [];
   const host = side.head.run?.hosts?.find((it) => it.node === node);
-  if (side.run && !(side.isMulticast && node === side.root)) {
+  if (side.run && !(side.isPlainMulticast && node === side.root)) {
     const { begin, times } = indicesOf(side).arrivalTimes;
     const known = begin[node + 1]! - begin[node]!;
-    const { blocks } = side.header;
+    const blocks = expectedMessages(side, node);
     const last = known > 0 ? timeText(times[begin[node + 1]! - 1]!) : "";
-    if (known === blocks) lines.push([`in the run it had all blocks after ${last}`]);
-    else lines.push([`in the run it got ${known} of ${count(blocks, "block")}`]);
+    const noun = side.countMax > 1 ? "message" : "block";
+    if (known < blocks) lines.push([`in the run it got ${known} of ${count(blocks, noun)}`]);
+    else if (side.isPlainMulticast) lines.push([`in the run it had all blocks after ${last}`]);
+    else if (known > 0) lines.push([`in the run it had its last ${noun} after ${last}`]);
   }
   if (host) {
     lines.push([

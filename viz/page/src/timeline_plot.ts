@@ -240,8 +240,12 @@ export class TimelinePlot extends TimelineFrame {
             context.fillRect(box.left + box.width - 0.6, box.top, 0.6, box.height);
           }
           if (layer.gaps && shown) this.drawGap(layer, row, message);
-          const text = String(block);
-          if (box.height >= 10 && box.width >= text.length * 7 + 4) {
+          const combines = !layer.gaps && side.isCombine(side.recv[message]!);
+          const plus = combines ? "+" : "";
+          const blocks = side.blocksText(side.send[message]!);
+          const fits = (it: string) => box.width >= it.length * 7 + 4;
+          const text = [plus + blocks, blocks, String(block)].find(fits);
+          if (box.height >= 10 && text !== undefined) {
             context.globalAlpha = 1;
             context.fillStyle = shown && !waits ? colors.ink(block) : theme.faint;
             context.font = `${Math.min(11, box.height - 1)}px system-ui, sans-serif`;

@@ -30,7 +30,7 @@ export class TreeView extends CanvasView {
   constructor(store: Store) {
     super(store, "Block tree: the way of one block");
     // At first one that moves: of an alltoall block 0 stays where it is.
-    if (!store.side.isMulticast) {
+    if (!store.side.isPlainMulticast) {
       const { begin } = indicesOf(store.side).receivesByBlock;
       this.block = Math.max(0, begin.findIndex((at) => at > 0) - 1);
     }

@@ -285,7 +285,7 @@ export class Words {
       [has === "" ? "has nothing at first" : `${first} ${blocks(has)}`],
       [
         wants === ""
-          ? "need have nothing at the end: it helps the others"
+          ? `need have nothing at the end${has === "" ? ": it helps the others" : ""}`
           : `must have at the end ${blocks(wants)}${combines ? ", combined" : ""}`,
       ],
     ];
