@@ -153,7 +153,8 @@ TEST_F(DrawTest, Collectives) {
                     HasSubstr("its value leaves in round")));
   EXPECT_THAT(Draw("a.svg", {"--view", "graph"}), HasSubstr("combine b0&#45;2 from 3"));
   EXPECT_THAT(Draw("a.svg", {"--node", "3"}), HasSubstr("only node 3"));
-  ExpectRefused({"-o", folder_ / "p.html"}, 1,
+  EXPECT_THAT(Draw("p.html"), HasSubstr("<title>allreduce sum:float32, halving: 6 nodes"));
+  ExpectRefused({"--view", "queues", "--node", "0", "-o", folder_ / "q.html"}, 1,
                 "a plan of allreduce, and this takes plans of multicasts");
   compile({"--collective", "gather", "--algorithm", "binomial", "--root", "2"});
   EXPECT_THAT(Draw("a.svg"), AllOf(HasSubstr("node 2 (root)"), HasSubstr("receives nothing")));
