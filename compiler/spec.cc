@@ -236,7 +236,8 @@ CollectiveSize SizeToChooseFor(const Spec& spec) {
           .combine = spec.combine,
           .is_deterministic = spec.is_deterministic,
           .is_uneven = !spec.part_bytes.empty(),
-          .algorithm = spec.algorithm == kAutoAlgorithm ? "" : spec.algorithm};
+          .algorithm = spec.algorithm == kAutoAlgorithm ? "" : spec.algorithm,
+          .block_bytes = spec.choose_block_bytes ? 0 : spec.block_bytes};
 }
 
 Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {

@@ -80,8 +80,8 @@ Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 /// With what follows from the rest: of sizes of parts how many nodes there are and the largest, and all
 /// that a barrier has.
 Spec WithImplied(Spec spec);
-/// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule that is said,
-/// if one is.
+/// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule and the size
+/// of blocks that are said, if they are.
 CollectiveSize SizeToChooseFor(const Spec& spec);
 /// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(), of the
 /// schedule that is said if there is one.

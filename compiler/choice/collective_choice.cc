@@ -10,19 +10,21 @@
 //                   ring       (n-1) (a + b/C) + m (n-1) / S + m (n-1)/b o
 //   allgather       halving    q a + t m (n-1) / B
 //                   ring       (n-1) a + m (n-1) / B + m (n-1)/b o
-//   reduce          binomial_tree      q (a + m/B + m/C)
-//                   binomial_pipeline  (k - 1 + q) (b/S + o) + q (a + b/C)      k = m/b
-//   gather, scatter direct     a + (n-1) (o + m/B)
+//   reduce          binomial_tree      q (a + m/B + m/C + (k-1) o)                 k = m/b
+//                   binomial_pipeline  (k - 1 + q) (b/S + o) + q (a + b/C)
+//   gather, scatter direct     a + (n-1) (o + max(m/B, (k-1) o))
 //                   binomial   q a + m (n-1) / B
-//   alltoall        pairwise   a + (n-1) (o + m/B)
+//   alltoall        pairwise   a + (n-1) (o + max(m/B, (k-1) o))
 //                   bruck      q a + q n/2 m (t/B + 1/C)     parts are copied on their way
 //
 // A ring and a pipeline combine a block while the next one comes, and are no faster than either;
-// halving combines what has come.
+// halving combines what has come. A schedule whose messages are ranges of blocks takes the same with
+// blocks of any size, but that shares of an allreduce, m/n above, are whole blocks.
 #include "compiler/choice/collective_choice.h"
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <utility>
 
 #include "compiler/choice/stream_cost.h"
@@ -50,6 +52,14 @@ class Chooser {
 
   /// The best first.
   std::vector<CollectiveChoice> Choose() {
+    AddAll();
+    // Of equals the first of the table.
+    std::ranges::stable_sort(found_, {}, &CollectiveChoice::seconds);
+    return std::move(found_);
+  }
+
+ private:
+  void AddAll() {
     switch (size_.kind) {
       case CollectiveKind::kMulticast:
         Add("binomial_pipeline", kStreamBlockMax, 0);
@@ -65,19 +75,19 @@ class Chooser {
           Add("halving", Whole(size_.bytes, size_),
               q_ * at_.hop + (n_ - 1) * m_ * (Turns() + Sums()));
         }
-        AddRings(size_.bytes, 1, Sums());
+        AddRings(size_.bytes, m_ * (n_ - 1), 1, Sums());
         break;
       case CollectiveKind::kAllgather:
         Add("halving", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Turns());
-        AddRings(size_.bytes, 1, 0);
+        AddRings(size_.bytes, m_ * (n_ - 1), 1, 0);
         break;
       case CollectiveKind::kGather:
       case CollectiveKind::kScatter:
-        Add("direct", StraightBlock(), at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("direct", StraightBlock(), StraightSeconds());
         Add("binomial", std::max<uint64_t>(size_.bytes, 1), q_ * at_.hop + (n_ - 1) * m_ * Wire());
         break;
       case CollectiveKind::kAlltoall:
-        Add("pairwise", StraightBlock(), at_.hop + (n_ - 1) * (at_.block_overhead + m_ * Wire()));
+        Add("pairwise", StraightBlock(), StraightSeconds());
         Add("bruck", std::max<uint64_t>(size_.bytes, 1),
             q_ * (at_.hop + n_ / 2.0 * m_ * (Turns() + Sums())));
         for (CollectiveChoice& it : found_) {
@@ -94,12 +104,8 @@ class Chooser {
     if (found_.empty() && goes_by_multicast)
       AddPipelines(size_.algorithm.c_str(), size_.algorithm == "chain" ? n_ - 1 : q_,
                    size_.kind == CollectiveKind::kAllreduce ? 2 : 1);
-    // Of equals the first of the table.
-    std::ranges::stable_sort(found_, {}, &CollectiveChoice::seconds);
-    return std::move(found_);
   }
 
- private:
   double Wire() const { return 1 / at_.rate; }
   double Turns() const { return at_.turn / at_.rate; }
   double Sums() const { return 1 / at_.combine_rate; }
@@ -109,23 +115,47 @@ class Chooser {
     const auto known = std::ranges::find(found_, algorithm, &CollectiveChoice::algorithm);
     if (known != found_.end() && seconds >= known->seconds) return;
     CollectiveChoice& it = known == found_.end() ? found_.emplace_back() : *known;
-    it = {.algorithm = algorithm, .block_bytes = block_bytes, .seconds = seconds};
+    it = {.algorithm = algorithm,
+          .block_bytes = size_.block_bytes == 0 ? block_bytes : size_.block_bytes,
+          .seconds = seconds};
   }
+
+  /// Those to choose from, the largest first; or the one that is given, no larger than `bytes`.
+  std::vector<uint64_t> BlocksFor(uint64_t bytes) const {
+    if (size_.block_bytes != 0) return {std::max<uint64_t>(std::min(size_.block_bytes, bytes), 1)};
+    std::vector<uint64_t> blocks;
+    for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2)
+      blocks.push_back(block);
+    return blocks;
+  }
+
+  /// How many `block` bytes make of a part.
+  double BlocksOf(uint64_t block) const {
+    return static_cast<double>(std::max<uint64_t>((size_.bytes + block - 1) / block, 1));
+  }
+  /// Where it is one unless the size of blocks is given.
+  double BlocksGiven() const { return size_.block_bytes == 0 ? 1 : BlocksOf(size_.block_bytes); }
 
   /// Of parts that go straight to who wants them. A short one has as many blocks as the longest, which
   /// are empty messages then: where sizes differ, a part is one.
   uint64_t StraightBlock() const {
+    if (size_.block_bytes != 0) return size_.block_bytes;
     return size_.is_uneven ? std::max<uint64_t>(size_.bytes, 1) : kStreamBlockMax;
+  }
+  /// Nothing waits for the blocks of a part, so a host starts the next ones while the port carries one.
+  double StraightSeconds() const {
+    const double more = (BlocksOf(StraightBlock()) - 1) * at_.block_overhead;
+    return at_.hop + (n_ - 1) * (at_.block_overhead + std::max(m_ * Wire(), more));
   }
 
   bool IsChain() const { return size_.is_deterministic || size_.combine.is_ordered(); }
 
-  /// `passes`: how often each block goes around, of shares of `share` bytes.
-  void AddRings(uint64_t share, uint32_t passes, double sums) {
-    for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
+  /// `passes`: how often each block goes around, of shares of `share` bytes; `bytes`: what a port carries
+  /// in each.
+  void AddRings(uint64_t share, double bytes, uint32_t passes, double sums) {
+    for (const uint64_t block : BlocksFor(share)) {
       const uint64_t whole = Whole(std::min(block, share), size_);
       const auto b = static_cast<double>(whole);
-      const double bytes = static_cast<double>(share) * (n_ - 1);
       Add("ring", whole,
           passes * (n_ - 1) * (at_.hop + b * sums) +
               bytes * (std::max(Wire(), sums) + (passes - 1) * Wire() +
@@ -135,24 +165,47 @@ class Chooser {
 
   void AddReduces() {
     if (IsChain()) return AddPipelines("chain", n_ - 1, 1);
-    Add("binomial_tree", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Wire() + Sums())));
+    Add("binomial_tree", Whole(size_.bytes, size_),
+        q_ * (at_.hop + m_ * (Wire() + Sums()) + (BlocksGiven() - 1) * at_.block_overhead));
     AddPipelines("binomial_pipeline", q_, 1);
   }
 
   void AddAllreduces() {
     if (IsChain()) return AddPipelines("chain", n_ - 1, 2);
     const uint64_t share = Whole((size_.bytes + n_ - 1) / n_, size_);
-    const double moved = m_ * (n_ - 1) / n_;
+    const double moved = Halved();
     if (std::has_single_bit(n_))
       Add("doubling", Whole(size_.bytes, size_), q_ * (at_.hop + m_ * (Turns() + Sums())));
     Add("halving", share, 2 * q_ * at_.hop + moved * (2 * Turns() + Sums()));
-    AddRings(share, 2, Sums());
+    AddRings(size_.block_bytes == 0 ? share : size_.bytes, Circled(share), 2, Sums());
+  }
+
+  /// At most, of `count` of the members' shares in the message, which are whole blocks where these are
+  /// given.
+  double BytesOf(uint32_t count) const {
+    if (size_.block_bytes == 0) return m_ * count / n_;
+    const double blocks = std::ceil(count * BlocksGiven() / n_);
+    return std::min(blocks * static_cast<double>(size_.block_bytes), m_);
+  }
+
+  /// What a member sends while the shares that it has become one.
+  double Halved() const {
+    double moved = 0;
+    for (uint32_t have = n_; have > 1; have -= have / 2) moved += BytesOf(have / 2);
+    return moved;
+  }
+
+  /// What a port carries while shares go around, or what one block waits for on its way.
+  double Circled(uint64_t share) const {
+    if (size_.block_bytes == 0) return static_cast<double>(share) * (n_ - 1);
+    const auto block = static_cast<double>(std::min(size_.block_bytes, size_.bytes));
+    return std::max(BytesOf(n_ - 1), block * (n_ - 1));
   }
 
   /// A multicast backwards, and forwards again where there are two passes.
   void AddPipelines(const char* algorithm, double hops, uint32_t passes) {
-    for (uint64_t block = kStreamBlockMax; block >= kStreamBlockMin; block /= 2) {
-      if (block > size_.bytes && block > kStreamBlockMin) continue;
+    for (const uint64_t block : BlocksFor(size_.bytes)) {
+      if (size_.block_bytes == 0 && block > size_.bytes && block > kStreamBlockMin) continue;
       const auto b = static_cast<double>(block);
       const double blocks = std::max(m_ / b, 1.0);
       const double per_byte = std::max(Wire(), Sums()) + (passes - 1) * Wire();

@@ -36,6 +36,7 @@ struct CollectiveSize {
   bool is_deterministic = false;  ///< sums do not depend on the size
   bool is_uneven = false;         ///< parts have sizes of their own
   std::string algorithm = {};     ///< this one; empty: the best
+  uint64_t block_bytes = 0;       ///< blocks of this size; 0: those that suit each schedule best
 };
 
 struct CollectiveChoice {
@@ -58,7 +59,8 @@ const char* DeterministicAlgorithm(CollectiveKind kind);
 CollectiveChoice ChooseCollective(const CollectiveSize& size,
                                   const CollectiveParameters& parameters = {});
 
-/// All that it chooses among, each with the blocks that suit it best: the choice first, then by time.
+/// All that it chooses among, each with the blocks that suit it best or those that are given: the
+/// choice first, then by time.
 /// Empty where it chooses nothing.
 std::vector<CollectiveChoice> CollectiveCandidates(const CollectiveSize& size,
                                                    const CollectiveParameters& parameters = {});

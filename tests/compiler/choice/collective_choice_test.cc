@@ -74,6 +74,34 @@ TEST(CollectiveChoiceTest, CandidatesBeginWithTheChoice) {
   }
 }
 
+// Blocks that are given are modelled, and those that suit a schedule best as before: with the very blocks
+// that it chooses, each takes what it was said to, but for shares that are not as large. Catches an estimate that forgets the blocks, or one that
+// smaller blocks make better.
+TEST(CollectiveChoiceTest, BlocksThatAreGivenAreModelled) {
+  for (const CollectiveKind kind :
+       {CollectiveKind::kReduce, CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter,
+        CollectiveKind::kAllgather, CollectiveKind::kGather, CollectiveKind::kAlltoall}) {
+    for (const uint32_t members : {2u, 5u, 8u}) {
+      CollectiveSize size = {.kind = kind, .members = members, .bytes = 8ull << 20};
+      for (const CollectiveChoice& open : CollectiveCandidates(size)) {
+        SCOPED_TRACE(testing::Message() << Name(kind) << " of " << members << open.algorithm);
+        const auto with = [&](uint64_t block_bytes) {
+          CollectiveSize given = size;
+          given.algorithm = open.algorithm;
+          given.block_bytes = block_bytes;
+          const CollectiveChoice choice = ChooseCollective(given);
+          EXPECT_EQ(choice.algorithm, open.algorithm);
+          EXPECT_EQ(choice.block_bytes, block_bytes);
+          return choice.seconds;
+        };
+        EXPECT_NEAR(with(open.block_bytes), open.seconds, 0.03 * open.seconds);
+        EXPECT_GE(with(512), with(open.block_bytes) * 0.999);
+        if (Combines(kind)) EXPECT_GE(with(64ull << 20), with(open.block_bytes) * 0.999);
+      }
+    }
+  }
+}
+
 // Catches a schedule, or a size of block, that joins operands otherwise at another size.
 TEST(CollectiveChoiceTest, DeterministicSumsDoNotDependOnTheSize) {
   for (const CollectiveKind kind :

@@ -95,7 +95,42 @@ TEST(ChooseTest, SaysWhyACollectiveIsWhatItIs) {
   EXPECT_THAT(ErrorOf({"choose", "--collective", "gather", "--nodes", "6", "--message-bytes", "4",
                        "--executor", "cpu"},
                       2),
-              HasSubstr("--executor: is of multicasts"));
+              HasSubstr("--executor: is of multicasts: CPUs carry other collectives"));
+  EXPECT_THAT(ErrorOf({"choose", "--collective", "gather", "--nodes", "6", "--message-bytes", "4",
+                       "--transport", "shm"},
+                      2),
+              HasSubstr("--transport: is of multicasts: what is chosen for other collectives does "
+                        "not go by it"));
+}
+
+// Catches a choice that is modelled for other blocks than those of the plan.
+TEST(ChooseTest, BlocksThatAreGivenAreThoseOfAllCollectives) {
+  const auto choose = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"choose", "--json", "--collective"});
+    return Json::parse(Prepost(flags).out);
+  };
+  const Json pairwise = choose({"alltoall", "--algorithm", "pairwise", "--block-bytes", "512",
+                                "--nodes", "4", "--message-bytes", "4KiB"});
+  EXPECT_EQ(pairwise["candidates"][0]["block_bytes"], 512);
+  EXPECT_EQ(pairwise["candidates"][0]["blocks"], 128);
+  const Json gathers =
+      choose({"allgather", "--block-bytes", "4KiB", "--nodes", "4", "--message-bytes", "1MiB"});
+  EXPECT_EQ(gathers["candidates"].size(), 2u);
+  for (const Json& it : gathers["candidates"]) EXPECT_EQ(it["block_bytes"], 4096) << it;
+  // Thousands of small messages around a ring take longer than a few that carry ranges of them.
+  const std::vector<std::string> flags = {"--collective",    "allgather", "--nodes", "4",
+                                          "--message-bytes", "16MiB"};
+  const auto chosen = [&](const std::string& block) {
+    std::vector<std::string> all = flags;
+    all.insert(all.end(), {"--block-bytes", block});
+    const std::string algorithm =
+        choose(std::vector<std::string>(all.begin() + 1, all.end()))["algorithm"];
+    all.insert(all.begin(), "compile");
+    EXPECT_EQ(Json::parse(Prepost(all).out)["algorithm"], algorithm) << block;
+    return algorithm;
+  };
+  EXPECT_EQ(chosen("256KiB"), "ring");
+  EXPECT_EQ(chosen("4KiB"), "halving");
 }
 
 // The winner elsewhere than on top, a table that lost its columns, a rack schedule without racks.
