@@ -2,7 +2,7 @@
 //
 // Adds up one number per member and a vector of floats, at all members, in C:
 //
-//     allreduce SELF HOST,HOST,... SECRET-FILE
+//     allreduce SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,11 +34,16 @@ static void check(prepost_code code) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4) return fprintf(stderr, "usage: allreduce SELF HOST,... SECRET-FILE\n"), 2;
+  if (argc != 4) {
+    fprintf(stderr, "usage: allreduce SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE\n");
+    return 2;
+  }
   prepost_address addresses[kMembersMax];
   uint32_t numbers[kMembersMax], count = 0;
   for (char* host = strtok(argv[2], ","); host != NULL && count < kMembersMax; ++count) {
     addresses[count] = (prepost_address){host, PREPOST_PORT};
+    char* colon = strchr(host, ':');
+    if (colon != NULL) *colon = '\0', addresses[count].port = (uint16_t)atoi(colon + 1);
     numbers[count] = count;
     host = strtok(NULL, ",");
   }

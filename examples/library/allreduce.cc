@@ -2,7 +2,7 @@
 //
 // Adds up one number per member and a vector of floats, at all members:
 //
-//     allreduce SELF HOST,HOST,... SECRET-FILE
+//     allreduce SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -26,11 +26,19 @@ void Check(const prepost::Status& status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return std::fprintf(stderr, "usage: allreduce SELF HOST,... SECRET-FILE\n"), 2;
+  if (argc != 4) {
+    std::fprintf(stderr, "usage: allreduce SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE\n");
+    return 2;
+  }
   prepost::SessionOptions options;
   options.self = static_cast<uint32_t>(std::atoi(argv[1]));
   std::istringstream hosts(argv[2]);
-  for (std::string host; std::getline(hosts, host, ',');) options.members.push_back({.host = host});
+  for (std::string host; std::getline(hosts, host, ',');) {
+    const size_t colon = host.find(':');
+    options.members.push_back({.host = host.substr(0, colon)});
+    if (colon != std::string::npos)
+      options.members.back().port = static_cast<uint16_t>(std::stoul(host.substr(colon + 1)));
+  }
   std::ifstream secret(argv[3], std::ios::binary);
   options.secret.assign(std::istreambuf_iterator<char>(secret), {});
   auto session = prepost::Session::Open(options);
@@ -50,9 +58,10 @@ int main(int argc, char** argv) {
 
   // Both calls are under way at once; every member makes them in this order.
   uint64_t rank = options.self, ranks = 0;
-  std::vector<float> values(1'000'000, 0.5f + static_cast<float>(options.self)), sums(values.size());
-  std::future<prepost::Status> first = here.Allreduce(
-      1, &rank, &ranks, 1, prepost::ElementType::kUint64, prepost::CombineOp::kSum);
+  std::vector<float> values(1'000'000, 0.5f + static_cast<float>(options.self)),
+      sums(values.size());
+  std::future<prepost::Status> first =
+      here.Allreduce(1, &rank, &ranks, 1, prepost::ElementType::kUint64, prepost::CombineOp::kSum);
   std::future<prepost::Status> second =
       here.Allreduce(1, values.data(), sums.data(), sums.size(), prepost::ElementType::kFloat32,
                      prepost::CombineOp::kSum);

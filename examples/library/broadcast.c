@@ -2,7 +2,7 @@
 //
 // Brings a file from member 0 to all others, in C:
 //
-//     broadcast SELF HOST,HOST,... SECRET-FILE FILE
+//     broadcast SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE FILE
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,11 +50,16 @@ static void check(prepost_code code) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 5) return fprintf(stderr, "usage: broadcast SELF HOST,... SECRET-FILE FILE\n"), 2;
+  if (argc != 5) {
+    fprintf(stderr, "usage: broadcast SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE FILE\n");
+    return 2;
+  }
   prepost_address addresses[kMembersMax];
   uint32_t numbers[kMembersMax], count = 0;
   for (char* host = strtok(argv[2], ","); host != NULL && count < kMembersMax; ++count) {
     addresses[count] = (prepost_address){host, PREPOST_PORT};
+    char* colon = strchr(host, ':');
+    if (colon != NULL) *colon = '\0', addresses[count].port = (uint16_t)atoi(colon + 1);
     numbers[count] = count;
     host = strtok(NULL, ",");
   }

@@ -30,8 +30,9 @@ def main():
         run(broadcast, "{i}", members, str(folder / "secret"), f"{folder}/file{{i}}")
         for i in (1, 2):
             assert (folder / f"file{i}").read_bytes() == (folder / "file0").read_bytes(), f"member {i} has another file"
-        for program in allreduces:
-            for i, line in enumerate(run(program, "{i}", members, str(folder / "secret"))):
+        others = ",".join(f"127.{240 + i}.{low}:{7900 + i}" for i in range(MEMBERS))
+        for program, where in [(program, where) for program in allreduces for where in (members, others)]:
+            for i, line in enumerate(run(program, "{i}", where, str(folder / "secret"))):
                 assert line == "ranks add up to 3, values to 4.5\n", f"member {i} of {program}: {line}"
 
 
