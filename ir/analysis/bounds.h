@@ -84,7 +84,7 @@ LatencyBound BoundLatency(const Network& network, uint32_t ports);
 /// (rates are measured). From 2^64 on UINT64_MAX.
 uint64_t CeilOf(double rounds);
 /// What the cuts between racks say of NetworkLoad::limited_rounds of `blocks` blocks, where the
-/// root's port carries a block per round, `block_rate` bytes/s; 0 rounds without such cuts.
+/// root's port, or node 0's where there is no root, carries a block per round, `block_rate` bytes/s; 0 rounds without such cuts.
 RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
                               double block_rate);
 

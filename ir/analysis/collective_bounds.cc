@@ -282,8 +282,10 @@ RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, const PlanHeade
     bound.rounds = rounds;
     bound.formula = fmt::format("ceil({} / {:.4g}) = {}", blocks, per_round, rounds);
     bound.because = fmt::format("{} must go {};", Count(blocks, "block"), cut.cut);
+    const Collective& it = header.collective;
     bound.therefore = fmt::format(
-        "a round, which is a block at the root's port, carries {:.4g} of them", per_round);
+        "a round, which is a block at {} port, carries {:.4g} of them",
+        HasRoot(it.kind) ? "the root's" : fmt::format("node {}'s", it.root.value), per_round);
   }
   return bound;
 }

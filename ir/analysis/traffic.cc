@@ -43,6 +43,15 @@ void CountPeers(const PlanTables& tables, Traffic* traffic) {
   }
 }
 
+/// How many of `count` blocks from `first` on have no bytes. Of parts that are all the same none counts:
+/// one that is empty has one block, which stands for it.
+uint64_t EmptyBlocksOf(const Payload& payload, uint32_t first, uint32_t count) {
+  if (!payload.is_uneven()) return 0;
+  uint64_t empty = 0;
+  for (uint32_t i = 0; i < count; ++i) empty += payload.BlockSize(first + i) == 0 ? 1 : 0;
+  return empty;
+}
+
 }  // namespace
 
 Traffic MeasureTraffic(const PlanTables& tables) {
@@ -63,6 +72,7 @@ Traffic MeasureTraffic(const PlanTables& tables) {
     const uint64_t bytes = plan.header().payload.RangeSize(send.block, send.count);
     ++traffic.messages;
     traffic.blocks += send.count;
+    traffic.empty_blocks += EmptyBlocksOf(plan.header().payload, send.block, send.count);
     traffic.channel_blocks[send.channel.index()] += send.count;
     traffic.channel_bytes[send.channel.index()] += bytes;
     NodeTraffic& receiver = traffic.nodes[tables.ChannelOf(m).to.index()];

@@ -30,6 +30,7 @@ struct Traffic {
   std::vector<uint64_t> channel_bytes;   ///< the same
   uint64_t messages = 0;                 ///< that carry blocks
   uint64_t blocks = 0;                   ///< in them
+  uint64_t empty_blocks = 0;  ///< of these, those behind the end of a part of its own size
   uint64_t credits = 0;
 };
 

@@ -346,6 +346,12 @@ void PrintSize(const PlanStats& stats, std::ostream& out) {
     Line(out, "",
          fmt::format("in {}: some carry several blocks", Count(stats.traffic.messages, "message")));
   }
+  if (stats.traffic.empty_blocks != 0) {
+    Line(out, "",
+         fmt::format("{} of the {} {} empty: each part has as many blocks as the largest",
+                     stats.traffic.empty_blocks, Count(stats.traffic.blocks, "block transfer"),
+                     stats.traffic.empty_blocks == 1 ? "is" : "are"));
+  }
   Line(out, "queue pairs",
        ToText(QueuePairsOf(stats.traffic)) + " per node, one per peer and lane");
 }
@@ -689,6 +695,7 @@ Json ToJson(const PlanStats& stats) {
   json["ops"] = plan.ops().size();
   json["channels"] = plan.channels().size();
   json["block_transfers"] = stats.traffic.blocks;
+  if (header.payload.is_uneven()) json["empty_block_transfers"] = stats.traffic.empty_blocks;
   json["credits"] = stats.traffic.credits;
   json["queue_pairs"] = SpreadJson(QueuePairsOf(stats.traffic));
   json["rounds"] = header.rounds;

@@ -152,6 +152,14 @@ Latencies LatenciesOf(const RunTimes& times) {
   return found;
 }
 
+/// "root 3", of a multicast; of others "allreduce", "reduce, root 3". Roots are hosts.
+std::string GroupText(const sim::Group& group) {
+  const Collective& it = group.plan->header().collective;
+  const std::string root = fmt::format("root {}", group.HostOf(it.root).value);
+  if (it.kind == CollectiveKind::kMulticast) return root;
+  return HasRoot(it.kind) ? fmt::format("{}, {}", Name(it.kind), root) : Name(it.kind);
+}
+
 /// Whether all groups are of multicasts.
 bool IsMulticast(const sim::Simulation& it) {
   return std::ranges::all_of(it.groups, [](const sim::Group& group) {
@@ -321,8 +329,9 @@ void PrintGain(const sim::Simulation& it, std::ostream& out) {
   const sim::Gain gain = GainOf(it);
   if (gain.completion <= 0) return;
   const auto line = [&](const std::string& label, const sim::Gain& of) {
-    out << fmt::format("{}: {:.3f} until all nodes have it, {:.3f} until all hosts know\n", label,
-                       of.completion, of.known);
+    out << fmt::format("{}: {:.3f} until all {}, {:.3f} until all hosts know\n", label,
+                       of.completion, IsMulticast(it) ? "nodes have it" : "members are done",
+                       of.known);
   };
   line("\nCPU-driven / preposted", gain);
   if (const std::optional<sim::Gain> with = GainWithBarrier(it)) line(BarrierText(it), *with);
@@ -336,8 +345,7 @@ void PrintGroups(const sim::Simulation& it, const std::vector<Executor>& executo
   ColumnsOf table(it, executors);
   table.Row("start to completion", &Executor::name);
   for (size_t g = 0; g < it.groups.size(); ++g) {
-    const NodeId root = it.groups[g].HostOf(it.groups[g].plan->header().collective.root);
-    table.TimeRow(fmt::format("  group {}, root {}", g, root.value),
+    table.TimeRow(fmt::format("  group {}, {}", g, GroupText(it.groups[g])),
                   [&](const RunTimes& times) { return times.groups[g].latency(); });
   }
   table.Print(out);
@@ -358,7 +366,7 @@ void PrintNodes(const sim::Simulation& it, const std::vector<Executor>& executor
   };
   out << "\n";
   ColumnsOf times(it, executors);
-  times.Row("has it at", &Executor::name);
+  times.Row(IsMulticast(it) ? "has it at" : "is done at", &Executor::name);
   each([&](const std::string& label, size_t g, NodeId node) {
     times.TimeRow(label, [&](const RunTimes& run) { return run.groups[g].received[node.index()]; });
   });

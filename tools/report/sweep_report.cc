@@ -10,13 +10,16 @@
 #include <limits>
 #include <optional>
 #include <ostream>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
+#include "ir/collective.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/utf8.h"
 #include "ir/version.h"
+#include "ir/words.h"
 #include "tools/report/simulation_report.h"
 #include "tools/report/table.h"
 
@@ -129,6 +132,19 @@ class NodeColumns {
   std::unordered_map<std::string, size_t> columns_;  ///< by name
 };
 
+/// Whether a row is of another collective than a multicast.
+bool HasOtherCollectives(const Sweep& sweep) {
+  return std::ranges::any_of(sweep.rows,
+                             [](const SweepRow& row) { return row.found.contains("collective"); });
+}
+
+/// Whether a root says something about `found`: not if it is of a collective that has none.
+bool RowHasRoot(const Json& found) {
+  if (!found.contains("collective")) return true;
+  const auto kind = EnumeratorOf<CollectiveKind>(found["collective"].get<std::string>());
+  return !kind || HasRoot(*kind);
+}
+
 /// A column of the CSV, and where in the JSON it comes from.
 struct Column {
   std::string name;
@@ -182,6 +198,8 @@ std::string FoundColumn(const Sweep& sweep, const std::string& column) {
 /// Those of PlanColumns() that the axes do not set.
 std::vector<Column> FoundColumns(const Sweep& sweep) {
   std::vector<Column> columns;
+  if (HasOtherCollectives(sweep) && !IsSwept(sweep, "collective"))
+    columns.push_back({"collective", "/collective"});
   for (const Column& it : PlanColumns()) {
     if (const std::string name = FoundColumn(sweep, it.name); !name.empty())
       columns.push_back({name, it.pointer});
@@ -258,8 +276,8 @@ Json ProfileJson(const Sweep& sweep) {
   return {{"name", sweep.profiles[0].name}, {"file", sweep.profiles[0].path}};
 }
 
-/// A row's figures over both executors.
-void AddFound(const Json& found, std::vector<std::string>* cells) {
+/// A row's figures over both executors; `is_cpu`: of the second alone.
+void AddFound(const Json& found, bool is_cpu, std::vector<std::string>* cells) {
   const auto cell = [](double number, auto text) {
     return std::isnan(number) ? std::string("-") : text(number);
   };
@@ -267,10 +285,12 @@ void AddFound(const Json& found, std::vector<std::string>* cells) {
     return cell(number, [](double it) { return fmt::format("{:.3f}", it); });
   };
   for (const SweptExecutor& executor : kSweptExecutors) {
+    if (is_cpu && executor.key != std::string_view("cpu")) continue;
     const Json run = found.contains(executor.key) ? found[executor.key] : Json::object();
     cells->push_back(cell(NumberAt(run, "completion_seconds"), WriteLatency));
     cells->push_back(ratio(NumberAt(run, "of_bound")));
   }
+  if (is_cpu) return;
   const Json gain = found.contains("gain") ? found["gain"] : Json::object();
   cells->push_back(ratio(NumberAt(gain, "completion")));
   cells->push_back(ratio(NumberAt(gain, "known")));
@@ -309,9 +329,12 @@ std::string Common(const Sweep& sweep) {
     return [noun](const Json& it) { return Count(it.get<uint64_t>(), noun); };
   };
   add("workload", text_after(""));
+  add("collective", text_after(""));
+  add("combine", [](const Json& it) { return TextOf(it["op"]) + ":" + TextOf(it["type"]); });
   add("algorithm", text_after(""));
   add("nodes", count_of("node"));
-  add("root", text_after("root "));
+  if (std::ranges::all_of(sweep.rows, [](const SweepRow& row) { return RowHasRoot(row.found); }))
+    add("root", text_after("root "));
   add("message_bytes", count_of("byte"));
   add("block_bytes", text_after("blocks of "));
   add("ready", text_after("ready "));
@@ -399,13 +422,24 @@ void Print(const Sweep& sweep, std::ostream& out) {
   if (const std::string common = Common(sweep); !common.empty()) out << Printable(common) << "\n";
   const bool has_groups = std::ranges::any_of(
       sweep.rows, [](const SweepRow& row) { return row.found.contains("groups"); });
-  out << (has_groups ? "all groups are complete at" : "all nodes have it after")
+  // Other collectives than multicasts are CPU-driven, so what preposted queues take has no place.
+  const bool has_others = HasOtherCollectives(sweep);
+  const bool is_cpu = has_others && std::ranges::none_of(sweep.rows, [](const SweepRow& row) {
+                        return row.found.contains("offload");
+                      });
+  out << (has_groups   ? "all groups are complete at"
+          : has_others ? "all members are done after"
+                       : "all nodes have it after")
       << "\nof bound: of the network bound\n\n";
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);
-  for (const char* head : {"preposted", "of bound", "CPU-driven", "of bound", "gain", "known gain"})
-    heads.emplace_back(head);
+  if (is_cpu) {
+    heads.insert(heads.end(), {"CPU-driven", "of bound"});
+  } else {
+    heads.insert(heads.end(),
+                 {"preposted", "of bound", "CPU-driven", "of bound", "gain", "known gain"});
+  }
   table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
     std::vector<std::string> cells;
@@ -420,7 +454,7 @@ void Print(const Sweep& sweep, std::ostream& out) {
     if (!row.status.ok()) {
       error = Printable(OneLine(row.status.ToString()));
     } else {
-      AddFound(row.found, &cells);
+      AddFound(row.found, is_cpu, &cells);
     }
     table.Add("", std::move(cells), std::move(error));
   }

@@ -60,6 +60,7 @@ TEST_F(CollectiveSimulateTest, TellsWhatMembersTake) {
   const std::string text = test::OutputOf(
       {"simulate", plan, "--profile", test::ProfilePath("tcp-10g"), "--per-node", "--causes"});
   EXPECT_THAT(text, HasSubstr("all members are done after"));
+  EXPECT_THAT(text, HasSubstr("\nis done at "));
   EXPECT_THAT(text, HasSubstr("\n  combine "));
   EXPECT_THAT(text, Not(HasSubstr("the root")));
   const Json of_file = Json::parse(
@@ -89,6 +90,23 @@ TEST_F(CollectiveSimulateTest, SweepsAndChoosesByTheProfile) {
                       "auto", "--sweep", "message-bytes=1KiB:16MiB:x16384", "--csv", "-"});
   EXPECT_THAT(csv, HasSubstr("doubling"));
   EXPECT_THAT(csv, HasSubstr("ring"));
+  EXPECT_THAT(csv, HasSubstr("\n1024,allreduce,"));
+}
+
+// Not in the words of multicasts; a collective that has a root says it.
+TEST_F(CollectiveSimulateTest, SweepsInItsOwnWords) {
+  const auto sweep = [](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"simulate", "--profile", test::ProfilePath("fractus"), "--nodes",
+                                 "4", "--sweep", "message-bytes=1KiB,4KiB"});
+    return test::OutputOf(flags);
+  };
+  const std::string all = sweep({"--collective", "allreduce", "--combine", "sum:float32",
+                                 "--algorithm", "halving", "--block-bytes", "1KiB"});
+  EXPECT_THAT(all, HasSubstr("\nallreduce, sum:float32, halving, 4 nodes, blocks of 1024, "));
+  EXPECT_THAT(all, HasSubstr("\nall members are done after\n"));
+  EXPECT_THAT(all, Not(testing::AnyOf(HasSubstr("preposted"), HasSubstr("gain"))));
+  EXPECT_THAT(sweep({"--collective", "gather", "--algorithm", "direct", "--root", "2"}),
+              HasSubstr("\ngather, direct, 4 nodes, root 2, "));
 }
 
 TEST_F(CollectiveSimulateTest, RefusesWhatCannotBe) {

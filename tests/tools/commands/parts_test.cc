@@ -108,6 +108,20 @@ TEST_F(PartsTest, EveryCommandTakesThem) {
   EXPECT_THAT(test::OutputOf({"diff", plan_, shards}), HasSubstr("same"));
 }
 
+// Who sees many rounds learns what they are of.
+TEST_F(PartsTest, StatsTellEmptyBlocks) {
+  test::OutputOf({"compile", "--collective", "allgather", "--algorithm", "ring", "--block-bytes",
+                  "10", "--part-bytes", "40,0,15", "-o", plan_});
+  EXPECT_THAT(test::OutputOf({"stats", plan_}),
+              HasSubstr("12 of the 24 block transfers are empty: each part has as many blocks as "
+                        "the largest\n"));
+  const Json stats = Json::parse(test::OutputOf({"stats", plan_, "--json"}));
+  EXPECT_EQ(stats["empty_block_transfers"], 12);
+  test::OutputOf({"compile", "--collective", "allgather", "--algorithm", "ring", "--block-bytes",
+                  "20", "--part-bytes", "40,21,39", "-o", plan_});
+  EXPECT_THAT(test::OutputOf({"stats", plan_}), testing::Not(HasSubstr("empty")));
+}
+
 // Other sizes are another plan: who shares its hash plays the same.
 TEST_F(PartsTest, SizesTellPlansApart) {
   const std::string other = folder_ / "other.json";
@@ -133,9 +147,9 @@ TEST_F(PartsTest, SaysWhatIsWrong) {
     test::ExpectRefused(flags, code, words, folder_);
   };
   expect({"alltoall", "--part-bytes", "0,1;2"}, 2,
-         "--part-bytes: row 1 has 1 size, expected 2: there are 2 rows");
+         "--part-bytes: row 2 has 1 size, expected 2: there are 2 rows");
   expect({"alltoall", "--part-bytes", Write({{1, 2}, {3}})}, 1,
-         "sizes.txt: row 1 has 1 size, expected 2");
+         "sizes.txt:2: row 2 has 1 size, expected 2");
   expect({"alltoall", "--part-bytes", "0,1,2"}, 1,
          "--part-bytes: 3 sizes, but an alltoall of 1 node has 1 part, and one of 2 nodes has 4");
   expect({"alltoall", "--nodes", "2", "--part-bytes", "0,1,2"}, 1,
@@ -147,10 +161,14 @@ TEST_F(PartsTest, SaysWhatIsWrong) {
   expect({"gather", "--part-bytes", "1,x"}, 2, "--part-bytes: 'x' is no size");
   expect({"gather", "--part-bytes", std::string(60, '0') + "5,7"}, 2, "0...' is no size");
   expect({"gather", "--part-bytes", "none.txt"}, 2, "and there is no such file");
+  std::ofstream(folder_ / "bad") << "0 3 5\n\n1 0 0\n7 2";
+  expect({"alltoall", "--part-bytes", folder_ / "bad"}, 1,
+         "bad:4: row 3 has 2 sizes, expected 3: there are 3 rows");
   std::ofstream(folder_ / "bad") << "1 2\n3 4k\n";
   expect({"alltoall", "--part-bytes", folder_ / "bad"}, 1, "bad:2: '4k' is no size");
   expect({"gather", "--part-bytes", "1,2", "--message-bytes", "3"}, 1,
          "--message-bytes: 3 bytes, but the largest of the parts has 2");
+  expect({"allgather", "--part-bytes", "3EB,3EB,3EB"}, 1, "--part-bytes: ");
 }
 
 }  // namespace
