@@ -18,15 +18,18 @@ class PartRows {
  public:
   /// Errors: more than any plan has.
   Status Add(uint64_t bytes);
-  /// What comes next is of another row. A row without sizes is none.
-  void EndRow();
+  /// What comes next is of another row. A row without sizes is none. `line` is where the row stands in a
+  /// file, from 1; 0: in none.
+  void EndRow(size_t line = 0);
   /// All sizes, row after row, and begins anew. Errors: several rows that are neither of one size each
-  /// nor as long as there are rows.
+  /// nor as long as there are rows; rows count from 1, and `where` is the line of the first that is wrong,
+  /// if it has one.
   Result<std::vector<uint64_t>> Take();
 
  private:
   std::vector<uint64_t> sizes_;
-  std::vector<size_t> ends_;  // of rows, in sizes_
+  std::vector<size_t> ends_;   // of rows, in sizes_
+  std::vector<size_t> lines_;  // of rows
 };
 
 }  // namespace prepost

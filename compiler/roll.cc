@@ -101,12 +101,15 @@ std::string WhereInRolled(const RolledPlan& rolled, const Plan& flat, const Diag
 
 }  // namespace
 
+Status CheckRolledKind(CollectiveKind kind) {
+  if (kind == CollectiveKind::kMulticast) return {};
+  return Rejected(
+      fmt::format("only a multicast has a plan for any size: {} is compiled for one", Name(kind)),
+      "/collective");
+}
+
 Result<RolledPlan> Roll(const Spec& spec, std::optional<NodeId> only) {
-  if (spec.collective != CollectiveKind::kMulticast) {
-    return Rejected(fmt::format("only a multicast has a plan for any size: {} is compiled for one",
-                                Name(spec.collective)),
-                    "/collective");
-  }
+  PREPOST_RETURN_IF_ERROR(CheckRolledKind(spec.collective));
   Spec sized = spec;  // a size that is always right: it does not matter
   sized.message_bytes = 0;
   PREPOST_RETURN_IF_ERROR(CheckSpec(sized));

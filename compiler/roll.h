@@ -19,6 +19,9 @@ namespace prepost {
 /// verification checks grow with twice the windows.
 inline constexpr uint32_t kRolledWindowMax = 1024;
 
+/// Whether collectives of `kind` have plans for every message size; at /collective.
+Status CheckRolledKind(CollectiveKind kind);
+
 /// The plan of `spec` for every message size; its own size is ignored. With `only`, that
 /// node's program alone, in time and memory O(log n) apart from the order of nodes; else all
 /// nodes'. Errors: a spec that is wrong, a schedule that has no such form, windows above

@@ -47,6 +47,11 @@ Status CheckTopologyOf(const Spec& spec) {
   return {};
 }
 
+/// Which key says how large parts are.
+const char* SizeKey(const Spec& spec) {
+  return spec.part_bytes.empty() ? "/message_bytes" : "/part_bytes";
+}
+
 /// What is different where a spec is for another collective than a multicast.
 Status CheckCollective(const Spec& spec, const Payload& payload) {
   const Result<CollectiveAlgorithm> algorithm =
@@ -59,7 +64,7 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   }
   if (const Status status = CheckMemory({.kind = spec.collective}, spec.nodes, payload, 0);
       !status.ok())
-    return Rejected(status.message(), "/message_bytes");
+    return Rejected(status.message(), SizeKey(spec));
   // Whatever the schedule, each block is sent to every other node twice at most; of those whose blocks
   // have one way, once for each bit of a rank.
   const bool has_one_way = spec.collective == CollectiveKind::kGather ||
@@ -181,8 +186,7 @@ Status CheckSpec(const Spec& spec) {
   const Result<Payload> payload = PayloadOf(spec);
   if (!payload.ok()) {
     const Status status = payload.status();
-    return Rejected(status.message(),
-                    status.where() == "/bytes" ? "/message_bytes" : status.where());
+    return Rejected(status.message(), status.where() == "/bytes" ? SizeKey(spec) : status.where());
   }
   PREPOST_RETURN_IF_ERROR(CheckTopologyOf(spec));
   if (spec.collective != CollectiveKind::kMulticast) {
@@ -271,7 +275,9 @@ Result<Combine> ParseCombine(const std::string& text) {
     return Rejected(fmt::format("unknown operation '{}'{}; known are {}", op_word.substr(0, 40),
                                 DidYouMean(op_word, names), fmt::join(names, ", ")));
   }
-  const std::string type_word = colon == std::string::npos ? "" : text.substr(colon + 1);
+  if (colon == std::string::npos)
+    return Rejected(fmt::format("{} of no type; say which, as {}:float32", op_word, op_word));
+  const std::string type_word = text.substr(colon + 1);
   const std::optional<ElementType> type = EnumeratorOf<ElementType>(type_word);
   if (!type) {
     const std::vector<std::string> names = NamesOf<ElementType>();

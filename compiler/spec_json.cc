@@ -60,6 +60,29 @@ JsonForm::ReadScalar ReadBlockBytes(Spec* out) {
   };
 }
 
+/// A name, which CheckSpec() looks up.
+JsonForm::ReadScalar ReadAlgorithm(std::string* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    PREPOST_RETURN_IF_ERROR(ReadString(out)(scalar));
+    return out->empty() ? Rejected("expected the name of a schedule, found \"\"") : Status();
+  };
+}
+
+/// "sum:float32".
+JsonForm::ReadScalar ReadCombine(Combine* out) {
+  return [out](const JsonScalar& scalar) -> Status {
+    constexpr const char* kForm = R"("sum:float32" or { "op": "sum", "type": "float32" })";
+    if (scalar.kind != JsonScalar::Kind::kString)
+      return Rejected(fmt::format("expected {}, found {}", kForm, scalar.Describe()));
+    const Result<Combine> combine = ParseCombine(scalar.text);
+    if (!combine.ok()) {
+      return Rejected(fmt::format("{}; expected {}", Printable(combine.status().message()), kForm));
+    }
+    *out = *combine;
+    return {};
+  };
+}
+
 /// The node at the next vertex.
 JsonForm::ReadScalar ReadOrder(std::vector<NodeId>* out) {
   return [out](const JsonScalar& scalar) -> Status {
@@ -75,7 +98,7 @@ void SpecKeys::AddTo(Spec* spec, JsonForm* form, JsonForm::Need need) {
   using Need = JsonForm::Need;
   combine_.Scalar("op", ReadWord(&spec->combine.op)).Scalar("type", ReadWord(&spec->combine.type));
   form->Scalar("collective", ReadWord(&spec->collective), need)
-      .Object("combine", &combine_, Need::kOptional)
+      .ScalarOrObject("combine", ReadCombine(&spec->combine), &combine_, Need::kOptional)
       .Scalar("deterministic", ReadBool(&spec->is_deterministic), Need::kOptional)
       .Scalar("nodes", ReadUint32(&spec->nodes, 0xffffffff, 1), Need::kOptional)
       .Scalar("root", ReadUint32(&spec->root.value), Need::kOptional)
@@ -94,7 +117,7 @@ void SpecKeys::AddTo(Spec* spec, JsonForm* form, JsonForm::Need need) {
           },
           Need::kOptional, /*least=*/1)
       .Scalar("block_bytes", ReadBlockBytes(spec), Need::kOptional)
-      .Scalar("algorithm", ReadString(&spec->algorithm), Need::kOptional)
+      .Scalar("algorithm", ReadAlgorithm(&spec->algorithm), Need::kOptional)
       .Scalar("ready", ReadReady(&spec->ready), Need::kOptional)
       .Scalar("send_window", ReadSendWindow(&spec->send_window), Need::kOptional);
   spec_ = spec;

@@ -106,13 +106,15 @@ NativePlan CompilePlan(const std::string& text) {
 /// `node`: the one whose program it has; none: all nodes.
 RolledPlan RollPlan(const std::string& text, std::optional<uint32_t> node) {
   Spec spec = SpecOf(text, Spec());
+  const tools::SpecFlags flags;
+  if (const Status status = CheckRolledKind(spec.collective); !status.ok())
+    throw StatusError(flags.Locate(status, spec, "spec"));
   if (IsAutomatic(spec)) {
     throw StatusError(
         Rejected("auto depends on the size of the message, and a plan for any size has none",
                  spec.choose_block_bytes ? "spec: /block_bytes" : "spec: /algorithm"));
   }
   spec.message_bytes = 0;
-  const tools::SpecFlags flags;
   spec = ValueOf(flags.Settle(std::move(spec), "spec", /*target=*/{}, /*is_quiet=*/true));
   std::optional<NodeId> only;
   if (node) only = NodeId(*node);

@@ -7,6 +7,7 @@
 #include <istream>
 #include <utility>
 
+#include "compiler/collectives/collective_schedule.h"
 #include "compiler/spec_json.h"
 #include "ir/count.h"
 #include "ir/json/json_reader.h"
@@ -42,6 +43,7 @@ class WorkloadForm {
  public:
   explicit WorkloadForm(std::vector<std::string>* warnings) {
     AddGroup();
+    defaults_.algorithm.clear();
     default_keys_.AddTo(&defaults_, &defaults_form_);
     form_.Scalar("format", ExpectString(kWorkloadFormat))
         .Scalar("version", ExpectVersion(kWorkloadMajor, kWorkloadMinor, warnings))
@@ -86,6 +88,7 @@ class WorkloadForm {
         .OnBegin([this] {
           group_ = {};
           group_.spec = defaults_;
+          group_.spec.algorithm.clear();
           has_spec_ = false;
         })
         .Scalar("plan", ReadString(&group_.plan_path, kPathBytesMax), Need::kOptional)
@@ -118,7 +121,21 @@ class WorkloadForm {
         .OnEnd([this] { return EndGroup(); });
   }
 
+  /// What the group's spec says, or all of them, or else the default; of a collective with one schedule,
+  /// that one, even if all others have another.
+  std::string AlgorithmOf(const Spec& spec) const {
+    if (!spec.algorithm.empty()) return spec.algorithm;
+    const bool is_said = !defaults_.algorithm.empty();
+    if (spec.collective != CollectiveKind::kMulticast &&
+        !(is_said && defaults_.collective == spec.collective)) {
+      const std::vector<std::string> names = ScheduleNames(spec.collective);
+      if (names.size() == 1) return names.front();
+    }
+    return is_said ? defaults_.algorithm : Spec().algorithm;
+  }
+
   Status EndGroup() {
+    group_.spec.algorithm = AlgorithmOf(group_.spec);
     if (file_.groups.size() == kWorkloadGroupsMax)
       return Rejected(fmt::format("the limit is {} groups", kWorkloadGroupsMax));
     if (has_spec_ && !group_.plan_path.empty())

@@ -104,11 +104,34 @@ TEST(SpecJsonTest, SizesOfPartsInRowsOrInOneList) {
     return ReadAlltoall(rest).status().ToString();
   };
   EXPECT_THAT(error_of(R"("part_bytes": [[0, 3], [5]])"),
-              HasSubstr("part_bytes: row 1 has 1 size, expected 2: there are 2 rows"));
+              HasSubstr("part_bytes: row 2 has 1 size, expected 2: there are 2 rows"));
   EXPECT_THAT(error_of(R"("part_bytes": [[0, 3], [5, -1]])"),
               HasSubstr("/part_bytes/1/1: expected an integer from 0 to"));
   EXPECT_THAT(error_of(R"("part_bytes": [[0, [3]]])"), HasSubstr("/part_bytes/0/1: "));
   EXPECT_THAT(error_of(R"("part_bytes": [])"), HasSubstr("/part_bytes: expected at least 1"));
+}
+
+// The flag's form and the object say the same.
+TEST(SpecJsonTest, CombineAsTheFlagHasIt) {
+  const auto read = [](const std::string& combine) {
+    std::istringstream in(R"({"format": "prepost.spec", "version": "1.0",
+                              "collective": "allreduce", "combine": )" +
+                          combine + "}");
+    return ReadSpec(in, "s.json");
+  };
+  const Combine sum = {.op = CombineOp::kSum, .type = ElementType::kFloat32};
+  for (const char* form : {R"("sum:float32")", R"({"op": "sum", "type": "float32"})"}) {
+    const Result<Spec> spec = read(form);
+    ASSERT_TRUE(spec.ok()) << spec.status().ToString();
+    EXPECT_EQ(spec->combine, sum);
+  }
+  constexpr const char* kForm = R"(expected "sum:float32" or { "op": "sum", "type": "float32" })";
+  for (const auto& [wrong, why] :
+       {std::pair(R"("sum")", "sum of no type"), std::pair(R"("sun:int8")", "did you mean 'sum'?"),
+        std::pair("7", "found 7")}) {
+    EXPECT_THAT(read(wrong).status().ToString(),
+                testing::AllOf(HasSubstr("/combine: "), HasSubstr(why), HasSubstr(kForm)));
+  }
 }
 
 TEST(SpecTest, SizesOfPartsAreChecked) {

@@ -229,6 +229,8 @@ class Plans(unittest.TestCase):
             with self.subTest(algorithm=algorithm), self.assertRaisesRegex(
                     prepost.RejectedError, "^spec: /collective: only a multicast has a plan for any size: allreduce is compiled for one$"):
                 prepost.roll(nodes=4, collective="allreduce", combine="sum:float32", algorithm=algorithm)
+        with self.assertRaisesRegex(prepost.RejectedError, "^spec: /collective: only a multicast has a plan for any size: allgather is"):
+            prepost.roll(nodes=4, collective="allgather")
 
     def test_wrong_rounds(self):
         self.path.write_text("0>1:0\n1>2:1\n")

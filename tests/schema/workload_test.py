@@ -74,7 +74,7 @@ WRONG = {
     ("groups", 1, "spec", "nodes"): [0, -1, 2**20 + 1, "4"],
     ("groups", 1, "spec", "root"): [-1, "0"],
     ("groups", 1, "spec", "collective"): ["allredcue", 1, None],
-    ("groups", 1, "spec", "combine"): ["sum:int32", None, {"op": "sum"}, {"op": "sum", "type": "int32", "extra": 1}],
+    ("groups", 1, "spec", "combine"): ["sum", "int32:sum", "sum:int33", 1, None, {"op": "sum"}, {"op": "sum", "type": "int32", "extra": 1}],
     ("groups", 1, "spec", "deterministic"): [1, "yes", None],
     ("groups", 1, "spec", "part_bytes"): [[], 3, None, [-1], [[1, -1]], [[[1]]], ["1"]],
 }

@@ -36,7 +36,7 @@ Result<std::vector<uint64_t>> ParsePartBytes(const std::string& text, const std:
       continue;
     }
     if (kRowEnds.find(c) != std::string_view::npos) {
-      rows.EndRow();
+      rows.EndRow(line);
       if (c == '\n') ++line;
       ++at;
       continue;
@@ -59,8 +59,10 @@ Result<std::vector<uint64_t>> ParsePartBytes(const std::string& text, const std:
     at = end;
   }
   if (count == 0) return Rejected("expected a size for each part, found none", name);
+  rows.EndRow(line);
   Result<std::vector<uint64_t>> sizes = rows.Take();
-  if (!sizes.ok()) return Rejected(sizes.status().message(), name);
+  if (!sizes.ok())
+    return Rejected(sizes.status().message(), fmt::format("{}:{}", name, sizes.status().where()));
   return sizes;
 }
 

@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "compiler/collectives/collective_schedule.h"
+#include "compiler/roll.h"
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec_json.h"
 #include "ir/count.h"
@@ -552,11 +553,16 @@ Result<Spec> SpecFlags::ToSpec(const std::string& spec_path, std::optional<uint6
 
 Result<CollectiveParameters> SpecFlags::ToCollectiveParameters(const Spec& spec,
                                                                const AutoTarget& target) const {
-  for (const auto& [flag, is_given] : Flags()) {
-    const bool is_of_multicasts =
-        flag == "--rules" || flag == "--executor" || flag == "--transport";
-    if (is_of_multicasts && is_given)
-      return Usage(flag.c_str(), Rejected("is of multicasts: CPUs carry other collectives"));
+  constexpr std::pair<const char*, const char*> kOfMulticasts[] = {
+      {"--rules", "is of multicasts: no rule pins what is chosen for other collectives"},
+      {"--executor", "is of multicasts: CPUs carry other collectives"},
+      {"--transport",
+       "is of multicasts: what is chosen for other collectives does not go by it; --rate and "
+       "--latency say how fast it is"}};
+  const auto flags = Flags();
+  for (const auto& [flag, why] : kOfMulticasts) {
+    if (std::ranges::find(flags, std::pair(std::string(flag), true)) != flags.end())
+      return Usage(flag, Rejected(why));
   }
   CollectiveParameters parameters;
   if (target.profile != nullptr) {
@@ -659,13 +665,8 @@ Result<Spec> SpecFlags::Settle(Spec spec, const std::string& spec_path, const Au
 Result<Spec> SpecFlags::ToSpecForAnySize(const std::string& spec_path) const {
   const Result<Spec> spec = Read(spec_path, 0, Spec());
   if (!spec.ok()) return spec;
-  if (spec->collective != CollectiveKind::kMulticast) {
-    return Locate(
-        Rejected(fmt::format("only a multicast has a plan for any size: {} is compiled for one",
-                             Name(spec->collective)),
-                 "/collective"),
-        *spec, spec_path);
-  }
+  if (const Status status = CheckRolledKind(spec->collective); !status.ok())
+    return Locate(status, *spec, spec_path);
   if (!IsAutomatic(*spec)) return Settle(*spec, spec_path, {});
   const char* key = spec->choose_block_bytes ? "/block_bytes" : "/algorithm";
   return Locate(

@@ -183,7 +183,20 @@ TEST_F(SimulateWorkloadTest, SpecsOfCollectives) {
   expect(R"({"collective": "allreduce", "message_bytes": 4, "algorithm": "ring"})",
          "/groups/0/spec/combine: what allreduce does to values is missing");
   expect(R"({"collective": "allgather", "part_bytes": [[1, 2], [3]], "algorithm": "ring"})",
-         "/groups/0/spec: part_bytes: row 1 has 1 size, expected 2");
+         "/groups/0/spec: part_bytes: row 2 has 1 size, expected 2");
+  expect(R"({"collective": "barrier", "algorithm": "chain"})",
+         "/groups/0/spec/algorithm: no schedule of barrier is called 'chain'");
+  // A barrier has one schedule, whatever the others have.
+  std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 4,
+    "spec": {"collective": "allreduce", "combine": "sum:float32", "algorithm": "ring"},
+    "groups": [{"spec": {"message_bytes": 4096}}, {"spec": {"collective": "barrier"}},
+               {"spec": {"collective": "reduce", "algorithm": "chain", "message_bytes": 4096, "root": 2}},
+               {"spec": {"collective": "multicast", "algorithm": "chain", "message_bytes": 1}}]})";
+  EXPECT_THAT(
+      test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"), "--workload", path_}),
+      testing::AllOf(HasSubstr("\n  group 0, allreduce  "), HasSubstr("\n  group 1, barrier  "),
+                     HasSubstr("\n  group 2, reduce, root 2  "),
+                     HasSubstr("\n  group 3, root 0  ")));
 }
 
 TEST_F(SimulateWorkloadTest, StandsAlone) {
