@@ -335,11 +335,17 @@ def main():
         files += 1
     spec = json.loads(specs[0].read_text())
     for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"block_bytes": "automatic"}, {"algorithm": "tree"},
-                   {"ready": "window"}, {"send_window": 0}, {"order": [-1]}, {"topology": 1}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"}]:
+                   {"ready": "window"}, {"send_window": 0}, {"order": [-1]}, {"topology": 1}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"},
+                   {"combine": "sum"}, {"combine": "add:int8"}, {"combine": {"op": "sum"}}, {"combine": 1}, {"algorithm": ""}]:
         wrong = {**spec, **change}
         assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
         done = run("compile", "-", stdin=json.dumps(wrong))
         assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (change, done)
+
+    for combine in ["user_ordered:bfloat16", {"op": "min", "type": "int8"}]:
+        sums = {"format": "prepost.spec", "version": "1.0", "collective": "allreduce", "nodes": 3, "message_bytes": 8, "combine": combine}
+        spec_schema.validate(sums)
+        assert run("compile", "-", stdin=json.dumps(sums)).returncode == 0, combine
 
     files += check_devices(plan)
     files += check_topologies()
