@@ -84,6 +84,11 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   }
   if (Status status = CheckCombine(spec.combine); !status.ok())
     return Rejected(status.message(), "/combine" + status.where());
+  if (spec.collective == CollectiveKind::kBarrier && !spec.combine.is_idempotent()) {
+    return Rejected(
+        fmt::format("a barrier carries nothing, so no {}; leave it out", ToString(spec.combine)),
+        "/combine");
+  }
   const bool has_order = spec.collective != CollectiveKind::kReduceScatter;
   if (spec.combine.is_ordered() && !(has_order && spec.algorithm == "chain")) {
     return Rejected(

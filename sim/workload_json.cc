@@ -134,8 +134,18 @@ class WorkloadForm {
     return is_said ? defaults_.algorithm : Spec().algorithm;
   }
 
+  /// A group of another collective than all of them, which has nothing to combine, is not asked to.
+  void DropWhatOthersCombine(Spec* spec) const {
+    const bool combines =
+        Combines(spec->collective) && spec->collective != CollectiveKind::kBarrier;
+    if (combines || spec->collective == defaults_.collective) return;
+    if (spec->combine == defaults_.combine) spec->combine = {};
+    if (defaults_.is_deterministic) spec->is_deterministic = false;
+  }
+
   Status EndGroup() {
     group_.spec.algorithm = AlgorithmOf(group_.spec);
+    DropWhatOthersCombine(&group_.spec);
     if (file_.groups.size() == kWorkloadGroupsMax)
       return Rejected(fmt::format("the limit is {} groups", kWorkloadGroupsMax));
     if (has_spec_ && !group_.plan_path.empty())

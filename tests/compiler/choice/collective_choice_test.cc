@@ -96,7 +96,9 @@ TEST(CollectiveChoiceTest, BlocksThatAreGivenAreModelled) {
         };
         EXPECT_NEAR(with(open.block_bytes), open.seconds, 0.03 * open.seconds);
         EXPECT_GE(with(512), with(open.block_bytes) * 0.999);
-        if (Combines(kind)) EXPECT_GE(with(64ull << 20), with(open.block_bytes) * 0.999);
+        if (Combines(kind)) {
+          EXPECT_GE(with(64ull << 20), with(open.block_bytes) * 0.999);
+        }
       }
     }
   }
@@ -129,6 +131,10 @@ TEST(CollectiveChoiceTest, OnlyWhatIsDeterministicMayBeSaidSo) {
   Spec gather = WithDefaults(Automatic(CollectiveKind::kAllgather, 4, 4096));
   gather.is_deterministic = true;
   EXPECT_EQ(CheckSpec(gather).message(), "allgather combines nothing");
+  Spec barrier = WithDefaults(Automatic(CollectiveKind::kBarrier, 4, 0));
+  EXPECT_EQ(CheckSpec(barrier).message(),
+            "a barrier carries nothing, so no sum:float32; leave it out");
+  EXPECT_EQ(CheckSpec(barrier).where(), "/combine");
   Spec multicast;
   multicast.nodes = 2;
   multicast.message_bytes = 1;
