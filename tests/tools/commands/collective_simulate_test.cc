@@ -102,7 +102,7 @@ TEST_F(CollectiveSimulateTest, SweepsInItsOwnWords) {
   };
   const std::string all = sweep({"--collective", "allreduce", "--combine", "sum:float32",
                                  "--algorithm", "halving", "--block-bytes", "1KiB"});
-  EXPECT_THAT(all, HasSubstr("\nallreduce, sum:float32, halving, 4 nodes, blocks of 1024, "));
+  EXPECT_THAT(all, HasSubstr("\nallreduce, sum:float32, halving, 4 nodes, blocks of 1024\n"));
   EXPECT_THAT(all, HasSubstr("\nall members are done after\n"));
   EXPECT_THAT(all, Not(testing::AnyOf(HasSubstr("preposted"), HasSubstr("gain"))));
   EXPECT_THAT(sweep({"--collective", "gather", "--algorithm", "direct", "--root", "2"}),

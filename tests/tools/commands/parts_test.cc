@@ -168,7 +168,8 @@ TEST_F(PartsTest, SaysWhatIsWrong) {
   expect({"alltoall", "--part-bytes", folder_ / "bad"}, 1, "bad:2: '4k' is no size");
   expect({"gather", "--part-bytes", "1,2", "--message-bytes", "3"}, 1,
          "--message-bytes: 3 bytes, but the largest of the parts has 2");
-  expect({"allgather", "--part-bytes", "3EB,3EB,3EB"}, 1, "--part-bytes: ");
+  expect({"gather", "--part-bytes", "3EB,3EB,3EB"}, 1,
+         "--part-bytes: 3 times 3000000000000000000 bytes are above the limit");
 }
 
 }  // namespace
