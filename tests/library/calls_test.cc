@@ -563,8 +563,11 @@ TEST(CallsTest, AMemberIsLateForItsFirstConnections) {
     std::this_thread::sleep_for(milliseconds(1300));
     if (creates_late) {
       // Nobody opens connections before all are there.
-      for (const uint32_t m : members)
-        if (m != late) EXPECT_EQ(sessions.LogOf(m, kGroup).opened, 0) << m;
+      for (const uint32_t m : members) {
+        if (m != late) {
+          EXPECT_EQ(sessions.LogOf(m, kGroup).opened, 0) << m;
+        }
+      }
       create(late);
     }
     futures.push_back(sessions[late].Session::Barrier(kGroup));
