@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs of MPI measure with. */
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the programs of MPI measure with.
 #ifndef PREPOST_BENCH_PEERS_CLOCK_H_
 #define PREPOST_BENCH_PEERS_CLOCK_H_
 

@@ -188,6 +188,7 @@ TEST_F(CollectivesTest, AutoGoesByTheProfile) {
                      .combine = kSum,
                      .nodes = 8,
                      .message_bytes = 1 << 20,
+                     .choose_block_bytes = true,
                      .algorithm = "auto"};
   EXPECT_EQ(WithDefaults(spec, CollectiveParametersOf(profile)).algorithm, "ring");
   profile.network.rack_latency = 1e-2;
