@@ -1,233 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Each rule is a function that says whether it holds; they come in the order of docs/plan.md. Two
-// graphs are built as the text defines them: the local order of each node, with vertices 2 * op
-// (start) and 2 * op + 1 (done), and the plan graph, with vertices 4 * message + {0: post,
-// 1: start, 2: deliver, 3: combine} and one more for the barrier. Values are written out: which ranks,
-// how often, and the expression as text.
+// What ops there are and in which order: shape, match, the graphs, credits, windows and rounds. The
+// rules come in the order of docs/plan.md.
 #include "tests/support/checker.h"
 
 #include <algorithm>
 #include <map>
-#include <string>
 #include <tuple>
 #include <utility>
 #include <vector>
 
-namespace prepost::test {
-namespace {
+#include "tests/support/rule_checker.h"
 
-class Graph {
- public:
-  explicit Graph(size_t vertices) : next_(vertices) {}
-
-  void AddEdge(size_t from, size_t to) { next_[from].push_back(to); }
-
-  bool Reaches(size_t from, size_t to) const {
-    std::vector<bool> seen(next_.size());
-    std::vector<size_t> open = {from};
-    while (!open.empty()) {
-      const size_t vertex = open.back();
-      open.pop_back();
-      if (vertex == to) return true;
-      if (seen[vertex]) continue;
-      seen[vertex] = true;
-      open.insert(open.end(), next_[vertex].begin(), next_[vertex].end());
-    }
-    return false;
-  }
-
-  bool HasCycle() const {
-    std::vector<size_t> before(next_.size());
-    for (const std::vector<size_t>& targets : next_) {
-      for (size_t target : targets) ++before[target];
-    }
-    std::vector<size_t> free;
-    for (size_t vertex = 0; vertex < before.size(); ++vertex) {
-      if (before[vertex] == 0) free.push_back(vertex);
-    }
-    size_t taken = 0;
-    for (; !free.empty(); ++taken) {
-      const size_t vertex = free.back();
-      free.pop_back();
-      for (size_t target : next_[vertex]) {
-        if (--before[target] == 0) free.push_back(target);
-      }
-    }
-    return taken < next_.size();
-  }
-
- private:
-  std::vector<std::vector<size_t>> next_;
-};
-
-/// An op that the checker knows the place of.
-struct Site {
-  const Op* op = nullptr;
-  const Program* program = nullptr;
-  size_t id = 0;
-  size_t message = 0;  ///< dense number of its message
-};
-
-class Checker {
- public:
-  Checker(const Plan& plan, Depths depths) : plan_(plan), header_(plan.header()), depths_(depths) {}
-
-  std::set<Rule> Check() {
-    if (!HeaderHolds() || !ChannelsHold() || !ProgramsHold()) return {Rule::kShape};
-    Collect();
-    if (!MatchHolds()) return {Rule::kMatch};
-    combines_ = header_.combine.op != CombineOp::kNone;
-    std::set<Rule> broken;
-    const auto expect = [&](bool holds, Rule rule) {
-      if (!holds) broken.insert(rule);
-    };
-    expect(combines_ ? true : ReceiptsHold(), Rule::kValue);
-    expect(CausalHolds(), Rule::kCausal);
-    if (combines_) {
-      expect(CombineHolds(), Rule::kCombine);
-      expect(ReplaceHolds(), Rule::kReplace);
-      CheckValues(&broken);
-    }
-    expect(ScratchHolds(), Rule::kScratch);
-    expect(!PlanGraph(false).HasCycle(), Rule::kAcyclic);
-    // "It still has none": a question only for a plan graph without cycles.
-    expect(broken.contains(Rule::kAcyclic) || !PlanGraph(true).HasCycle(), Rule::kOrder);
-    expect(ReadyHolds(), Rule::kReady);
-    expect(WindowHolds(), Rule::kWindow);
-    expect(RoundsRise() && RoundsFitPorts() && RoundsOfCreditsHold() && RoundsOfHeaderHold(),
-           Rule::kRounds);
-    return broken;
-  }
-
- private:
-  // shape
-  bool HeaderHolds() const;
-  bool OperationHolds() const;
-  bool ChannelsHold() const;
-  bool ProgramsHold() const;
-  bool OpHolds(const Program& program, size_t id) const;
-  // match, value, causal
-  bool MatchHolds();
-  bool ReceiptsHold() const;
-  static const Site* FindRecv(const std::vector<Site>& sites, uint32_t block);
-  bool CausalHolds() const;
-  // where blocks are combined
-  bool CombineHolds() const;
-  bool ReplaceHolds() const;
-  void CheckValues(std::set<Rule>* broken) const;
-  void CheckValuesOf(uint32_t block, std::set<Rule>* broken) const;
-  // scratch
-  bool ScratchHolds() const;
-  bool BuffersHold(const Program& program, const std::vector<Site>& sites) const;
-  const Site* CreditFor(const Site& recv) const;
-  // ready
-  bool ReadyHolds() const;
-  bool GrantsHold(size_t channel) const;
-  bool CreditsAreInWindow() const;
-  // window, rounds
-  bool WindowHolds() const;
-  bool RoundsRise() const;
-  bool RoundsFitPorts() const;
-  bool RoundsOfCreditsHold() const;
-  bool RoundsOfHeaderHold() const;
-
-  void Collect();
-  Graph LocalOrder(const Program& program) const;
-  Graph PlanGraph(bool chain_sends) const;
-  /// When an op has completed.
-  static size_t DoneOf(const Site& site) {
-    return 4 * site.message + (site.op->kind == OpKind::kCombine ? 3 : 2);
-  }
-  void AddChannelOrder(size_t channel, Graph* graph) const;
-  void AddProgramOrder(const Program& program, bool chain_sends, Graph* graph) const;
-
-  const Channel& ChannelOf(const Op& op) const { return plan_.channels()[op.channel.index()]; }
-  bool HasCredits() const {
-    return header_.ready.mode == ReadyMode::kChannel || header_.ready.mode == ReadyMode::kWindow;
-  }
-  /// The index of channel (from, to, lane), or the number of channels.
-  size_t Find(NodeId from, NodeId to, Lane lane) const {
-    const auto all = plan_.channels();
-    const auto found = std::ranges::find_if(
-        all, [&](const Channel& it) { return it.from == from && it.to == to && it.lane == lane; });
-    return static_cast<size_t>(found - all.begin());
-  }
-  bool Contributes(NodeId node, uint32_t block) const {
-    const uint32_t n = header_.nodes - header_.collective.helpers;
-    const uint32_t part = block / (header_.payload.blocks / header_.payload.parts);
-    if (node.value >= n) return false;
-    switch (header_.collective.kind) {
-      case CollectiveKind::kMulticast:
-      case CollectiveKind::kScatter:
-        return node == header_.collective.root;
-      case CollectiveKind::kAllgather:
-      case CollectiveKind::kGather:
-        return node.value == part;
-      case CollectiveKind::kAlltoall:
-        return node.value == part / n;
-      default:
-        return true;
-    }
-  }
-  bool Wants(NodeId node, uint32_t block) const {
-    const uint32_t n = header_.nodes - header_.collective.helpers;
-    const uint32_t part = block / (header_.payload.blocks / header_.payload.parts);
-    if (node.value >= n) return false;
-    switch (header_.collective.kind) {
-      case CollectiveKind::kReduce:
-      case CollectiveKind::kGather:
-        return node == header_.collective.root;
-      case CollectiveKind::kReduceScatter:
-      case CollectiveKind::kScatter:
-        return node.value == part;
-      case CollectiveKind::kAlltoall:
-        return node.value == part % n;
-      default:
-        return true;
-    }
-  }
-  bool IsEmpty(uint32_t block) const {
-    const uint32_t per_part = header_.payload.blocks / header_.payload.parts;
-    const uint64_t bytes = header_.payload.part_bytes.empty()
-                               ? header_.payload.bytes
-                               : header_.payload.part_bytes[block / per_part];
-    return block % per_part * header_.payload.block_bytes >= bytes;
-  }
-  static bool Touches(const Op& op, uint32_t block) {
-    return !op.is_credit() && op.block <= block && block < op.block + op.count;
-  }
-  /// The last receive of `block` in the program before `site`, or null.
-  static const Site* LastReceive(const std::vector<Site>& sites, const Site& site, uint32_t block) {
-    const Site* last = nullptr;
-    for (const Site& it : sites) {
-      if (it.id < site.id && it.op->kind != OpKind::kSend && Touches(*it.op, block)) last = &it;
-    }
-    return last;
-  }
-  /// The ops of a channel that may not exist.
-  const std::vector<Site>& SitesOn(const std::vector<std::vector<Site>>& sites,
-                                   size_t channel) const {
-    return channel < sites.size() ? sites[channel] : none_;
-  }
-  /// The receives that the credit with this send grants, as far as they exist.
-  std::vector<Site> GrantedBy(const Site& credit) const;
-  /// "y is locally after x".
-  bool IsAfter(const Site& y, const Site& x) const {
-    return y.program == x.program && locals_.at(y.program).Reaches(2 * x.id + 1, 2 * y.id);
-  }
-
-  const Plan& plan_;
-  const PlanHeader& header_;
-  const Depths depths_;
-  const std::vector<Site> none_;
-  std::vector<std::vector<Site>> sends_;  // [channel], in id order
-  std::vector<std::vector<Site>> recvs_;
-  std::map<const Program*, std::vector<Site>> sites_;  // [program], in id order
-  std::map<const Program*, Graph> locals_;
-  size_t messages_ = 0;
-  bool combines_ = false;
-};
+namespace prepost::test::checker {
 
 bool Checker::HeaderHolds() const {
   const Payload& message = header_.payload;
@@ -283,10 +68,8 @@ bool Checker::OperationHolds() const {
   if (!kinds.contains(header_.collective.kind))
     return op == CombineOp::kNone && type == ElementType::kNone;
   if (op == CombineOp::kNone || type == ElementType::kNone) return false;
-  const std::set<ElementType> floats = {ElementType::kFloat16, ElementType::kBfloat16,
-                                        ElementType::kFloat32, ElementType::kFloat64};
   const std::set<CombineOp> of_bits = {CombineOp::kAnd, CombineOp::kOr, CombineOp::kXor};
-  if (floats.contains(type) && of_bits.contains(op)) return false;
+  if (IsFloat(type) && of_bits.contains(op)) return false;
   const std::map<ElementType, uint64_t> sizes = {
       {ElementType::kInt8, 1},     {ElementType::kUint8, 1},   {ElementType::kInt16, 2},
       {ElementType::kUint16, 2},   {ElementType::kInt32, 4},   {ElementType::kUint32, 4},
@@ -401,259 +184,6 @@ bool Checker::MatchHolds() {
     for (Site& site : sites) site.message = message_of.at(site.op);
   }
   return true;
-}
-
-bool Checker::ReceiptsHold() const {
-  for (const Program& program : plan_.programs()) {
-    std::map<uint32_t, size_t> times;
-    for (const Op& op : plan_.ops(program)) {
-      for (uint32_t i = 0; op.kind == OpKind::kRecv && !op.is_credit() && i < op.count; ++i)
-        ++times[op.block + i];
-    }
-    for (uint32_t block = 0; block < header_.payload.blocks; ++block) {
-      const size_t received = times.contains(block) ? times.at(block) : 0;
-      const bool has_it = Contributes(program.node, block);
-      if (received > (has_it ? 0u : 1u)) return false;
-      if (!has_it && received == 0 && Wants(program.node, block)) return false;
-    }
-  }
-  return true;
-}
-
-/// Where a node receives a block; the first time, when it is more than once.
-const Site* Checker::FindRecv(const std::vector<Site>& sites, uint32_t block) {
-  const auto found = std::ranges::find_if(
-      sites, [&](const Site& it) { return !it.op->is_send() && Touches(*it.op, block); });
-  return found == sites.end() ? nullptr : &*found;
-}
-
-bool Checker::CausalHolds() const {
-  for (const auto& [program, sites] : sites_) {
-    for (const Site& send : sites) {
-      if (!send.op->is_send() || send.op->is_credit()) continue;
-      for (uint32_t block = send.op->block; block < send.op->block + send.op->count; ++block) {
-        const bool has_it = Contributes(program->node, block);
-        const Site* recv = combines_ ? LastReceive(sites, send, block) : FindRecv(sites, block);
-        if (has_it && (!combines_ || recv == nullptr)) continue;
-        if (recv == nullptr || !IsAfter(send, *recv)) return false;
-      }
-    }
-  }
-  return true;
-}
-
-bool Checker::CombineHolds() const {
-  for (const auto& [program, sites] : sites_) {
-    for (const Site& site : sites) {
-      if (site.op->kind != OpKind::kCombine) continue;
-      for (uint32_t block = site.op->block; block < site.op->block + site.op->count; ++block) {
-        const Site* recv = LastReceive(sites, site, block);
-        if (recv == nullptr && !Contributes(program->node, block)) return false;
-        if (recv == nullptr) continue;  // or it is in the input
-        if (!IsAfter(site, *recv)) return false;
-        if (IsEmpty(block)) continue;
-        for (const Site& send : sites) {
-          const bool is_since = send.op->is_send() && Touches(*send.op, block) &&
-                                send.id < site.id && send.id > recv->id;
-          if (is_since && !IsAfter(site, send)) return false;
-        }
-      }
-    }
-  }
-  return true;
-}
-
-/// The part that the program shows: one send before, since the last receive.
-bool Checker::ReplaceHolds() const {
-  for (const auto& [program, sites] : sites_) {
-    for (const Site& site : sites) {
-      if (site.op->kind != OpKind::kRecv || site.op->is_credit()) continue;
-      for (uint32_t block = site.op->block; block < site.op->block + site.op->count; ++block) {
-        const Site* recv = LastReceive(sites, site, block);
-        if (recv == nullptr) continue;  // it is in the input, or nowhere
-        size_t sends = 0;
-        for (const Site& send : sites) {
-          if (!send.op->is_send() || !Touches(*send.op, block) || send.id > site.id) continue;
-          ++sends;
-          if (send.id < recv->id) return false;
-        }
-        if (sends != 1) return false;
-      }
-    }
-  }
-  return true;
-}
-
-/// What a block is at a node, written out.
-struct WrittenValue {
-  std::map<uint32_t, size_t> ranks;  ///< how often; helpers' marks are ranks of their own
-  std::string text;  ///< operands sorted, or as they are where they must be in order
-  bool is_there = false;
-  bool is_spoilt = false;     ///< by what broke a rule
-  bool has_received = false;  ///< so that it is not in the input any more
-};
-
-void Checker::CheckValues(std::set<Rule>* broken) const {
-  for (uint32_t block = 0; block < header_.payload.blocks; ++block) CheckValuesOf(block, broken);
-}
-
-void Checker::CheckValuesOf(uint32_t block, std::set<Rule>* broken) const {
-  const bool is_ordered = header_.combine.op == CombineOp::kUserOrdered;
-  const std::set<CombineOp> repeatable = {CombineOp::kMin, CombineOp::kMax, CombineOp::kAnd,
-                                          CombineOp::kOr};
-  const bool may_repeat = repeatable.contains(header_.combine.op);
-  std::map<NodeId, WrittenValue> values;
-  std::map<NodeId, std::vector<Site>> rest;  // of the block's ops, the last first
-  std::map<NodeId, size_t> sends;
-  for (const auto& [program, sites] : sites_) {
-    for (const Site& site : sites) {
-      if (Touches(*site.op, block)) rest[program->node].insert(rest[program->node].begin(), site);
-    }
-  }
-  for (uint32_t node = 0; node < header_.nodes; ++node) {
-    if (Contributes(NodeId(node), block))
-      values[NodeId(node)] = {
-          .ranks = {{node, 1}}, .text = "x" + std::to_string(node), .is_there = true};
-  }
-  std::map<size_t, WrittenValue> carried;  // message
-  for (bool goes_on = true; goes_on;) {
-    goes_on = false;
-    for (auto& [node, ops] : rest) {
-      while (!ops.empty()) {
-        const Site site = ops.back();
-        WrittenValue& own = values[node];
-        if (site.op->is_send()) {
-          carried[site.message] = own;
-          carried[site.message].is_spoilt |= !own.is_there;  // causal
-          ++sends[node];
-        } else {
-          if (!carried.contains(site.message)) break;
-          const WrittenValue& came = carried.at(site.message);
-          const bool is_combine = site.op->kind == OpKind::kCombine;
-          if (came.is_spoilt || own.is_spoilt || (is_combine && !own.is_there)) {
-            own.is_there = own.is_spoilt = true;
-          } else if (is_combine) {
-            if (is_ordered) {
-              const auto is_run = [](const WrittenValue& it) {
-                return it.ranks.rbegin()->first - it.ranks.begin()->first + 1 == it.ranks.size();
-              };
-              if (!is_run(own) || !is_run(came) ||
-                  own.ranks.rbegin()->first + 1 != came.ranks.begin()->first) {
-                const bool is_twice = std::ranges::any_of(
-                    came.ranks, [&](const auto& it) { return own.ranks.contains(it.first); });
-                broken->insert(is_twice ? Rule::kValue : Rule::kAgree);
-                own.is_spoilt = true;
-              }
-            }
-            for (const auto& [rank, times] : came.ranks) {
-              own.ranks[rank] += times;
-              if (own.ranks[rank] > 1 && !may_repeat) {
-                broken->insert(Rule::kValue);
-                own.is_spoilt = true;
-              }
-            }
-            const bool swaps = !is_ordered && came.text < own.text;
-            own.text =
-                "(" + (swaps ? came.text + "," + own.text : own.text + "," + came.text) + ")";
-            own.has_received = true;
-          } else {
-            if (own.has_received && sends[node] == 1 && !came.ranks.contains(node.value)) {
-              broken->insert(Rule::kReplace);
-              own.is_spoilt = true;
-              ops.pop_back();
-              goes_on = true;
-              continue;
-            }
-            const bool is_helpers_first =
-                !own.is_there && node.value >= header_.nodes - header_.collective.helpers;
-            own = came;
-            own.has_received = true;
-            if (is_helpers_first) ++own.ranks[node.value];
-          }
-        }
-        ops.pop_back();
-        goes_on = true;
-      }
-    }
-  }
-  for (const auto& [node, ops] : rest) {
-    if (ops.empty()) continue;
-    broken->insert(Rule::kValue);
-    return;
-  }
-  const std::set<CombineOp> exact_on_floats = {CombineOp::kMin, CombineOp::kMax};
-  const std::set<CombineOp> own_ops = {CombineOp::kUser, CombineOp::kUserOrdered};
-  const std::set<ElementType> floats = {ElementType::kFloat16, ElementType::kBfloat16,
-                                        ElementType::kFloat32, ElementType::kFloat64};
-  const bool must_agree =
-      own_ops.contains(header_.combine.op) ||
-      (floats.contains(header_.combine.type) && !exact_on_floats.contains(header_.combine.op));
-  std::set<std::string> texts;
-  for (uint32_t node = 0; node < header_.nodes; ++node) {
-    if (!Wants(NodeId(node), block)) continue;
-    const WrittenValue& value = values[NodeId(node)];
-    if (value.is_spoilt) continue;
-    for (uint32_t rank = 0; rank < header_.nodes - header_.collective.helpers; ++rank) {
-      if (value.ranks.contains(rank)) continue;
-      broken->insert(Rule::kValue);
-      return;
-    }
-    texts.insert(value.text);
-    if (must_agree && texts.size() > 1) {
-      broken->insert(Rule::kAgree);
-      return;
-    }
-  }
-}
-
-bool Checker::ScratchHolds() const {
-  return std::ranges::all_of(sites_,
-                             [&](const auto& it) { return BuffersHold(*it.first, it.second); });
-}
-
-bool Checker::BuffersHold(const Program& program, const std::vector<Site>& sites) const {
-  struct Holder {
-    const Site* site;
-    uint32_t block;
-    bool is_place;
-  };
-  std::map<uint32_t, Holder> holders;  // buffer
-  std::set<uint32_t> placed;           // blocks
-  for (const Site& site : sites) {
-    const Op& op = *site.op;
-    if (op.is_send() || op.is_credit()) continue;
-    for (uint32_t i = 0; i < op.count; ++i) {
-      const uint32_t block = op.block + i;
-      const bool is_wanted = Wants(program.node, block);
-      const bool is_place = placed.insert(block).second && !is_wanted;
-      if (op.scratch == 0xffff || (is_wanted && op.kind == OpKind::kRecv)) continue;
-      const uint32_t buffer = op.scratch + i;
-      const auto used = holders.find(buffer);
-      if (used != holders.end()) {
-        if (header_.ready.mode != ReadyMode::kWindow) return false;
-        const Site* credit = CreditFor(site);
-        for (const Site& use : sites) {
-          const bool needs_it = use.id == used->second.site->id ||
-                                (used->second.is_place && use.id > used->second.site->id &&
-                                 Touches(*use.op, used->second.block));
-          if (needs_it && credit != nullptr && !IsAfter(*credit, use)) return false;
-        }
-      }
-      holders[buffer] = {&site, block, is_place};
-    }
-  }
-  return true;
-}
-
-/// The send of the credit that grants a receive, or null.
-const Site* Checker::CreditFor(const Site& recv) const {
-  const Channel& channel = ChannelOf(*recv.op);
-  for (const Site& credit : SitesOn(sends_, Find(channel.to, channel.from, Lane::kCredits))) {
-    for (const Site& granted : GrantedBy(credit)) {
-      if (granted.program == recv.program && granted.id == recv.id) return &credit;
-    }
-  }
-  return nullptr;
 }
 
 Graph Checker::PlanGraph(bool chain_sends) const {
@@ -815,17 +345,11 @@ bool Checker::RoundsRise() const {
       if (i > 0 && round < sends_[channel][i - 1].op->round) return false;
     }
   }
-  for (const auto& [program, sites] : sites_) {
-    for (const Site& send : sites) {
-      if (!send.op->is_send() || send.op->is_credit()) continue;
-      for (uint32_t block = send.op->block; block < send.op->block + send.op->count; ++block) {
-        if (!combines_ && Contributes(program->node, block)) continue;
-        const Site* recv = combines_ ? LastReceive(sites, send, block) : FindRecv(sites, block);
-        if (recv != nullptr && send.op->round <= recv->op->round) return false;
-      }
-    }
-  }
-  return true;
+  return AllBlocks(OpKind::kSend, [&](const auto& sites, const Site& send, uint32_t block) {
+    if (!combines_ && Contributes(send.program->node, block)) return true;
+    const Site* recv = combines_ ? LastReceive(sites, send, block) : FindRecv(sites, block);
+    return recv == nullptr || send.op->round > recv->op->round;
+  });
 }
 
 bool Checker::RoundsFitPorts() const {
@@ -856,10 +380,12 @@ bool Checker::RoundsOfHeaderHold() const {
   return header_.rounds == rounds;
 }
 
-}  // namespace
+}  // namespace prepost::test::checker
+
+namespace prepost::test {
 
 std::set<Rule> IndependentCheck(const Plan& plan, Depths depths) {
-  return Checker(plan, depths).Check();
+  return checker::Checker(plan, depths).Check();
 }
 
 }  // namespace prepost::test
