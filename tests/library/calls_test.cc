@@ -2,6 +2,8 @@
 //
 // Calls of collectives in groups whose members are threads of this process, against what plain loops
 // make of the inputs.
+#include "tests/library/calls.h"
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -10,190 +12,16 @@
 #include <cstring>
 #include <future>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
-#include "prepost/prepost.h"
-#include "tests/support/long_link.h"
-#include "tests/support/loopback.h"
-#include "tests/support/machines.h"
-#include "tests/support/random.h"
-#include "tests/support/sessions.h"
 #include "tests/support/tcp_disturbance.h"
 
 namespace prepost::calls_test {
 namespace {
 
-using std::chrono::milliseconds;
-using test::GroupLog;
-using test::Members;
-using test::Patient;
-using test::Sessions;
-using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
-
-using Values = std::vector<int32_t>;
-constexpr uint64_t kGroup = 3;
-const GroupOptions kCalls = {.calls = true};
-
-/// One call as all members make it: inputs by place in the group, and what outputs must be; empty:
-/// not looked at.
-struct Collective {
-  CollectiveKind kind = CollectiveKind::kAllreduce;
-  uint32_t root = 0;  ///< place in the group
-  uint64_t count = 0;
-  CombineOp op = CombineOp::kSum;
-  std::vector<Values> inputs, expected;
-};
-
-int32_t Combined(CombineOp op, int32_t a, int32_t b) {
-  switch (op) {
-    case CombineOp::kMax:
-      return std::max(a, b);
-    case CombineOp::kXor:
-      return a ^ b;
-    default:
-      return static_cast<int32_t>(static_cast<uint32_t>(a) + static_cast<uint32_t>(b));
-  }
-}
-
-Collective MakeCollective(CollectiveKind kind, uint32_t members, uint32_t root, uint64_t count,
-                          CombineOp op, test::Random& random) {
-  Collective it{.kind = kind, .root = root, .count = count, .op = op, .inputs = {}, .expected = {}};
-  const uint64_t all = count * members;
-  const bool takes_all =
-      kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAlltoall;
-  for (uint32_t m = 0; m < members; ++m) {
-    uint64_t values = takes_all ? all : count;
-    if (kind == CollectiveKind::kScatter) values = m == root ? all : 0;
-    if (kind == CollectiveKind::kMulticast && m != root) values = 0;
-    if (kind == CollectiveKind::kBarrier) values = 0;
-    Values& input = it.inputs.emplace_back(values);
-    for (int32_t& value : input) value = static_cast<int32_t>(random.Below(1u << 31));
-  }
-  Values sum;
-  for (const Values& input : it.inputs) {
-    if (sum.empty()) sum = input;
-    if (&input == &it.inputs.front()) continue;
-    for (size_t i = 0; i < std::min(sum.size(), input.size()); ++i)
-      sum[i] = Combined(op, sum[i], input[i]);
-  }
-  const auto part = [&](const Values& values, uint64_t i) {
-    const auto begin = values.begin() + static_cast<ptrdiff_t>(i * count);
-    return Values(begin, begin + static_cast<ptrdiff_t>(count));
-  };
-  for (uint32_t m = 0; m < members; ++m) {
-    Values& out = it.expected.emplace_back();
-    switch (kind) {
-      case CollectiveKind::kMulticast:
-        if (m != root) out = it.inputs[root];
-        break;
-      case CollectiveKind::kReduce:
-        if (m == root) out = sum;
-        break;
-      case CollectiveKind::kAllreduce:
-        out = sum;
-        break;
-      case CollectiveKind::kReduceScatter:
-        out = part(sum, m);
-        break;
-      case CollectiveKind::kAllgather:
-      case CollectiveKind::kGather:
-        if (kind == CollectiveKind::kGather && m != root) break;
-        for (const Values& input : it.inputs) out.insert(out.end(), input.begin(), input.end());
-        break;
-      case CollectiveKind::kScatter:
-        out = part(it.inputs[root], m);
-        break;
-      case CollectiveKind::kAlltoall:
-        for (const Values& input : it.inputs) {
-          const Values from = part(input, m);
-          out.insert(out.end(), from.begin(), from.end());
-        }
-        break;
-      case CollectiveKind::kBarrier:
-        break;
-    }
-  }
-  return it;
-}
-
-/// Makes the call at all members, all of `collectives` before any has ended.
-void ExpectAll(Sessions& sessions, const std::vector<uint32_t>& members,
-               std::vector<Collective>& collectives, bool is_in_place) {
-  std::vector<std::vector<Values>> outputs(collectives.size());
-  std::vector<std::vector<std::future<Status>>> futures(members.size());
-  for (size_t c = 0; c < collectives.size(); ++c) {
-    Collective& it = collectives[c];
-    outputs[c].resize(members.size());
-    for (size_t m = 0; m < members.size(); ++m) {
-      Values& output = outputs[c][m];
-      output.assign(it.expected[m].size(), -1);
-      const void* input = it.inputs[m].data();
-      void* out = output.data();
-      if (is_in_place) {
-        const ptrdiff_t own = static_cast<ptrdiff_t>(m * it.count);
-        switch (it.kind) {
-          case CollectiveKind::kReduce:
-          case CollectiveKind::kAllreduce:
-            if (!output.empty()) out = it.inputs[m].data();
-            break;
-          case CollectiveKind::kAllgather:
-          case CollectiveKind::kGather:
-            if (output.empty()) break;
-            std::ranges::copy(it.inputs[m], output.begin() + own);
-            input = output.data() + own;
-            break;
-          case CollectiveKind::kReduceScatter:
-            out = it.inputs[m].data() + own;
-            break;
-          case CollectiveKind::kScatter:
-            if (m == it.root) out = it.inputs[m].data() + own;
-            break;
-          default:
-            break;
-        }
-      }
-      const bool is_root = it.kind == CollectiveKind::kMulticast && m == it.root;
-      futures[m].push_back(sessions[members[m]].Await(kGroup, {.kind = it.kind,
-                                                               .root = members[it.root],
-                                                               .input = input,
-                                                               .output = is_root ? nullptr : out,
-                                                               .count = it.count,
-                                                               .type = ElementType::kInt32,
-                                                               .op = it.op}));
-    }
-  }
-  for (size_t c = 0; c < collectives.size(); ++c) {
-    const Collective& it = collectives[c];
-    for (size_t m = 0; m < members.size(); ++m) {
-      const Status status = futures[m][c].get();
-      ASSERT_TRUE(status.ok()) << status.ToString();
-      const Values* found = &outputs[c][m];
-      Values in_place;
-      if (is_in_place && !it.expected[m].empty()) {
-        const ptrdiff_t own = static_cast<ptrdiff_t>(m * it.count);
-        const bool is_part = it.kind == CollectiveKind::kReduceScatter ||
-                             (it.kind == CollectiveKind::kScatter && m == it.root);
-        const bool is_input =
-            it.kind == CollectiveKind::kReduce || it.kind == CollectiveKind::kAllreduce;
-        if (is_part || is_input) {
-          const auto begin = it.inputs[m].begin() + (is_part ? own : 0);
-          in_place.assign(begin, begin + static_cast<ptrdiff_t>(it.count));
-          found = &in_place;
-        }
-      }
-      EXPECT_EQ(*found, it.expected[m]) << "call " << c << " at " << m;
-    }
-  }
-}
-
-constexpr CollectiveKind kKinds[] = {
-    CollectiveKind::kMulticast,     CollectiveKind::kReduce,    CollectiveKind::kAllreduce,
-    CollectiveKind::kReduceScatter, CollectiveKind::kAllgather, CollectiveKind::kGather,
-    CollectiveKind::kScatter,       CollectiveKind::kAlltoall,  CollectiveKind::kBarrier};
 
 /// So many members, which copy from each other's memory or not.
 class CallsOf : public ::testing::TestWithParam<std::tuple<uint32_t, bool>> {};
@@ -421,12 +249,6 @@ TEST(CallsTest, SumsOfFloatsAreTheSame) {
   }
 }
 
-SessionOptions Quick() {
-  SessionOptions options;
-  options.failure_max = milliseconds(1000);
-  return options;
-}
-
 // Members that call different things: an error that names both calls and both members, wherever the
 // two meet, or do not meet at all. Catches waits without an end.
 TEST(CallsTest, DifferentCallsEndTheGroup) {
@@ -502,129 +324,6 @@ TEST(CallsTest, OneCallIsMissing) {
       HasSubstr("call 0 is barrier at member 0, and member 1 destroys the group after 0 calls"));
   EXPECT_TRUE(
       sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
-}
-
-uint64_t PeersOf(Sessions& sessions, uint32_t member) {
-  const Result<PeerPaths> paths = sessions[member].Paths(kGroup);
-  EXPECT_TRUE(paths.ok()) << paths.status().ToString();
-  return paths.ok() ? paths->network + paths->memory : 0;
-}
-
-// Catches a group that connects members which have nothing to say to each other.
-TEST(CallsTest, ConnectionsAreOpenedWhenACallUsesThem) {
-  constexpr uint32_t n = 8;
-  const std::vector<uint32_t> members = Members(n);
-  Sessions sessions(n, Patient({}));
-  sessions.Create(kGroup, members, 0, {.calls = true, .deterministic = true});
-  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
-  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 0u);
-  const auto call = [&](CollectiveKind kind, uint64_t count) {
-    test::Random random(test::TestSeed());
-    std::vector<Collective> calls;
-    calls.push_back(MakeCollective(kind, n, 0, count, CombineOp::kSum, random));
-    ExpectAll(sessions, members, calls, /*is_in_place=*/false);
-  };
-  // In a ring, each member has two neighbours.
-  call(CollectiveKind::kReduceScatter, 50'000);
-  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 2u);
-  call(CollectiveKind::kReduceScatter, 50'000);
-  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 2u);
-  call(CollectiveKind::kAlltoall, 50'000);
-  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), n - 1);
-}
-
-// Whichever of two members connects, the other one may come to the call, or create the group, much
-// later. Catches an end that gives up, or takes what the late one does not answer yet for a dead
-// connection.
-TEST(CallsTest, AMemberIsLateForItsFirstConnections) {
-  struct Case {
-    uint32_t late;
-    bool creates_late;
-  };
-  for (const auto& [late, creates_late] : {Case{0, false}, {2, false}, {0, true}, {2, true}}) {
-    SCOPED_TRACE(testing::Message() << late << (creates_late ? " creates late" : " calls late"));
-    const std::vector<uint32_t> members = Members(3);
-    Sessions sessions(3, Quick());
-    const auto create = [&](uint32_t m) {
-      ASSERT_TRUE(
-          sessions[m]
-              .CreateGroup(kGroup, members, /*root=*/1, kCalls, sessions.Callbacks(m, kGroup))
-              .ok());
-    };
-    for (const uint32_t m : members)
-      if (m != late || !creates_late) create(m);
-    if (!creates_late) {
-      ASSERT_TRUE(
-          sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
-    }
-    std::vector<std::future<Status>> futures;
-    for (const uint32_t m : members)
-      if (m != late) futures.push_back(sessions[m].Session::Barrier(kGroup));
-    std::this_thread::sleep_for(milliseconds(1300));
-    if (creates_late) {
-      // Nobody opens connections before all are there.
-      for (const uint32_t m : members) {
-        if (m != late) {
-          EXPECT_EQ(sessions.LogOf(m, kGroup).opened, 0) << m;
-        }
-      }
-      create(late);
-    }
-    futures.push_back(sessions[late].Session::Barrier(kGroup));
-    for (auto& future : futures) EXPECT_EQ(future.get().ToString(), "");
-  }
-}
-
-// Two members at each of two sites, a round trip of 60 ms apart, where connections are of several
-// streams. Catches streams that are not there when a call begins, and a start that only one of them
-// carries.
-TEST(CallsTest, OverALongPath) {
-  constexpr uint32_t n = 4;
-  const auto machines = test::Machines::Make(n, /*sites=*/2);
-  if (machines == nullptr) GTEST_SKIP() << "there is no long path: needs root and ip";
-  const auto link =
-      test::LongLink::Make(machines->SwitchOf(0), machines->SwitchOf(1), test::LongPath());
-  if (!link.ok()) GTEST_SKIP() << "there is no long path: " << link.status().message();
-  SessionOptions options;
-  options.sites = {"a", "a", "b", "b"};
-  for (uint32_t i = 0; i < n; ++i)
-    options.members.push_back({.host = test::Machines::AddressOf(i)});
-  Sessions sessions(n, Patient(options), nullptr,
-                    [&](const SessionOptions& own) { machines->Enter(own.self); });
-  const std::vector<uint32_t> members = Members(n);
-  sessions.Create(kGroup, members, 0, kCalls);
-  test::Random random(test::TestSeed());
-  std::vector<Collective> collectives;
-  for (const CollectiveKind kind : kKinds)
-    collectives.push_back(MakeCollective(kind, n, static_cast<uint32_t>(random.Below(n)), 60'000,
-                                         CombineOp::kSum, random));
-  ExpectAll(sessions, members, collectives, /*is_in_place=*/false);
-}
-
-// One member cannot reach another one, though both reach the leader, and finds out when a call
-// wants to: all hear of it. Catches a call that waits without an end.
-TEST(CallsTest, AMemberCannotConnectToAnother) {
-  SessionOptions options = Quick();
-  options.connect_max = milliseconds(2000);
-  options.members = test::SessionAddresses(3);
-  Sessions sessions(3, options, nullptr, [](SessionOptions& own) {
-    // Where nobody listens.
-    if (own.self == 2) own.members[0] = {.host = test::LoopbackAddress(77), .port = 9};
-  });
-  const std::vector<uint32_t> members = Members(3);
-  sessions.Create(kGroup, members, /*root=*/1, kCalls);
-  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
-  const auto begin = std::chrono::steady_clock::now();
-  std::vector<std::future<Status>> futures;
-  for (const uint32_t m : members) futures.push_back(sessions[m].Session::Barrier(kGroup));
-  EXPECT_TRUE(
-      sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.failures.size() == 1; }));
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(4000));
-  for (const uint32_t m : members) {
-    EXPECT_THAT(sessions.LogOf(m, kGroup).failures[0],
-                AllOf(HasSubstr("cannot connect to member 0"), HasSubstr("refused")));
-  }
-  for (auto& future : futures) EXPECT_FALSE(future.get().ok());
 }
 
 // A member dies in the middle: calls under way end with the cause, before `failed`; those that are
