@@ -249,18 +249,23 @@ CollectiveSize SizeToChooseFor(const Spec& spec) {
           .block_bytes = spec.choose_block_bytes ? 0 : spec.block_bytes};
 }
 
+Spec WithChoice(Spec spec, const CollectiveChoice& choice) {
+  spec.algorithm = choice.algorithm;
+  if (std::exchange(spec.choose_block_bytes, false)) spec.block_bytes = choice.block_bytes;
+  if (spec.send_window.automatic && choice.send_window)
+    spec.send_window = {.automatic = false, .window = choice.send_window};
+  return spec;
+}
+
 Spec WithDefaults(Spec spec, const CollectiveParameters& parameters) {
   spec = WithImplied(std::move(spec));
-  const bool is_auto = spec.algorithm == kAutoAlgorithm;
-  const CollectiveChoice choice = ChooseCollective(SizeToChooseFor(spec), parameters);
-  if (is_auto) {
-    spec.algorithm = choice.algorithm;
-    if (spec.send_window.automatic && choice.send_window)
-      spec.send_window = {.automatic = false, .window = choice.send_window};
+  CollectiveChoice choice = ChooseCollective(SizeToChooseFor(spec), parameters);
+  if (choice.algorithm.empty()) choice.block_bytes = 1u << 20;
+  if (spec.algorithm != kAutoAlgorithm) {
+    choice.algorithm = spec.algorithm;
+    choice.send_window.reset();
   }
-  if (std::exchange(spec.choose_block_bytes, false))
-    spec.block_bytes = choice.algorithm.empty() ? 1u << 20 : choice.block_bytes;
-  return spec;
+  return WithChoice(std::move(spec), choice);
 }
 
 Result<CollectiveKind> ParseCollective(const std::string& text) {

@@ -83,8 +83,10 @@ Spec WithImplied(Spec spec);
 /// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule and the size
 /// of blocks that are said, if they are.
 CollectiveSize SizeToChooseFor(const Spec& spec);
+/// With the schedule of `choice`, and its blocks and send window where the spec leaves them open.
+Spec WithChoice(Spec spec, const CollectiveChoice& choice);
 /// What a spec of another collective than a multicast leaves to `auto`: ChooseCollective(), of the
-/// schedule that is said if there is one.
+/// schedule that is said if there is one, whose send window stays what it is.
 Spec WithDefaults(Spec spec, const CollectiveParameters& parameters = {});
 
 /// "allreduce"; "sum:float32". The Status suggests the near word.

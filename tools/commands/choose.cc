@@ -121,15 +121,6 @@ void PrintChoiceJson(const Choice& choice, std::ostream& out) {
   PrintJson(json, out);
 }
 
-/// What follows from `it` for a spec that may say some of it.
-Spec Resolved(Spec spec, const CollectiveChoice& it) {
-  spec.algorithm = it.algorithm;
-  if (std::exchange(spec.choose_block_bytes, false)) spec.block_bytes = it.block_bytes;
-  if (spec.send_window.automatic && it.send_window)
-    spec.send_window = {.automatic = false, .window = it.send_window};
-  return spec;
-}
-
 /// Why the first of `candidates` is the choice.
 std::string ReasonOf(const Spec& spec, const std::vector<CollectiveChoice>& candidates) {
   const std::string kind = fmt::format("{} {}", ArticleOf(spec.collective), Name(spec.collective));
@@ -153,7 +144,7 @@ uint64_t BlocksOf(const Spec& spec, const CollectiveChoice& it) {
 void PrintCandidates(const Spec& spec, const std::vector<CollectiveChoice>& candidates,
                      std::ostream& out) {
   const CollectiveChoice& best = candidates.front();
-  const Spec chosen = Resolved(spec, best);
+  const Spec chosen = WithChoice(spec, best);
   out << fmt::format("--algorithm {} --block-bytes {} --send-window {}\nwhy: {}\n\n",
                      chosen.algorithm, chosen.block_bytes, ToString(chosen.send_window),
                      ReasonOf(spec, candidates));
@@ -169,7 +160,7 @@ void PrintCandidates(const Spec& spec, const std::vector<CollectiveChoice>& cand
 
 void PrintCandidatesJson(const Spec& spec, const std::vector<CollectiveChoice>& candidates,
                          std::ostream& out) {
-  const Spec chosen = Resolved(spec, candidates.front());
+  const Spec chosen = WithChoice(spec, candidates.front());
   Json json = {
       {"collective", Name(spec.collective)},  {"algorithm", chosen.algorithm},
       {"block_bytes", chosen.block_bytes},    {"send_window", ToString(chosen.send_window)},
