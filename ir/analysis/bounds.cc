@@ -374,38 +374,44 @@ uint64_t CeilOf(double rounds) {
   return whole < 0x1p64 ? static_cast<uint64_t>(whole) : UINT64_MAX;
 }
 
-RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, uint32_t blocks,
+RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, const PlanHeader& header,
                               double block_rate) {
+  const Collective& it = header.collective;
+  const uint32_t per_part = header.payload.blocks / header.payload.parts;
   const CutBound* slowest = nullptr;
   RoundBound bound;
   for (const CutBound& cut : cuts) {
-    if (!cut.is_rack) continue;
-    const double crossings = static_cast<double>(cut.copies) * blocks;
-    const uint64_t rounds = CeilOf(crossings * block_rate / cut.rate);
-    if (slowest != nullptr && rounds <= bound.rounds) continue;
+    const double blocks = static_cast<double>(cut.copies) * per_part;
+    const uint64_t rounds = CeilOf(blocks * block_rate / cut.rate);
+    if (!cut.is_rack || rounds <= bound.rounds) continue;
     slowest = &cut;
     bound.rounds = rounds;
   }
   if (slowest == nullptr) return {};
+  const uint64_t copies = slowest->copies;
   const double per_round = slowest->rate / block_rate;
-  bound.formula =
-      fmt::format("ceil({} x {} / {:.4g}) = {}", slowest->copies, blocks, per_round, bound.rounds);
-  bound.because =
-      fmt::format("{} must pass the {}{};", Count(blocks, "block"), slowest->cut,
-                  slowest->copies == 1
-                      ? ""
-                      : fmt::format(" {} times, as switches do not replicate", slowest->copies));
+  if (it.kind == CollectiveKind::kMulticast) {
+    bound.formula =
+        fmt::format("ceil({} x {} / {:.4g}) = {}", copies, per_part, per_round, bound.rounds);
+    bound.because = fmt::format(
+        "{} must pass the {}{};", Count(per_part, "block"), slowest->cut,
+        copies == 1 ? "" : fmt::format(" {} times, as switches do not replicate", copies));
+  } else {
+    bound.formula =
+        fmt::format("ceil({} / {:.4g}) = {}", copies * per_part, per_round, bound.rounds);
+    bound.because = fmt::format("{} must go {};", Count(copies * per_part, "block"), slowest->cut);
+  }
   bound.therefore = fmt::format(
-      "a round, which is a block at the root's port, carries {:.4g} of them", per_round);
+      "a round, which is a block at {} port, carries {:.4g} of them",
+      HasRoot(it.kind) ? "the root's" : fmt::format("node {}'s", it.root.value), per_round);
   return bound;
 }
 
-LatencyBound BoundLatency(const Network& network, uint32_t ports) {
-  const auto nodes = static_cast<uint32_t>(network.nodes.size());
-  LatencyBound bound = {.rounds = BoundRounds(nodes, 1, ports).rounds};
+LatencyBound BoundLatency(const Network& network, const PlanHeader& header) {
+  LatencyBound bound = {.rounds = BoundRounds(header.roles().members(), 1, header.ports).rounds};
   if (bound.rounds == 0) return bound;
-  const uint32_t racks = network.OccupiedRacks();
-  bound.crosses = racks > 1;
+  // Whether members share a rack is not asked for where nodes help: less is bounded.
+  bound.crosses = header.collective.helpers == 0 && network.OccupiedRacks() > 1;
   bound.round_seconds = LowestLatency(network);
   bound.crossing_seconds = bound.crosses ? LowestCrossing(network) : 0;
   const auto rounds = static_cast<double>(bound.rounds);

@@ -267,39 +267,6 @@ std::vector<CutBound> BoundSeconds(const Network& network, const PlanHeader& hea
   return CollectiveCuts(network, header).Take();
 }
 
-RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, const PlanHeader& header,
-                              double block_rate) {
-  const Payload& payload = header.payload;
-  if (header.collective.kind == CollectiveKind::kMulticast)
-    return BoundLimitedRounds(cuts, payload.blocks, block_rate);
-  const uint32_t per_part = payload.blocks / payload.parts;
-  RoundBound bound;
-  for (const CutBound& cut : cuts) {
-    const uint64_t blocks = cut.copies * per_part;
-    const double per_round = cut.rate / block_rate;
-    const uint64_t rounds = CeilOf(static_cast<double>(blocks) / per_round);
-    if (!cut.is_rack || rounds <= bound.rounds) continue;
-    bound.rounds = rounds;
-    bound.formula = fmt::format("ceil({} / {:.4g}) = {}", blocks, per_round, rounds);
-    bound.because = fmt::format("{} must go {};", Count(blocks, "block"), cut.cut);
-    const Collective& it = header.collective;
-    bound.therefore = fmt::format(
-        "a round, which is a block at {} port, carries {:.4g} of them",
-        HasRoot(it.kind) ? "the root's" : fmt::format("node {}'s", it.root.value), per_round);
-  }
-  return bound;
-}
-
-LatencyBound BoundLatency(const Network& network, const PlanHeader& header) {
-  if (header.collective.helpers == 0) return BoundLatency(network, header.ports);
-  // Whether members share a rack is not asked for: less is bounded.
-  LatencyBound bound = {.rounds = BoundRounds(header.roles().members(), 1, header.ports).rounds};
-  if (bound.rounds == 0) return bound;
-  bound.round_seconds = LowestLatency(network);
-  bound.seconds = static_cast<double>(bound.rounds) * bound.round_seconds;
-  return bound;
-}
-
 NetworkBound BoundNetwork(const Network& network, const PlanHeader& header) {
   if (header.collective.kind == CollectiveKind::kMulticast)
     return BoundNetwork(network, header.collective.root, header.payload.bytes);

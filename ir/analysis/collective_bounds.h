@@ -47,11 +47,6 @@ double BytesInAll(const PlanHeader& header);
 /// Of the collective of `header`, of which a multicast is one (bounds.h): what its cuts take, longest
 /// first; none of one member. Needs a network of its nodes that CheckNetwork() accepts.
 std::vector<CutBound> BoundSeconds(const Network& network, const PlanHeader& header);
-/// The same in rounds, as links between racks limit them; `cuts` are those. See bounds.h.
-RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, const PlanHeader& header,
-                              double block_rate);
-/// What latency costs at least where all wait for the last round after the other (bounds.h).
-LatencyBound BoundLatency(const Network& network, const PlanHeader& header);
 /// What no schedule takes less than: the longest of these, its latency counted; 0 of one member.
 NetworkBound BoundNetwork(const Network& network, const PlanHeader& header);
 

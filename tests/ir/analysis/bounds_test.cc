@@ -8,6 +8,18 @@
 namespace prepost::bounds_test {
 namespace {
 
+PlanHeader Blocks(uint32_t blocks) {
+  PlanHeader header;
+  header.payload.blocks = blocks;
+  return header;
+}
+PlanHeader Nodes(size_t nodes, uint32_t ports = 1) {
+  PlanHeader header;
+  header.nodes = static_cast<uint32_t>(nodes);
+  header.ports = ports;
+  return header;
+}
+
 // By hand; catches a floor for a ceiling, and a doubling where ports triple.
 TEST(BoundRoundsTest, ByHand) {
   EXPECT_EQ(BoundRounds(1, 7, 1).rounds, 0u);
@@ -69,7 +81,7 @@ TEST(BoundSecondsTest, ByHand) {
   EXPECT_DOUBLE_EQ(seconds("core"), 12.5);
   EXPECT_EQ(cuts.front().cut, "downlinks of rack b");
   // 10 blocks at 10 bytes/s: 4 bytes/s carry 0.4 of a block per round.
-  const RoundBound links = BoundLimitedRounds(cuts, 10, 10);
+  const RoundBound links = BoundLimitedRounds(cuts, Blocks(10), 10);
   EXPECT_EQ(links.rounds, 25u);
   EXPECT_EQ(links.formula, "ceil(1 x 10 / 0.4) = 25");
   EXPECT_EQ(links.because, "10 blocks must pass the downlinks of rack b;");
@@ -94,7 +106,7 @@ TEST(BoundSecondsTest, OneRackHasNoRackCuts) {
   const std::vector<CutBound> cuts = BoundSeconds(Network::Uniform(4), NodeId(0), 100);
   ASSERT_EQ(cuts.size(), 3u);
   EXPECT_DOUBLE_EQ(cuts.front().seconds, 100);
-  EXPECT_EQ(BoundLimitedRounds(cuts, 10, 1).rounds, 0u);
+  EXPECT_EQ(BoundLimitedRounds(cuts, Blocks(10), 1).rounds, 0u);
   EXPECT_TRUE(BoundSeconds(Network::Uniform(1), NodeId(0), 100).empty());
 }
 
@@ -106,7 +118,7 @@ TEST(BoundSecondsTest, CopiesThroughTheCore) {
     network.nodes.push_back({.rack = r, .out_rate = 1, .in_rate = 1});
   }
   network.core_rate = 0.5;
-  const RoundBound links = BoundLimitedRounds(BoundSeconds(network, NodeId(0), 7), 7, 1);
+  const RoundBound links = BoundLimitedRounds(BoundSeconds(network, NodeId(0), 7), Blocks(7), 1);
   EXPECT_EQ(links.rounds, 28u);
   EXPECT_EQ(links.formula, "ceil(2 x 7 / 0.5) = 28");
   EXPECT_EQ(links.because, "7 blocks must pass the core 2 times, as switches do not replicate;");
@@ -175,7 +187,7 @@ TEST(BoundSecondsTest, PathsIntoSites) {
   const std::vector<CutBound> far = BoundSeconds(shared, NodeId(0), 100);
   EXPECT_EQ(far[0].cut, "paths into rack far");
   EXPECT_DOUBLE_EQ(far[0].latency, 1);
-  EXPECT_DOUBLE_EQ(BoundLatency(network, 1).crossing_seconds, 3);
+  EXPECT_DOUBLE_EQ(BoundLatency(network, Nodes(3)).crossing_seconds, 3);
 }
 
 TEST(BoundLatencyTest, ByHand) {
@@ -187,7 +199,7 @@ TEST(BoundLatencyTest, ByHand) {
     network.rack_latency = in_rack;
     network.core_latency = between;
     EXPECT_TRUE(CheckNetwork(network, static_cast<uint32_t>(rack_of.size())).ok());
-    return BoundLatency(network, ports);
+    return BoundLatency(network, Nodes(network.nodes.size(), ports));
   };
   EXPECT_EQ(bound({0}, 1, 10).rounds, 0u);
   EXPECT_DOUBLE_EQ(bound({0}, 1, 10).seconds, 0);

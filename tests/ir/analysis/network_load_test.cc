@@ -141,14 +141,13 @@ TEST(NetworkLoadTest, NothingIsBelowItsBound) {
     const std::vector<CutBound> cuts =
         BoundSeconds(network, header.collective.root, header.payload.bytes);
     EXPECT_EQ(cuts.empty(), header.nodes == 1);
-    const double latency = BoundLatency(network, header.ports).seconds;
+    const double latency = BoundLatency(network, header).seconds;
     for (const CutBound& cut : cuts)
       EXPECT_GE(load.seconds * (1 + 1e-9), cut.seconds + latency) << cut.cut;
     EXPECT_GE(load.latency_seconds * (1 + 1e-9), latency);
     EXPECT_GE(load.seconds * (1 + 1e-9), load.latency_seconds);
     const double block_rate = network.nodes[header.collective.root.index()].out_rate;
-    EXPECT_GE(load.limited_rounds,
-              BoundLimitedRounds(cuts, header.payload.blocks, block_rate).rounds);
+    EXPECT_GE(load.limited_rounds, BoundLimitedRounds(cuts, header, block_rate).rounds);
     EXPECT_GE(load.limited_rounds, header.rounds);
     for (const Resource resource : Busiest(load)) {
       EXPECT_GE(load.seconds * (1 + 1e-9), load.of(resource).seconds);
@@ -174,7 +173,7 @@ TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
     Network network = Network::Uniform(nodes);
     network.rack_latency = 3;
     const NetworkLoad load = MeasureLoad(PlanTables(plan), network);
-    EXPECT_DOUBLE_EQ(load.seconds, BoundLatency(network, 1).seconds) << nodes;
+    EXPECT_DOUBLE_EQ(load.seconds, BoundLatency(network, plan.header()).seconds) << nodes;
     EXPECT_DOUBLE_EQ(load.seconds, load.latency_seconds) << nodes;
   }
   // 0 sends to 2, the first of the other rack, and then both send inside.
@@ -183,7 +182,7 @@ TEST(NetworkLoadTest, TreesReachTheBoundOfLatency) {
   Network network = Racks(2, 2, 1);
   network.rack_latency = 1;
   network.core_latency = 10;
-  EXPECT_DOUBLE_EQ(BoundLatency(network, 1).seconds, 11);
+  EXPECT_DOUBLE_EQ(BoundLatency(network, plan.header()).seconds, 11);
   double least = std::numeric_limits<double>::infinity();
   for (const std::array<uint32_t, 4>& rack_of :
        {std::array{0u, 0u, 1u, 1u}, std::array{0u, 1u, 0u, 1u}, std::array{0u, 1u, 1u, 0u}}) {
