@@ -153,12 +153,12 @@ Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptio
   return bootstrap;
 }
 
-LinkName Bootstrap::DataLink(const TcpConnection& connection) const {
+LinkName Bootstrap::DataLink(NodeId one, NodeId other, Lane lane) const {
   const auto is_near = [this](NodeId node) {
     const std::vector<uint32_t>& sites = options_.sites;
     return !sites.empty() && sites[node.index()] == sites[group_.leader.index()];
   };
-  const auto [low, high, lane] = connection;
+  const auto [low, high] = std::minmax(one, other);
   if (is_near(low) && !is_near(high)) return {.from = low, .to = high, .lane = lane};
   return {.from = high, .to = low, .lane = lane};
 }
@@ -172,7 +172,7 @@ void Bootstrap::ListLinks() {
   }
   for (const TcpConnection& connection : group_.connections) {
     if (connection.low != self && connection.high != self) continue;
-    links_.emplace_back().name = DataLink(connection);
+    links_.emplace_back().name = DataLink(connection.low, connection.high, connection.lane);
   }
   for (const NodeId node : options_.known) {
     if (node == self) continue;
@@ -207,8 +207,7 @@ bool Bootstrap::IsLater(const LinkName& name) const {
   if (name.from.index() >= group_.nodes || name.from == name.to) return false;
   const bool is_of_credits = name.lane == Lane::kCredits && name.streams == 1;
   if (name.lane != Lane::kBlocks && !is_of_credits) return false;
-  const auto [low, high] = std::minmax(name.from, name.to);
-  return DataLink({.low = low, .high = high, .lane = name.lane}).from == name.from;
+  return DataLink(name.from, name.to, name.lane).from == name.from;
 }
 
 /// Both connections. Errors: this process may not have so many files open.
@@ -216,10 +215,9 @@ Status Bootstrap::AddPeer(NodeId peer, std::optional<Clock::time_point> due) {
   Result<FileRoom> room = FileRoom::Reserve(kFilesPerPeer);
   if (!room.ok()) return room.status();
   rooms_.push_back(*std::move(room));
-  const auto [low, high] = std::minmax(peer, options_.node);
   for (const Lane lane : {Lane::kBlocks, Lane::kCredits}) {
     Link& link = links_.emplace_back();
-    link.name = DataLink({.low = low, .high = high, .lane = lane});
+    link.name = DataLink(peer, options_.node, lane);
     link.due = due;
   }
   return {};
@@ -227,8 +225,7 @@ Status Bootstrap::AddPeer(NodeId peer, std::optional<Clock::time_point> due) {
 
 void Bootstrap::Want(NodeId peer, milliseconds within) {
   PREPOST_CHECK(group_.opens_later && peer != options_.node);
-  const auto [low, high] = std::minmax(peer, options_.node);
-  const LinkName name = DataLink({.low = low, .high = high});
+  const LinkName name = DataLink(peer, options_.node, Lane::kBlocks);
   if (name.from != options_.node || FindLink(name) != nullptr || !refused_.ok()) return;
   refused_ = AddPeer(peer, Clock::now() + within);
 }

@@ -149,7 +149,7 @@ class Bootstrap final : public Lobby::Owner {
   struct Link;
   struct Call;
 
-  LinkName DataLink(const TcpConnection& connection) const;
+  LinkName DataLink(NodeId one, NodeId other, Lane lane) const;
   bool IsLater(const LinkName& name) const;
   Status AddPeer(NodeId peer, std::optional<Clock::time_point> due);
   NodeId PeerOf(const Link& link) const;

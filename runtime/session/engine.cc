@@ -437,7 +437,7 @@ void Engine::Hear(KeeperEvent event) {
 
 Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
                        std::vector<std::chrono::microseconds> round_trips) {
-  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  NotePeers(*group, sockets, std::move(round_trips));
   if (group->mover != nullptr) {
     const std::shared_ptr<MemoryPool>& pool = group->callbacks.pool;
     group->mover->Open(std::move(sockets),
@@ -449,16 +449,9 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     if (group->place) group->mover->Join(*std::move(group->place));
     return {};
   }
-  NotePeers(*group, sockets);
   {
     const std::lock_guard lock(mutex_);
     group->is_memory = group->paths.network == 0;
-    group->notes = PathNotes({.members = group->options.members,
-                              .self = group->options.self,
-                              .sites = group->options.sites,
-                              .round_trips = std::move(round_trips),
-                              .options = group->options.paths},
-                             sockets);
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
   auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1,
@@ -475,23 +468,17 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
 
 /// Which a call has wanted, here or at the peer.
 Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
-  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
-  NotePeers(group, sockets);
-  {
-    const std::lock_guard lock(mutex_);
-    const GroupPaths paths = {.members = group.options.members,
-                              .self = group.options.self,
-                              .sites = group.options.sites,
-                              .round_trips = {},
-                              .options = group.options.paths};
-    for (std::string& note : PathNotes(paths, sockets)) group.notes.push_back(std::move(note));
-  }
+  NotePeers(group, sockets, /*round_trips=*/{});
   PREPOST_RETURN_IF_ERROR(group.endpoint->Add(std::move(sockets)));
   Advance(group);
   return {};
 }
 
-void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets) {
+/// Of connections that are there. Those of a mover are only kept alive.
+void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets,
+                       std::vector<std::chrono::microseconds> round_trips) {
+  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  if (group.mover != nullptr) return;
   const std::lock_guard lock(mutex_);
   for (const TcpSocket& socket : sockets) {
     group.peers.insert(socket.peer);
@@ -499,6 +486,12 @@ void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets) {
     ++(socket.local.can_read ? group.paths.memory : group.paths.network);
     if (socket.local.is_forbidden) ++group.paths.forbidden;
   }
+  const GroupPaths paths = {.members = group.options.members,
+                            .self = group.options.self,
+                            .sites = group.options.sites,
+                            .round_trips = std::move(round_trips),
+                            .options = group.options.paths};
+  for (std::string& note : PathNotes(paths, sockets)) group.notes.push_back(std::move(note));
 }
 
 void Engine::Opened(Group& group) {

@@ -108,7 +108,8 @@ class Engine {
   Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
   Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
-  void NotePeers(Group& group, std::span<const TcpSocket> sockets);
+  void NotePeers(Group& group, std::span<const TcpSocket> sockets,
+                 std::vector<std::chrono::microseconds> round_trips);
   void Opened(Group& group);
   void Pass(Group& group, Gate gate, uint64_t number);
   void HearMovers();
