@@ -7,20 +7,13 @@
 namespace prepost::test {
 namespace {
 
-std::optional<DraftSite> PickSite(const Draft& draft, Random& random,
-                                  bool (*wanted)(const DraftOp&)) {
-  const std::vector<DraftSite> sites = draft.Where(wanted);
-  if (sites.empty()) return std::nullopt;
-  return random.Pick(sites);
-}
-
 bool IsCombine(const DraftOp& op) { return op.op.is_combine(); }
 bool IsPlainReceive(const DraftOp& op) { return op.op.kind == OpKind::kRecv && !op.op.is_credit(); }
 bool HasScratch(const DraftOp& op) { return op.op.scratch != kNoScratch; }
 bool IsBlockOp(const DraftOp& op) { return !op.op.is_credit(); }
 
 bool TakeInsteadOfCombine(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, IsCombine);
+  const auto site = PickOp(draft, random, IsCombine);
   if (!site) return false;
   DraftOp& op = draft.at(*site);
   op.op.kind = OpKind::kRecv;
@@ -30,7 +23,7 @@ bool TakeInsteadOfCombine(Draft& draft, Random& random) {
 }
 
 bool CombineInsteadOfTake(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, IsPlainReceive);
+  const auto site = PickOp(draft, random, IsPlainReceive);
   if (!site) return false;
   Op& op = draft.at(*site).op;
   op.kind = OpKind::kCombine;
@@ -42,8 +35,8 @@ bool CombineInsteadOfTake(Draft& draft, Random& random) {
 }
 
 bool CombineCredit(Draft& draft, Random& random) {
-  const auto site = PickSite(
-      draft, random, [](const DraftOp& op) { return op.op.is_credit() && !op.op.is_send(); });
+  const auto site = PickOp(draft, random,
+                           [](const DraftOp& op) { return op.op.is_credit() && !op.op.is_send(); });
   if (!site) return false;
   draft.at(*site).op.kind = OpKind::kCombine;
   return true;
@@ -51,7 +44,7 @@ bool CombineCredit(Draft& draft, Random& random) {
 
 /// A combine waits for nothing any more.
 bool HastyCombine(Draft& draft, Random& random) {
-  const auto site = PickSite(
+  const auto site = PickOp(
       draft, random, [](const DraftOp& op) { return op.op.is_combine() && !op.after.empty(); });
   if (!site) return false;
   draft.at(*site).after.clear();
@@ -59,19 +52,19 @@ bool HastyCombine(Draft& draft, Random& random) {
 }
 
 bool OtherBuffer(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, HasScratch);
+  const auto site = PickOp(draft, random, HasScratch);
   if (!site || draft.header.scratch < 2) return false;
   draft.at(*site).op.scratch = static_cast<uint16_t>(random.Below(draft.header.scratch));
   return true;
 }
 bool LoseBuffer(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, HasScratch);
+  const auto site = PickOp(draft, random, HasScratch);
   if (!site) return false;
   draft.at(*site).op.scratch = kNoScratch;
   return true;
 }
 bool BufferOnOtherOp(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, [](const DraftOp& op) { return !HasScratch(op); });
+  const auto site = PickOp(draft, random, [](const DraftOp& op) { return !HasScratch(op); });
   if (!site || draft.header.scratch == 0) return false;
   draft.at(*site).op.scratch = static_cast<uint16_t>(random.Below(draft.header.scratch));
   return true;
@@ -83,14 +76,14 @@ bool FewerBuffers(Draft& draft, Random& random) {
 }
 
 bool WrongCount(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, IsBlockOp);
+  const auto site = PickOp(draft, random, IsBlockOp);
   if (!site) return false;
   uint32_t& count = draft.at(*site).op.count;
   count = random.Coin() ? count + 1 : count - 1;
   return true;
 }
 bool WrongCountAtBothEnds(Draft& draft, Random& random) {
-  const auto site = PickSite(draft, random, IsBlockOp);
+  const auto site = PickOp(draft, random, IsBlockOp);
   if (!site) return false;
   uint32_t& count = draft.at(*site).op.count;
   count = random.Coin() ? count + 1 : count - 1;

@@ -17,14 +17,6 @@ bool IsSend(const DraftOp& op) { return op.op.is_send(); }
 bool HasAfter(const DraftOp& op) { return !op.after.empty(); }
 bool IsAny(const DraftOp&) { return true; }
 
-/// A random op for which `wanted` holds.
-std::optional<DraftSite> PickOp(const Draft& draft, Random& random,
-                                bool (*wanted)(const DraftOp&)) {
-  const std::vector<DraftSite> sites = draft.Where(wanted);
-  if (sites.empty()) return std::nullopt;
-  return random.Pick(sites);
-}
-
 void Remove(Draft& draft, DraftSite site) { draft.programs[site.program].Remove(site.position); }
 void Double(Draft& draft, DraftSite site) {
   draft.programs[site.program].Insert(site.position + 1, DraftOp(draft.at(site)));

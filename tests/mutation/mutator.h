@@ -6,7 +6,9 @@
 #ifndef PREPOST_TESTS_MUTATION_MUTATOR_H_
 #define PREPOST_TESTS_MUTATION_MUTATOR_H_
 
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "tests/support/draft.h"
 #include "tests/support/random.h"
@@ -23,6 +25,14 @@ std::span<const Mutator> Damages();
 /// To what plans of multicasts do not have.
 std::span<const Mutator> CollectiveDamages();
 std::span<const Mutator> HarmlessChanges();
+
+/// A random op for which `wanted` holds, if there is one.
+inline std::optional<DraftSite> PickOp(const Draft& draft, Random& random,
+                                       bool (*wanted)(const DraftOp&)) {
+  const std::vector<DraftSite> sites = draft.Where(wanted);
+  if (sites.empty()) return std::nullopt;
+  return random.Pick(sites);
+}
 
 }  // namespace prepost::test
 
