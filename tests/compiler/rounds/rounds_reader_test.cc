@@ -349,28 +349,34 @@ TEST(RoundsReaderTest, PlansTheTransfersOfAProgram) {
               ElementsAre("rounds: round 0: node 0 sends 2 blocks: the plan has 2 ports"));
 }
 
-// The rounds of every schedule of ours, in both forms, make the schedule's plan, to the last op.
+/// The rounds of the plan of `spec`, in both forms, make that plan, to the last op.
+void ExpectRoundsMakePlan(const Spec& spec, const SpecReady& ready,
+                          const SpecSendWindow& send_window) {
+  const VerifiedPlan plan = test::CompileOrDie(spec);
+  RoundsOptions options{.message_bytes = spec.message_bytes, .block_bytes = spec.block_bytes};
+  const Result<VerifiedPlan> from_json =
+      test::CompileRounds(test::RoundsJson(plan), options, ready, send_window);
+  if (spec.nodes == 1) options.nodes = 1;  // nothing in the text says it
+  // Nor who leads where there is no root.
+  if (spec.nodes == 1 || !HasRoot(spec.collective)) options.root = spec.root.value;
+  const Result<VerifiedPlan> from_text =
+      test::CompileRounds(test::RoundsText(plan), options, ready, send_window);
+  for (const Result<VerifiedPlan>* again : {&from_text, &from_json}) {
+    ASSERT_TRUE(again->ok()) << test::Label(spec) << ": " << again->status().ToString() << "\n"
+                             << test::RoundsText(plan);
+    PlanHeader header = (*again)->header();
+    EXPECT_EQ(header.algorithm, "rounds");
+    header.algorithm = spec.algorithm;
+    ASSERT_TRUE((*again)->WithHeader(header) == plan) << test::Label(spec) << "\n"
+                                                      << Dump(**again) << Dump(plan);
+  }
+}
+
 TEST(RoundsReaderTest, RoundsOfASchedulesPlanMakeThatPlan) {
   const std::vector<Spec> specs = test::AllSmallSpecs({.nodes_max = 8, .blocks_max = 5});
   test::Sample sample(test::ScheduleLabels(specs));
-  for (const Spec& spec : specs) {
-    if (!sample.Takes()) continue;
-    const VerifiedPlan plan = test::CompileOrDie(spec);
-    RoundsOptions options{.message_bytes = spec.message_bytes, .block_bytes = spec.block_bytes};
-    const Result<VerifiedPlan> from_json =
-        test::CompileRounds(test::RoundsJson(plan), options, spec.ready, spec.send_window);
-    if (spec.nodes == 1) options.nodes = 1;  // nothing in the text says it
-    const Result<VerifiedPlan> from_text =
-        test::CompileRounds(test::RoundsText(plan), options, spec.ready, spec.send_window);
-    for (const Result<VerifiedPlan>* again : {&from_text, &from_json}) {
-      ASSERT_TRUE(again->ok()) << test::Label(spec) << ": " << again->status().ToString();
-      PlanHeader header = (*again)->header();
-      EXPECT_EQ(header.algorithm, "rounds");
-      header.algorithm = spec.algorithm;
-      ASSERT_TRUE((*again)->WithHeader(header) == plan) << test::Label(spec) << "\n"
-                                                        << Dump(**again) << Dump(plan);
-    }
-  }
+  for (const Spec& spec : specs)
+    if (sample.Takes()) ExpectRoundsMakePlan(spec, spec.ready, spec.send_window);
 }
 
 // Any rounds that are right make a valid plan in every mode. CompileRounds() verifies after every
@@ -425,26 +431,10 @@ TEST(RoundsReaderTest, RoundsOfACollectivesPlanMakeThatPlan) {
   test::Sample sample(test::ScheduleLabels(specs));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
-    const VerifiedPlan plan = test::CompileOrDie(spec);
-    RoundsOptions options{.message_bytes = spec.message_bytes, .block_bytes = spec.block_bytes};
     SpecReady ready = spec.ready;
     SpecSendWindow send_window = spec.send_window;
     ready.path_blocks = send_window.path_blocks = BlocksOnPath(spec);
-    const Result<VerifiedPlan> from_json =
-        test::CompileRounds(test::RoundsJson(plan), options, ready, send_window);
-    if (spec.nodes == 1) options.nodes = 1;
-    // Nothing in the text says who leads where there is no root.
-    if (spec.nodes == 1 || !HasRoot(spec.collective)) options.root = spec.root.value;
-    const Result<VerifiedPlan> from_text =
-        test::CompileRounds(test::RoundsText(plan), options, ready, send_window);
-    for (const Result<VerifiedPlan>* again : {&from_text, &from_json}) {
-      ASSERT_TRUE(again->ok()) << test::Label(spec) << ": " << again->status().ToString() << "\n"
-                               << test::RoundsText(plan);
-      PlanHeader header = (*again)->header();
-      header.algorithm = spec.algorithm;
-      ASSERT_TRUE((*again)->WithHeader(header) == plan) << test::Label(spec) << "\n"
-                                                        << Dump(**again) << Dump(plan);
-    }
+    ExpectRoundsMakePlan(spec, ready, send_window);
   }
 }
 

@@ -41,6 +41,12 @@ std::string ErrorOf(const std::vector<std::string>& words, int code = 1) {
   return printed.err;
 }
 
+/// `flags` of choose do not go together.
+void ExpectUnfit(std::vector<std::string> flags, const std::string& why) {
+  flags.insert(flags.begin(), {"choose", "--message-bytes", "4"});
+  EXPECT_THAT(ErrorOf(flags, 2), HasSubstr(why));
+}
+
 // What auto takes is on top, with what the model says of the others; catches a model that is not that of
 // compile, or goes by another cluster.
 TEST(ChooseTest, CollectivesAreChosenAsCompileDoes) {
@@ -92,15 +98,11 @@ TEST(ChooseTest, SaysWhyACollectiveIsWhatItIs) {
   EXPECT_THAT(
       ErrorOf({"choose", "--collective", "allreduce", "--nodes", "6", "--message-bytes", "4"}),
       HasSubstr("--combine: what allreduce does to values is missing"));
-  EXPECT_THAT(ErrorOf({"choose", "--collective", "gather", "--nodes", "6", "--message-bytes", "4",
-                       "--executor", "cpu"},
-                      2),
-              HasSubstr("--executor: is of multicasts: CPUs carry other collectives"));
-  EXPECT_THAT(ErrorOf({"choose", "--collective", "gather", "--nodes", "6", "--message-bytes", "4",
-                       "--transport", "shm"},
-                      2),
-              HasSubstr("--transport: is of multicasts: what is chosen for other collectives does "
-                        "not go by it"));
+  ExpectUnfit({"--collective", "gather", "--nodes", "6", "--executor", "cpu"},
+              "--executor: is of multicasts: CPUs carry other collectives");
+  ExpectUnfit(
+      {"--collective", "gather", "--nodes", "6", "--transport", "shm"},
+      "--transport: is of multicasts: what is chosen for other collectives does not go by it");
 }
 
 // Catches a choice that is modelled for other blocks than those of the plan.
@@ -240,14 +242,10 @@ TEST(ChooseTest, StreamsHaveAModelOfTheirOwn) {
   EXPECT_EQ(slow["send_window"], "none");
   const double alone = 16.0 * (1 << 20) / 50e6;
   EXPECT_NEAR(slow["candidates"][0]["modelled_seconds"].get<double>() / alone, 1.01, 0.02);
-  EXPECT_THAT(ErrorOf({"choose", "--nodes", "8", "--message-bytes", "1", "--transport", "tcp",
-                       "--executor", "offload"},
-                      2),
-              HasSubstr("--transport: only CPUs send over it"));
-  EXPECT_THAT(ErrorOf({"choose", "--nodes", "8", "--message-bytes", "1", "--transport", "shm",
-                       "--profile", "fractus"},
-                      2),
-              HasSubstr("--profile: is of NICs"));
+  ExpectUnfit({"--nodes", "8", "--transport", "tcp", "--executor", "offload"},
+              "--transport: only CPUs send over it");
+  ExpectUnfit({"--nodes", "8", "--transport", "shm", "--profile", "fractus"},
+              "--profile: is of NICs");
 }
 
 // A plan that says auto, a block size that is not that of the choice, no word on stderr.

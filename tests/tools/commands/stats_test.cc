@@ -44,7 +44,27 @@ class StatsTest : public ::testing::Test {
     test::ExpectRefused(arguments, code, message, folder_);
   }
 
+  void WriteTopology(const std::string& rest) {
+    std::ofstream(topology_) << R"({ "format": "prepost.topology", "version": "1.0", )" << rest
+                             << "}";
+  }
+  /// Whose hosts and uplinks have `rate`.
+  void WriteTwoRacksOfFour(const std::string& rate) {
+    WriteTopology(R"("host_rate": ")" + rate + R"(", "up_rate": ")" + rate + R"(",
+        "rack_latency": "1us", "core_latency": "2us", "racks": [
+            { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ])");
+  }
+  Json OverTopology() {
+    return Json::parse(Print({"stats", plan_, "--topology", topology_, "--json"}));
+  }
+  void ExpectGoldenOverTopology(const std::string& golden) {
+    std::string text = Print({"stats", plan_, "--topology", topology_});
+    text.replace(text.find(topology_), topology_.size(), "racks.json");
+    test::ExpectGolden(golden, text);
+  }
+
   test::TempFolder folder_;
+  const std::string topology_ = folder_ / "racks.json";
   const std::string plan_ = folder_ / "plan.json";
 };
 
@@ -61,7 +81,6 @@ TEST_F(StatsTest, Texts) {
   test::ExpectGolden("analysis/explain-slack.txt", Print({"explain", plan_, "1>3:0"}));
 }
 
-// Two racks of four behind uplinks of one host's rate: the flat pipeline crosses again and again.
 // Ranges, expressions and bounds of collectives, in words.
 TEST_F(StatsTest, Collectives) {
   const std::string file = plan_;
@@ -92,18 +111,11 @@ TEST_F(StatsTest, Collectives) {
 // Bounds over two racks of four, by hand: an alltoall of 1 MB parts has 16 of them to pass from one rack
 // to the other, each way, at 1 GB/s.
 TEST_F(StatsTest, CollectivesOverATopology) {
-  const std::string topology = folder_ / "racks.json";
-  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
-    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "rack_latency": "1us", "core_latency": "2us",
-    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  WriteTwoRacksOfFour("8Gbit/s");
   Compile({"--collective", "alltoall", "--nodes", "8", "--message-bytes", "1MB", "--block-bytes",
            "1MB", "--algorithm", "pairwise"});
-  std::string text = Print({"stats", plan_, "--topology", topology});
-  text.replace(text.find(topology), topology.size(), "racks.json");
-  test::ExpectGolden("analysis/stats-alltoall-topology.txt", text);
-  const auto on = [&] {
-    return Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}))["topology"];
-  };
+  ExpectGoldenOverTopology("analysis/stats-alltoall-topology.txt");
+  const auto on = [&] { return OverTopology()["topology"]; };
   Json alltoall = on();
   EXPECT_EQ(alltoall["cuts"][0]["cut"], "out of rack a");
   EXPECT_EQ(alltoall["cuts"][0]["bytes"], 16e6);
@@ -126,11 +138,10 @@ TEST_F(StatsTest, CollectivesOverATopology) {
 
 // No schedule of any collective is below its bounds, over racks that are slow.
 TEST_F(StatsTest, NoCollectiveIsBelowItsBounds) {
-  const std::string topology = folder_ / "racks.json";
-  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
+  WriteTopology(R"(
     "host_rate": "8Gbit/s", "up_rate": "3Gbit/s", "rack_latency": "1us", "core_latency": "5us",
     "racks": [ { "name": "a", "hosts": "a[1-3]" }, { "name": "b", "hosts": "b[1-2]" },
-               { "name": "c", "hosts": "c[1-3]" } ] })";
+               { "name": "c", "hosts": "c[1-3]" } ])");
   struct Case {
     const char* collective;
     std::vector<const char*> algorithms;
@@ -154,8 +165,7 @@ TEST_F(StatsTest, NoCollectiveIsBelowItsBounds) {
       if (kind.find("reduce") != std::string::npos)
         flags.insert(flags.end(), {"--combine", "sum:float32"});
       Compile(flags);
-      const Json on =
-          Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}))["topology"];
+      const Json on = OverTopology()["topology"];
       EXPECT_GE(on["modelled_seconds"].get<double>() * (1 + 1e-9),
                 on["seconds_bound"].get<double>());
       EXPECT_GE(on["limited_rounds"], on["limited_rounds_bound"]);
@@ -165,16 +175,12 @@ TEST_F(StatsTest, NoCollectiveIsBelowItsBounds) {
   }
 }
 
+// Two racks of four behind uplinks of one host's rate: the flat pipeline crosses again and again.
 TEST_F(StatsTest, Topology) {
-  const std::string topology = folder_ / "racks.json";
-  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
-    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "rack_latency": "1us", "core_latency": "2us",
-    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  WriteTwoRacksOfFour("8Gbit/s");
   Compile({"--nodes", "8", "--message-bytes", "8MB", "--block-bytes", "1MB"});
-  std::string text = Print({"stats", plan_, "--topology", topology});
-  text.replace(text.find(topology), topology.size(), "racks.json");
-  test::ExpectGolden("analysis/stats-topology.txt", text);
-  const Json stats = Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}));
+  ExpectGoldenOverTopology("analysis/stats-topology.txt");
+  const Json stats = OverTopology();
   const Json& on = stats["topology"];
   EXPECT_EQ(on["racks"].size(), 2u);
   EXPECT_EQ(on["crossings"]["needed"], 1);
@@ -183,7 +189,7 @@ TEST_F(StatsTest, Topology) {
   EXPECT_EQ(stats["per_node"][5]["rack"], 1);
 
   Compile({"--nodes", "9", "--message-bytes", "1"});
-  ExpectRefused({"stats", plan_, "--topology", topology}, 1,
+  ExpectRefused({"stats", plan_, "--topology", topology_}, 1,
                 "racks.json: the topology has 8 hosts, the plan 9 nodes");
   ExpectRefused({"stats", plan_, "--topology", folder_ / "none"}, 1, "cannot read");
   ExpectRefused({"stats", "-", "--topology", "-"}, 2, "cannot both be stdin");
@@ -193,13 +199,10 @@ TEST_F(StatsTest, Topology) {
 // what takes long, and a bound without them would be thousands of times too low. With few large
 // blocks the links are, and latency comes after them.
 TEST_F(StatsTest, LatencyMayBeTheBottleneck) {
-  const std::string topology = folder_ / "racks.json";
-  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
-    "host_rate": "80Gbit/s", "up_rate": "80Gbit/s", "rack_latency": "1us", "core_latency": "2us",
-    "racks": [ { "name": "a", "hosts": "a[1-4]" }, { "name": "b", "hosts": "b[1-4]" } ] })";
+  WriteTwoRacksOfFour("80Gbit/s");
   const auto stats_of = [&](std::vector<std::string> flags) {
     Compile(flags);
-    return Json::parse(Print({"stats", plan_, "--topology", topology, "--json"}));
+    return OverTopology();
   };
   const Json chain = stats_of(
       {"--nodes", "8", "--message-bytes", "1024", "--block-bytes", "16", "--algorithm", "chain"});
@@ -212,9 +215,7 @@ TEST_F(StatsTest, LatencyMayBeTheBottleneck) {
   EXPECT_EQ(chain["busiest"][1]["resource"], "node_out");
   EXPECT_DOUBLE_EQ(chain["topology"]["latency_bound"]["seconds"].get<double>(), 4e-6);
   EXPECT_DOUBLE_EQ(chain["topology"]["seconds_bound"].get<double>(), 4e-6 + 1024 / 10e9);
-  std::string text = Print({"stats", plan_, "--topology", topology});
-  text.replace(text.find(topology), topology.size(), "racks.json");
-  test::ExpectGolden("analysis/stats-latency.txt", text);
+  ExpectGoldenOverTopology("analysis/stats-latency.txt");
 
   const Json large = stats_of({"--nodes", "8", "--message-bytes", "8MB"});
   EXPECT_EQ(large["busiest"][0]["resource"], "rack_up");
@@ -289,10 +290,8 @@ TEST_F(StatsTest, OneNodeAndNoBytes) {
 // Catches sums in 64 bits: the largest message, 2^62 bytes, four times and more.
 TEST_F(StatsTest, SumsBeyond64Bits) {
   const std::string bytes = "4611686018427387904";
-  const std::string topology = folder_ / "racks.json";
-  std::ofstream(topology) << R"({ "format": "prepost.topology", "version": "1.0",
-    "host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "core_rate": "80Gbit/s",
-    "racks": [ { "name": "a", "hosts": "a[1-2]" }, { "name": "b", "hosts": "b[1-998]" } ] })";
+  WriteTopology(R"("host_rate": "8Gbit/s", "up_rate": "8Gbit/s", "core_rate": "80Gbit/s",
+    "racks": [ { "name": "a", "hosts": "a[1-2]" }, { "name": "b", "hosts": "b[1-998]" } ])");
   struct Sum {
     std::string nodes, of_root, in_rack_b;
     double copies;
@@ -307,12 +306,9 @@ TEST_F(StatsTest, SumsBeyond64Bits) {
     // Every digit as long as it fits 64 bits; then the nearest double.
     EXPECT_EQ(flat["per_node"][1]["in"]["bytes"].dump(), bytes);
     EXPECT_EQ(flat["per_node"][0]["out"]["bytes"].get<double>(), std::stod(sum.of_root));
-    const std::vector<std::string> on = {"stats", plan_, "--topology", topology};
-    EXPECT_THAT(Print(on), HasSubstr("bottleneck      the port out of node 0"));
-    std::vector<std::string> json = on;
-    json.emplace_back("--json");
-    const Json racks = Json::parse(Print(json));
-    const Json& down = racks["topology"]["racks"][1]["down"];
+    EXPECT_THAT(Print({"stats", plan_, "--topology", topology_}),
+                HasSubstr("bottleneck      the port out of node 0"));
+    const Json down = OverTopology()["topology"]["racks"][1]["down"];
     EXPECT_EQ(down["bytes"].get<double>(), std::stod(sum.in_rack_b));
     EXPECT_DOUBLE_EQ(down["seconds"].get<double>(), sum.copies * 0x1p62 / 1e9);
     if (sum.copies == 1) {
