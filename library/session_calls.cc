@@ -117,6 +117,8 @@ Status CheckMemory(const Call& call, const CallBytes& bytes) {
   return UsageError("input and output overlap, and not as they do in place (prepost.h)");
 }
 
+constexpr uint32_t kNoRoot = 0;  ///< of a call whose collective has none
+
 bool IsUser(CombineOp op) { return op == CombineOp::kUser || op == CombineOp::kUserOrdered; }
 
 /// The future of a call; it is resolved whatever becomes of the call.
@@ -227,66 +229,35 @@ std::future<Status> Session::Await(uint64_t group, const prepost::Call& call) {
 }
 
 std::future<Status> Session::Broadcast(uint64_t group, uint32_t root, void* data, uint64_t bytes) {
-  return Await(group, {.kind = CollectiveKind::kMulticast,
-                       .root = root,
-                       .input = data,
-                       .output = data,
-                       .count = bytes});
+  return Await(group, {CollectiveKind::kMulticast, root, data, data, bytes});
 }
 std::future<Status> Session::Reduce(uint64_t group, uint32_t root, const void* input, void* output,
                                     uint64_t count, ElementType type, CombineOp op) {
-  return Await(group, {.kind = CollectiveKind::kReduce,
-                       .root = root,
-                       .input = input,
-                       .output = output,
-                       .count = count,
-                       .type = type,
-                       .op = op});
+  return Await(group, {CollectiveKind::kReduce, root, input, output, count, type, op});
 }
 std::future<Status> Session::Allreduce(uint64_t group, const void* input, void* output,
                                        uint64_t count, ElementType type, CombineOp op) {
-  return Await(group, {.kind = CollectiveKind::kAllreduce,
-                       .input = input,
-                       .output = output,
-                       .count = count,
-                       .type = type,
-                       .op = op});
+  return Await(group, {CollectiveKind::kAllreduce, kNoRoot, input, output, count, type, op});
 }
 std::future<Status> Session::ReduceScatter(uint64_t group, const void* input, void* output,
                                            uint64_t count, ElementType type, CombineOp op) {
-  return Await(group, {.kind = CollectiveKind::kReduceScatter,
-                       .input = input,
-                       .output = output,
-                       .count = count,
-                       .type = type,
-                       .op = op});
+  return Await(group, {CollectiveKind::kReduceScatter, kNoRoot, input, output, count, type, op});
 }
 std::future<Status> Session::Allgather(uint64_t group, const void* input, void* output,
                                        uint64_t bytes) {
-  return Await(
-      group,
-      {.kind = CollectiveKind::kAllgather, .input = input, .output = output, .count = bytes});
+  return Await(group, {CollectiveKind::kAllgather, kNoRoot, input, output, bytes});
 }
 std::future<Status> Session::Gather(uint64_t group, uint32_t root, const void* input, void* output,
                                     uint64_t bytes) {
-  return Await(group, {.kind = CollectiveKind::kGather,
-                       .root = root,
-                       .input = input,
-                       .output = output,
-                       .count = bytes});
+  return Await(group, {CollectiveKind::kGather, root, input, output, bytes});
 }
 std::future<Status> Session::Scatter(uint64_t group, uint32_t root, const void* input, void* output,
                                      uint64_t bytes) {
-  return Await(group, {.kind = CollectiveKind::kScatter,
-                       .root = root,
-                       .input = input,
-                       .output = output,
-                       .count = bytes});
+  return Await(group, {CollectiveKind::kScatter, root, input, output, bytes});
 }
 std::future<Status> Session::Alltoall(uint64_t group, const void* input, void* output,
                                       uint64_t bytes) {
-  return Await(
-      group, {.kind = CollectiveKind::kAlltoall, .input = input, .output = output, .count = bytes});
+  return Await(group, {CollectiveKind::kAlltoall, kNoRoot, input, output, bytes});
 }
 std::future<Status> Session::Barrier(uint64_t group) {
   return Await(group, {.kind = CollectiveKind::kBarrier});

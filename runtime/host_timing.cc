@@ -220,16 +220,14 @@ uint32_t UsableCores() {
 }
 
 Result<CopyTime> TimeCopy() {
-  const Result<Mapping> from = Mapping::Anonymous(kCopyBytes);
-  if (!from.ok()) return from.status();
-  const Result<Mapping> to = Mapping::Anonymous(kCopyBytes);
-  if (!to.ok()) return to.status();
-  PREPOST_RETURN_IF_ERROR(from->Touch(Mapping::Access::kReadWrite));
-  PREPOST_RETURN_IF_ERROR(to->Touch(Mapping::Access::kReadWrite));
+  const Result<Mapping> both = Mapping::Anonymous(2 * kCopyBytes);
+  if (!both.ok()) return both.status();
+  PREPOST_RETURN_IF_ERROR(both->Touch(Mapping::Access::kReadWrite));
+  std::byte* const from = both->bytes().data();
   std::vector<double> seconds;
   for (uint32_t i = 0; i < kCopies; ++i) {
     const uint64_t start = MonotonicNs();
-    std::memcpy(to->bytes().data(), from->bytes().data(), kCopyBytes);
+    std::memcpy(from + kCopyBytes, from, kCopyBytes);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     seconds.push_back(static_cast<double>(MonotonicNs() - start) * 1e-9);
   }
@@ -239,12 +237,10 @@ Result<CopyTime> TimeCopy() {
 }
 
 Result<CombineTime> TimeCombine() {
-  const Result<Mapping> own = Mapping::Anonymous(kCopyBytes);
-  if (!own.ok()) return own.status();
-  const Result<Mapping> other = Mapping::Anonymous(kCopyBytes);
-  if (!other.ok()) return other.status();
-  PREPOST_RETURN_IF_ERROR(own->Touch(Mapping::Access::kReadWrite));
-  PREPOST_RETURN_IF_ERROR(other->Touch(Mapping::Access::kReadWrite));
+  const Result<Mapping> both = Mapping::Anonymous(2 * kCopyBytes);
+  if (!both.ok()) return both.status();
+  PREPOST_RETURN_IF_ERROR(both->Touch(Mapping::Access::kReadWrite));
+  std::byte* const own = both->bytes().data();
   constexpr size_t kElementBytes = sizeof(float);
   const CombineFunction combine =
       CombineFunctionOf({.op = CombineOp::kSum, .type = ElementType::kFloat32});
@@ -253,7 +249,7 @@ Result<CombineTime> TimeCombine() {
     for (uint32_t i = 0; i < times; ++i) {
       const uint64_t start = MonotonicNs();
       for (uint32_t call = 0; call < calls; ++call) {
-        combine(own->bytes().data(), own->bytes().data(), other->bytes().data(), elements);
+        combine(own, own, own + kCopyBytes, elements);
         std::atomic_signal_fence(std::memory_order_seq_cst);
       }
       seconds.push_back(static_cast<double>(MonotonicNs() - start) * 1e-9 / calls);

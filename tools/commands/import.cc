@@ -86,10 +86,9 @@ Status Run(const ImportFlags& flags) {
   const Result<GoalOptions> options = GoalOptionsOf(flags);
   if (!options.ok()) return options.status();
   const Result<SpecReady> ready = ParseReady(flags.ready);
-  if (!ready.ok()) return {StatusCode::kUsage, "--ready: " + ready.status().message()};
+  if (!ready.ok()) return WrongFlag("--ready", ready.status());
   const Result<SpecSendWindow> send_window = ParseSendWindow(flags.send_window);
-  if (!send_window.ok())
-    return {StatusCode::kUsage, "--send-window: " + send_window.status().message()};
+  if (!send_window.ok()) return WrongFlag("--send-window", send_window.status());
 
   Result<GoalPlan> imported = Read(flags, *options);
   if (!imported.ok()) return imported.status();
