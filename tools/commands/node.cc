@@ -151,9 +151,7 @@ Status CheckExecutor(const NodeFlags& flags) {
   if (flags.device.empty()) {
     return {StatusCode::kUsage, "--executor offload needs a --device (see prepost devices)"};
   }
-  if (flags.play.wait.any()) {
-    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
-  }
+  PREPOST_RETURN_IF_ERROR(flags.play.wait.CheckOffload());
   if (flags.trace.is_wanted()) {
     return {StatusCode::kUsage,
             "--trace is for --executor cpu: a NIC tells nobody when it does what"};
@@ -297,10 +295,8 @@ Status Run(NodeFlags& flags) {
   Result<BootstrapOptions> bootstrap = BootstrapOf(flags, plan->header());
   if (!bootstrap.ok()) return bootstrap.status();
   if (input && is_multicast) NoteCrossings(bootstrap->peers, plan->flat());
-  if (flags.trace.is_wanted()) {
-    PREPOST_RETURN_IF_ERROR(
-        flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
-  }
+  PREPOST_RETURN_IF_ERROR(
+      flags.trace.Prepare(plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
   Result<NodeDevice> device = ChooseDevice(flags, plan->flat());
   if (!device.ok()) return device.status();
   Result<InterruptSignals> signals = InterruptSignals::Hold();
@@ -338,17 +334,10 @@ Status Run(NodeFlags& flags) {
   if (run.ok()) info.hosts = HostsOf(run->report);
   // The others have files of their own.
   std::erase_if(info.hosts, [&](const TraceHost& host) { return host.node.value != flags.node; });
-  const Status written =
-      flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
+  const Status written = flags.trace.Write(plan->flat(), info, run.status());
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copy has its name
-  if (!is_multicast) {
-    (flags.play.json ? PrintOutputsJson : PrintOutputs)(plan->header(), run->report, run->outputs,
-                                                        OutputCheck::kOutputs, std::cout);
-    return written;
-  }
-  (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
-                                                    std::cout);
+  PrintRun(plan->header(), *run, OutputCheck::kOutputs, flags.play.json, std::cout);
   return written;
 }
 

@@ -119,9 +119,7 @@ Status CheckFlags(const RunFlags& flags) {
               "per machine: prepost node"};
     }
   }
-  if (flags.play.wait.any() && flags.executor == "offload") {
-    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
-  }
+  if (flags.executor == "offload") PREPOST_RETURN_IF_ERROR(flags.play.wait.CheckOffload());
   if (flags.executor == "cpu") {
     const char* flag = flags.device.empty() || IsPerNode(flags) ? ForOffload(flags) : "--device";
     if (flag != nullptr) {
@@ -344,10 +342,7 @@ Status Run(RunFlags& flags) {
             "--output-dir: outputs have the name of --input, which is not given"};
   }
   PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
-  if (flags.trace.is_wanted()) {
-    PREPOST_RETURN_IF_ERROR(
-        flags.trace.Prepare(*plan->flat(), {flags.input_path, flags.plan_path}));
-  }
+  PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(plan->flat(), {flags.input_path, flags.plan_path}));
   const Result<std::optional<nic::QueueProgram>> program =
       ProgramToOffload(flags, plan->flat(), *lower);
   if (!program.ok()) return program.status();
@@ -364,17 +359,10 @@ Status Run(RunFlags& flags) {
     info.executor = run->report.executor;  // a library's device decides it by itself
     info.hosts = HostsOf(run->report);
   }
-  const Status written =
-      flags.trace.is_wanted() ? flags.trace.Write(*plan->flat(), info, run.status()) : Status();
+  const Status written = flags.trace.Write(plan->flat(), info, run.status());
   if (!run.ok()) return run.status();
   signals->HoldToTheEnd();  // the copies have their names
-  if (plan->header().collective.kind != CollectiveKind::kMulticast) {
-    (flags.play.json ? PrintOutputsJson : PrintOutputs)(plan->header(), run->report, run->outputs,
-                                                        OutputCheck::kInputs, std::cout);
-    return written;
-  }
-  (flags.play.json ? PrintReportJson : PrintReport)(plan->header(), run->report, run->sum,
-                                                    std::cout);
+  PrintRun(plan->header(), *run, OutputCheck::kInputs, flags.play.json, std::cout);
   return written;
 }
 

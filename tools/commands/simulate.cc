@@ -31,12 +31,12 @@ Status WriteSimulatedTrace(SimulateFlags& flags, const Simulated& it) {
   if (!signals.ok()) return signals.status();
   TraceOutput& trace = flags.trace;
   PREPOST_RETURN_IF_ERROR(trace.Prepare(
-      it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
+      &it.plan->plan, {flags.profile, flags.input.path.empty() ? "-" : flags.input.path}));
   const bool is_offload = it.simulation->offload_trail != nullptr;
   sim::FillTrace(is_offload ? *it.simulation->offload_trail : *it.simulation->cpu_trail,
                  trace.table());
   return trace.Write(
-      it.plan->plan,
+      &it.plan->plan,
       {.executor = is_offload ? "offload" : "cpu",
        .detail = fmt::format("{}, with the profile {}{}", kModelled, it.profile->name,
                              DeviationsText(it.simulation->deviations, kDeviationsShownMax)),

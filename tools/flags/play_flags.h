@@ -46,6 +46,11 @@ class WaitFlags {
   bool has_idle() const { return idle_ms_.has_value(); }
   /// Errors: kUsage.
   Status Check() const;
+  /// Of hosts whose NICs play by themselves, for which nothing is to be said. Errors: kUsage.
+  Status CheckOffload() const {
+    if (!any()) return {};
+    return {StatusCode::kUsage, "--wait is for CPUs: a preposted host sleeps to the end"};
+  }
   /// After Check(). `otherwise`: where --wait was not given.
   WaitPolicy policy(WaitMode otherwise = WaitMode::kInterrupt) const;
 

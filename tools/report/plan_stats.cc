@@ -578,15 +578,17 @@ void PrintPaths(const PlanStats& stats, std::ostream& out) {
     out << fmt::format("  ... and {} less busy\n", used.size() - kRacksMax);
 }
 
-/// Of a multicast, beside how many would do.
-void PrintNeededCrossings(const PlanStats& stats, const Crossings& crossings, std::ostream& out) {
+/// Of a multicast beside how many would do.
+std::string CrossingsText(const PlanStats& stats) {
+  const Crossings crossings = CrossingsOf(stats);
   const std::string word = stats.network.RackWord();
-  Line(
-      out, "crossings",
-      fmt::format("of {0}s per block: min {1}, mean {2:.1f}, max {3}, where {4} would do: {5}",
-                  word, crossings.min, crossings.mean, crossings.max, crossings.least,
-                  stats.load.enters_racks_once ? fmt::format("each block enters each {} once", word)
-                                               : fmt::format("blocks enter {}s again", word)));
+  std::string text = fmt::format("of {}s per block: min {}, mean {:.1f}, max {}", word,
+                                 crossings.min, crossings.mean, crossings.max);
+  if (!IsMulticast(stats)) return text;
+  return fmt::format("{}, where {} would do: {}", text, crossings.least,
+                     stats.load.enters_racks_once
+                         ? fmt::format("each block enters each {} once", word)
+                         : fmt::format("blocks enter {}s again", word));
 }
 
 void PrintRacks(const PlanStats& stats, std::ostream& out) {
@@ -600,14 +602,7 @@ void PrintRacks(const PlanStats& stats, std::ostream& out) {
   PrintLimitedRounds(stats, out);
   PrintTimes(stats, out);
   if (occupied < 2) return;
-  const Crossings crossings = CrossingsOf(stats);
-  if (!IsMulticast(stats)) {
-    Line(out, "crossings",
-         fmt::format("of {}s per block: min {}, mean {:.1f}, max {}", word, crossings.min,
-                     crossings.mean, crossings.max));
-  } else {
-    PrintNeededCrossings(stats, crossings, out);
-  }
+  Line(out, "crossings", CrossingsText(stats));
   if (!stats.network.links.empty()) return PrintPaths(stats, out);
   const std::vector<ResourceLoad>& up = stats.load.of(ResourceKind::kRackUp);
   const std::vector<ResourceLoad>& down = stats.load.of(ResourceKind::kRackDown);

@@ -60,10 +60,6 @@ nlohmann::ordered_json QueuesJson(const RunReport& report, NodeId node) {
   return queues;
 }
 
-}  // namespace
-
-namespace {
-
 /// A line of each node.
 void PrintNodes(const RunReport& report, const std::function<uint64_t(const NodeReport&)>& bytes_of,
                 std::ostream& out) {
@@ -84,8 +80,6 @@ void PrintNodes(const RunReport& report, const std::function<uint64_t(const Node
   }
   PrintRearms(report, out);
 }
-
-}  // namespace
 
 void PrintReport(const PlanHeader& header, const RunReport& report, const MessageSum& sum,
                  std::ostream& out) {
@@ -108,8 +102,6 @@ void PrintReport(const PlanHeader& header, const RunReport& report, const Messag
   out << fmt::format("{} identical after {:.3f} ms: BLAKE2b-256 {}\n", copies,
                      Milliseconds(report.elapsed_ns), sum.ToString());
 }
-
-namespace {
 
 /// By node: whether the plan makes an output equal to its own; false of those that have none.
 std::vector<bool> HaveEqual(const PlanHeader& header) {
@@ -144,8 +136,6 @@ std::string OutputsText(const PlanHeader& header, const RunReport& report,
   return fmt::format("{} identical{}", which, is_one ? " with all others" : "");
 }
 
-}  // namespace
-
 void PrintOutputs(const PlanHeader& header, const RunReport& report,
                   const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
                   std::ostream& out) {
@@ -169,8 +159,6 @@ void PrintOutputs(const PlanHeader& header, const RunReport& report,
     out << fmt::format("  ... and {} more, see --json\n", nodes.size() - kOutputsMax);
 }
 
-namespace {
-
 nlohmann::ordered_json NodesJson(const RunReport& report) {
   nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
   for (const NodeReport& node : report.nodes) {
@@ -192,8 +180,6 @@ nlohmann::ordered_json NodesJson(const RunReport& report) {
   }
   return nodes;
 }
-
-}  // namespace
 
 void PrintOutputsJson(const PlanHeader& header, const RunReport& report,
                       const std::vector<std::optional<MessageSum>>& outputs, OutputCheck check,
@@ -230,6 +216,15 @@ void PrintReportJson(const PlanHeader& header, const RunReport& report, const Me
                                       {"elapsed_ns", report.elapsed_ns},
                                       {"nodes", std::move(nodes)}};
   PrintJson(all, out);
+}
+
+}  // namespace
+
+void PrintRun(const PlanHeader& header, const LocalRun& run, OutputCheck check, bool is_json,
+              std::ostream& out) {
+  if (header.collective.kind == CollectiveKind::kMulticast)
+    return (is_json ? PrintReportJson : PrintReport)(header, run.report, run.sum, out);
+  (is_json ? PrintOutputsJson : PrintOutputs)(header, run.report, run.outputs, check, out);
 }
 
 }  // namespace prepost::tools

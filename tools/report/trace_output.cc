@@ -23,7 +23,7 @@ void TraceOutput::AddTo(CLI::App& command) {
       ->check(NameOf("a file"));
 }
 
-Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& read) {
+Status TraceOutput::Prepare(const Plan* plan, const std::vector<std::string>& read) {
   if (path_.empty()) return {};
   if (path_ == "-") {
     return {StatusCode::kUsage, "--trace: a file is needed, not stdout, where the report goes"};
@@ -35,18 +35,18 @@ Status TraceOutput::Prepare(const Plan& plan, const std::vector<std::string>& re
     }
   }
   PREPOST_RETURN_IF_ERROR(CheckWritable(path_));
-  Result<RunTrace> table = RunTrace::Make(plan);
+  Result<RunTrace> table = RunTrace::Make(*plan);
   if (!table.ok()) return table.status();
   table_ = std::make_shared<RunTrace>(*std::move(table));
   return {};
 }
 
-Status TraceOutput::Write(const Plan& plan, TraceInfo info, const Status& outcome) const {
+Status TraceOutput::Write(const Plan* plan, TraceInfo info, const Status& outcome) const {
   if (!table_ || outcome.code() == StatusCode::kInterrupted) return {};
   if (!outcome.ok()) info.outcome = outcome.ToString();
   AddWakeups(*table_, &info.hosts);
   PREPOST_RETURN_IF_ERROR(WriteFile(
-      path_, [&](std::ostream& out) { WriteTrace(plan, *table_, info, out); },
+      path_, [&](std::ostream& out) { WriteTrace(*plan, *table_, info, out); },
       OnInterrupt::kFinish));
   if (!outcome.ok()) {
     PrintNote(path_ + " holds what happened until the run failed");

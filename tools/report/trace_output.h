@@ -22,15 +22,16 @@ class TraceOutput {
   /// Must outlive the parsing.
   void AddTo(CLI::App& command);
   bool is_wanted() const { return !path_.empty(); }
-  /// Makes the table, if --trace was given. `read` are the files that must not be replaced. Errors:
-  /// kUsage; kRejected: the path cannot be written; kEnvironment.
-  Status Prepare(const Plan& plan, const std::vector<std::string>& read);
+  /// Makes the table of `plan`, if --trace was given; without it `plan` may be null. `read` are the
+  /// files that must not be replaced. Errors: kUsage; kRejected: the path cannot be written;
+  /// kEnvironment.
+  Status Prepare(const Plan* plan, const std::vector<std::string>& read);
   /// For the run to fill; null without --trace.
   RunTrace* table() { return table_.get(); }
   /// The trace of a run that ended with `outcome`, with the hosts' wake-ups that the table has.
   /// After an interruption there is none, as there is nothing else. To be called with signals held
   /// (InterruptSignals): the run is over.
-  Status Write(const Plan& plan, TraceInfo info, const Status& outcome) const;
+  Status Write(const Plan* plan, TraceInfo info, const Status& outcome) const;
 
  private:
   std::string path_;                 // empty: none
