@@ -43,25 +43,51 @@ constexpr int kUsage = 2;  ///< exit code: the command line is wrong
 
 struct Case {
   std::string name;
+  CollectiveKind collective = CollectiveKind::kMulticast;
+  std::string algorithm;  ///< none: that of --algorithm
   uint32_t nodes = 0;
   uint32_t blocks = 0;
   SpecReady ready;
 };
 
-/// Parses "64x256" or "64x256:READY"; none if it is neither.
+/// What a SIZE looks like.
+constexpr const char* kSizes = "64x256, 64x256:barrier or allreduce/ring:64x256";
+
+/// Parses "64x256", "64x256:READY" or "COLLECTIVE/ALGORITHM:64x256"; none if it is neither.
 std::optional<Case> ParseCase(const std::string& text) {
   Case parsed{.name = text};
-  const size_t colon = text.find(':');
+  std::string size = text;
+  if (const size_t slash = text.find('/'); slash != std::string::npos) {
+    const size_t colon = text.find(':', slash);
+    const Result<CollectiveKind> collective = ParseCollective(text.substr(0, slash));
+    if (colon == std::string::npos || !collective.ok()) return std::nullopt;
+    parsed.collective = *collective;
+    parsed.algorithm = text.substr(slash + 1, colon - slash - 1);
+    size = text.substr(colon + 1);
+  }
+  const size_t colon = size.find(':');
   if (colon != std::string::npos) {
-    const Result<SpecReady> ready = ParseReady(text.substr(colon + 1));
+    const Result<SpecReady> ready = ParseReady(size.substr(colon + 1));
     if (!ready.ok()) return std::nullopt;
     parsed.ready = *ready;
   }
-  if (std::sscanf(text.c_str(), "%ux%u", &parsed.nodes, &parsed.blocks) != 2 || parsed.nodes == 0 ||
+  if (std::sscanf(size.c_str(), "%ux%u", &parsed.nodes, &parsed.blocks) != 2 || parsed.nodes == 0 ||
       parsed.blocks == 0) {
     return std::nullopt;
   }
   return parsed;
+}
+
+/// Of blocks of a byte, or of a float in other collectives than a multicast.
+Spec SpecOf(const Case& size, const std::string& algorithm) {
+  Spec spec{.collective = size.collective,
+            .nodes = size.nodes,
+            .block_bytes = size.collective == CollectiveKind::kMulticast ? 1 : sizeof(float),
+            .algorithm = size.algorithm.empty() ? algorithm : size.algorithm,
+            .ready = size.ready};
+  spec.message_bytes = size.blocks * spec.block_bytes;
+  if (Combines(size.collective)) spec.combine = {CombineOp::kSum, ElementType::kFloat32};
+  return WithImplied(spec);
 }
 
 /// Counts what is written and drops it.
@@ -160,12 +186,7 @@ void TimeShards(const Plan& plan, Timer timer, Sample* sample) {
 }
 
 /// Runs one case `repeat` times after one warm-up, and writes the result as a line of JSON.
-void RunCase(const Case& size, const std::string& algorithm, int repeat, Timer timer, int out_fd) {
-  const Spec spec{.nodes = size.nodes,
-                  .message_bytes = size.blocks,
-                  .block_bytes = 1,
-                  .algorithm = algorithm,
-                  .ready = size.ready};
+void RunCase(const Case& size, const Spec& spec, int repeat, Timer timer, int out_fd) {
   std::vector<Sample> samples;
   uint64_t ops = 0, plan_bytes = 0, file_bytes = 0, columns_bytes = 0;
   for (int i = 0; i <= repeat; ++i) {
@@ -189,7 +210,7 @@ void RunCase(const Case& size, const std::string& algorithm, int repeat, Timer t
   nlohmann::ordered_json result = {{"size", size.name},
                                    {"nodes", size.nodes},
                                    {"blocks", size.blocks},
-                                   {"algorithm", algorithm},
+                                   {"algorithm", spec.algorithm},
                                    {"ready", ToString(size.ready)},
                                    {"ops", ops},
                                    {"plan_bytes", plan_bytes},
@@ -212,14 +233,13 @@ void RunCase(const Case& size, const std::string& algorithm, int repeat, Timer t
   PREPOST_CHECK(write(out_fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()));
 }
 
-nlohmann::ordered_json RunInChild(const Case& size, const std::string& algorithm, int repeat,
-                                  Timer timer) {
+nlohmann::ordered_json RunInChild(const Case& size, const Spec& spec, int repeat, Timer timer) {
   int fds[2];
   PREPOST_CHECK(pipe(fds) == 0);
   const pid_t child = fork();
   PREPOST_CHECK(child >= 0);
   if (child == 0) {
-    RunCase(size, algorithm, repeat, timer, fds[1]);
+    RunCase(size, spec, repeat, timer, fds[1]);
     _exit(0);
   }
   close(fds[1]);
@@ -339,10 +359,10 @@ void PrintTable(const nlohmann::ordered_json& results, const std::string& algori
                 Timer timer) {
   std::cout << fmt::format("{}, prepost {}, median of {} runs after a warm-up, one core, {}\n",
                            algorithm, kVersion, repeat, Name(timer));
-  std::cout << fmt::format("{:>18} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n",
+  std::cout << fmt::format("{:>36} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n",
                            "n x k", "ops", "compile", "verify", "rows", "columns", "shards", "peak",
                            "plan", "bounds");
-  std::cout << fmt::format("{:>18} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n", "",
+  std::cout << fmt::format("{:>36} {:>9} {:>8} {:>8} {:>8} {:>15} {:>15} {:>8} {:>8} {:>15}\n", "",
                            "", "ms", "ms", "write ms", "write, read ms", "write, read ms", "MB",
                            "MB", "plan, file ms");
   for (const auto& result : results) {
@@ -351,7 +371,7 @@ void PrintTable(const nlohmann::ordered_json& results, const std::string& algori
       return fmt::format("{:.0f}, {:.0f}", ms(a), ms(b));
     };
     std::cout << fmt::format(
-        "{:>18} {:>9} {:>8.1f} {:>8.1f} {:>8.1f} {:>15} {:>15} {:>8.1f} {:>8.1f} {:>15}\n",
+        "{:>36} {:>9} {:>8.1f} {:>8.1f} {:>8.1f} {:>15} {:>15} {:>8.1f} {:>8.1f} {:>15}\n",
         result["size"].get<std::string>(), result["ops"].get<uint64_t>(), ms("compile_s"),
         ms("verify_s"), ms("write_s"), pair("columns_write_s", "columns_read_s"),
         pair("shards_write_s", "shards_read_s"), result["peak_bytes"].get<double>() / 1e6,
@@ -375,7 +395,8 @@ int Main(int argc, char** argv) {
       app.add_option("--rolled", rolled_nodes,
                      "Instead: one node's rolled program of so many nodes, per schedule")
           ->check(CLI::Range(2u, kNodesMax));
-  app.add_option("SIZE", sizes, "nodes x blocks[:ready mode], such as 64x256 or 64x256:barrier")
+  app.add_option("SIZE", sizes,
+                 fmt::format("[collective/schedule:]nodes x blocks[:ready mode]: {}", kSizes))
       ->excludes(rolled);
   app.add_option("--algorithm", algorithm, "Schedule")->excludes(rolled);
   app.add_option("--repeat", repeat, "Counted runs, after one warm-up")->check(CLI::Range(1, 1000));
@@ -394,10 +415,15 @@ int Main(int argc, char** argv) {
   for (const std::string& size : sizes) {
     const std::optional<Case> parsed = ParseCase(size);
     if (!parsed) {
-      std::cerr << "plan_bench: '" << size << "' is no size such as 64x256 or 64x256:barrier\n";
+      std::cerr << "plan_bench: '" << size << "' is no size such as " << kSizes << "\n";
       return kUsage;
     }
-    results.push_back(RunInChild(*parsed, algorithm, repeat, timer));
+    const Spec spec = SpecOf(*parsed, algorithm);
+    if (const Status status = CheckSpec(spec); !status.ok()) {
+      std::cerr << "plan_bench: '" << size << "': " << status.message() << "\n";
+      return kUsage;
+    }
+    results.push_back(RunInChild(*parsed, spec, repeat, timer));
   }
   if (json) {
     std::cout << results.dump(2) << "\n";

@@ -3,16 +3,18 @@
 """Times calls of collectives over rate-limited network namespaces, or on this machine, beside the bound and beside peers.
 
     sudo bench/network/calls.py --nodes 8 --rate 400mbit --bytes 1MiB,16MiB,64MiB --peers openmpi,gloo
-    bench/network/calls.py --host tcp --nodes 4 --collective allreduce,barrier --bytes 8B,1KiB,1MiB --peers openmpi,gloo
+    bench/network/calls.py --host shm --nodes 4 --collective allreduce,barrier --bytes 32B,1KiB,1MiB --peers 'openmpi*'
 
 The time of a call is from when the last member makes it to when the last one has its result. Sizes are of the whole vector: m bytes,
 of which each of n members has a part of m/n in an allgather, a reduce_scatter and an alltoall. The bound is what a port must carry,
 2 m (n-1)/n of an allreduce and m (n-1)/n of the others, at what TCP carries of the rate. Ours and peers' are interleaved, round by round.
+A sweep of Open MPI (`openmpi*`) also gives "openmpi, tuned": of each size, what its fastest algorithm takes.
 Prints a table of median seconds and, over a network, of their ratio to the bound; --json FILE keeps all samples.
 """
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -47,6 +49,15 @@ def bound_of(collective, size, nodes):
     return passes * size * (nodes - 1) / nodes
 
 
+def add_tuned(samples, collective):
+    """"openmpi, tuned" of each size, if there was a sweep."""
+    sweep = [(name, size, seconds) for (kind, name, size), seconds in samples.items() if kind == collective and name.startswith("openmpi")]
+    if len({name for name, _, _ in sweep}) < 2:
+        return
+    for size in dict.fromkeys(size for _, size, _ in sweep):
+        samples[collective, "openmpi, tuned", size] = min((seconds for _, of, seconds in sweep if of == size), key=statistics.median)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--nodes", type=int, default=8)
@@ -62,7 +73,7 @@ def main():
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     sizes, nodes = options.bytes.split(","), options.nodes
-    others = peers.names_of(options.peers)
+    others = {it: peers.names_of(options.peers, it) for it in options.collective.split(",")}
     payload = None if options.host else rate_of(options.rate) * PAYLOAD
     samples = {}
 
@@ -79,7 +90,7 @@ def main():
                 flags.append("--no-local-copies")
             for size, seconds in run_ours(options.bench, nodes, start, address, flags).items():
                 keep(collective, "prepost", size, seconds)
-            for name in others:
+            for name in others[collective]:
                 if options.host:
                     lines = peers.run_on_host(name, nodes, options.host, asked, options.repeat, folder, collective)
                 else:
@@ -98,21 +109,23 @@ def main():
         finally:
             if not options.host:
                 subprocess.run([HERE / "net.sh", "down", str(nodes)], check=True)
+    for collective in options.collective.split(","):
+        add_tuned(samples, collective)
     where = f"one machine, over {options.host}" if options.host else f"at {options.rate}"
     print(f"{nodes} members, {where}: median us" + ("" if options.host else " (/ bound)"))
-    print(f"{'':16}{'':12}" + "".join(f"{size:>18}" for size in sizes))
+    print(f"{'':16}{'':36}" + "".join(f"{size:>18}" for size in sizes))
     for collective in options.collective.split(","):
-        for name in ["prepost", *others]:
+        for name in dict.fromkeys(name for kind, name, _ in samples if kind == collective):
             cells = ""
             for size in ["4B"] if collective == "barrier" else sizes:
                 found = sorted(samples.get((collective, name, size_of(size)), []))
                 if not found:
                     cells += f"{'-':>18}"
                     continue
-                median = found[len(found) // 2]
+                median = statistics.median(found)
                 bound = 0 if options.host else bound_of(collective, size_of(size), nodes) / payload
                 cells += f"{median * 1e6:>18.0f}" if bound == 0 else f"{median * 1e6:>10.0f} ({median / bound:5.3f})"
-            print(f"{collective:16}{name:12}{cells}")
+            print(f"{collective:16}{name:36}{cells}")
     if options.json:
         rows = [{"collective": c, "name": n, "bytes": b, "seconds": s,
                  "bound_seconds": None if options.host else bound_of(c, b, nodes) / payload} for (c, n, b), s in samples.items()]

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else brings a message to all nodes: how bench/network and bench/host run it.
+"""What else brings a message to all nodes, or calls a collective: how bench/network and bench/host run it.
 
-    openmpi            MPI_Bcast as Open MPI decides
-    openmpi:A:S        its algorithm A (pipeline, chain, binary, binomial, scatter_allgather_ring, ...) with segments of S
-    mpich              MPI_Bcast of MPICH
-    gloo               gloo's broadcast, as PyTorch has it for CPUs
+    openmpi            MPI_Bcast, MPI_Allreduce, ... as Open MPI decides
+    openmpi:A:S        its algorithm A (pipeline, chain, binary_tree, binomial, scatter_allgather_ring, ...) with segments of S; of
+                       other collectives: ring, recursive_doubling, pairwise, ...
+    openmpi*           openmpi and a sweep of its algorithms
+    mpich              the same of MPICH
+    gloo               gloo's, as PyTorch has them for CPUs
     udpcast            udp-sender and udp-receiver, a multicast by the network itself
     uftp               uftp and uftpd, the same
 """
@@ -19,12 +21,18 @@ import time
 from members import json_lines, run_members
 
 HERE = pathlib.Path(__file__).resolve().parent
-OPENMPI_ALGORITHMS = {"linear": 1, "chain": 2, "pipeline": 3, "split_binary": 4, "binary": 5, "binomial": 6, "knomial": 7,
-                      "scatter_allgather": 8, "scatter_allgather_ring": 9}
-# For a sweep: each tuned algorithm that pipelines, with segments of 8 to 128 KiB, and the others as they are.
-OPENMPI_SWEEP = ["openmpi"] + [f"openmpi:{a}:{s}" for a in ["chain", "pipeline", "split_binary", "binary", "binomial"]
-                               for s in ["8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]] + [
-                                   f"openmpi:{a}:0" for a in ["scatter_allgather", "scatter_allgather_ring"]]
+# For a sweep: each tuned algorithm that pipelines, with segments of 8 to 128 KiB, and the others as they are. None: a broadcast.
+OPENMPI_SWEEPS = {
+    None: [f"{a}:{s}" for a in ["chain", "pipeline", "split_binary_tree", "binary_tree", "binomial"]
+           for s in ["8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]] + ["scatter_allgather:0", "scatter_allgather_ring:0"],
+    "allreduce": ["nonoverlapping:0", "recursive_doubling:0", "ring:0", "segmented_ring:64KiB", "segmented_ring:1MiB", "rabenseifner:0"],
+    "allgather": ["linear:0", "bruck:0", "recursive_doubling:0", "ring:0", "neighbor:0"],
+    "reduce_scatter": ["basic_linear:0", "recursive_doubling:0", "recursive_halving:0", "butterfly:0"],
+    "alltoall": ["linear:0", "pairwise:0", "modified_bruck:0", "linear_sync:0"],
+    "barrier": ["linear:0", "double_ring:0", "recursive_doubling:0", "bruck:0", "tree:0"],
+}
+# What its parameters call them, where that is another word.
+OPENMPI_WORDS = {None: "bcast", "broadcast": "bcast", "reduce_scatter": "reduce_scatter_block"}
 
 
 def size_of(text):
@@ -32,11 +40,11 @@ def size_of(text):
     return int(number) * {None: 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}[unit]
 
 
-def names_of(text):
-    """A list of peers, with commas; `openmpi*` is OPENMPI_SWEEP. Exits if one is not installed: a table without it looks complete."""
+def names_of(text, collective=None):
+    """A list of peers, with commas. Exits if one is not installed: a table without it looks complete."""
     names = []
     for name in filter(None, text.split(",")):
-        names += OPENMPI_SWEEP if name == "openmpi*" else [name]
+        names += ["openmpi"] + [f"openmpi:{it}" for it in OPENMPI_SWEEPS.get(collective, [])] if name == "openmpi*" else [name]
     missing = sorted({name.split(":")[0] for name in names if not is_there(name)})
     if missing:
         sys.exit(f"{sys.argv[0]}: {', '.join(missing)}: not installed (scripts/deps --peers)")
@@ -79,13 +87,14 @@ def mpi_program(name, folder, source):
     return program
 
 
-def tuning_of(name):
+def tuning_of(name, collective):
     """Open MPI's flags."""
     if ":" not in name:
         return []
     _, algorithm, segment = name.split(":")
-    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", "coll_tuned_bcast_algorithm", str(OPENMPI_ALGORITHMS[algorithm]),
-            "--mca", "coll_tuned_bcast_algorithm_segmentsize", str(size_of(segment))]
+    parameter = f"coll_tuned_{OPENMPI_WORDS.get(collective, collective)}_algorithm"
+    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", parameter, algorithm,
+            *(["--mca", f"{parameter}_segmentsize", str(size_of(segment))] if size_of(segment) > 0 else [])]
 
 
 def mpi_arguments(sizes, repeat, collective):
@@ -100,7 +109,7 @@ def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None):
     if name.startswith("openmpi"):
         btl = {"shm": "vader,self", "tcp": "tcp,self"}[transport]
         words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(nodes), "--mca", "btl", btl, "--mca", "pml", "ob1",
-                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name), program]
+                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name, collective), program]
     else:
         words = ["mpirun.mpich", "-n", str(nodes), program]
     done = subprocess.run([*words, *mpi_arguments(sizes, repeat, collective)], capture_output=True, text=True, check=True, timeout=1200)
@@ -128,7 +137,7 @@ def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, ra
     if family == "openmpi":
         words = ["mpirun.openmpi", "--allow-run-as-root", "-n", str(nodes), "--mca", "plm_rsh_agent", agent, "-H", hosts, "--mca", "btl",
                  "tcp,self", "--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
-                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name), program]
+                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name, collective), program]
     else:
         words = ["mpirun.mpich", "-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "FI_PROVIDER", "tcp;ofi_rxm", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-n", str(nodes), "-iface", "eth0", program]
     start = ["ip", "netns", "exec", space_of(0), "unshare", "-u", "bash", "-c", f'hostname {address_of(0)}; exec "$@"', "-"]

@@ -454,8 +454,11 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     group->is_memory = group->paths.network == 0;
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
-  auto endpoint = TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1,
-                                    2 * static_cast<uint32_t>(group->options.members.size()));
+  const uint32_t ahead_max = group->options.is_for_calls
+                                 ? std::numeric_limits<int32_t>::max()
+                                 : 2 * static_cast<uint32_t>(group->options.members.size());
+  auto endpoint =
+      TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1, ahead_max);
   if (!endpoint.ok()) return endpoint.status();
   (*endpoint)->set_hook(hook_);
   group->endpoint = std::move(*endpoint);

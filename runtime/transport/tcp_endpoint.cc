@@ -80,6 +80,7 @@ Status TcpEndpoint::Begin(Playable plan, const MessageStart& message) {
   has_ended_early_ = false;
   message_ = message;
   read_bytes_min_ = message.call_root ? kCallReadBytesMin : kReadBytesMin;
+  notes_all_ = !message.call_root || plan.header().send_window.has_value();
   AddChannels(plan);
   const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
   for (uint32_t i = 0; i < links_.size(); ++i) {
@@ -403,6 +404,7 @@ Status TcpEndpoint::WriteBlock(Link& link) {
     link.tx_head = link.tx_bytes = 0;
     if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
     EndEarly(state);
+    CompleteWritten(state);
   }
   return {};
 }
@@ -627,15 +629,23 @@ Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& reco
   if (IsRead(over.memory, carrier.local.is_read)) carrier.window->Remove(state.completed);
   completed_.Add(over.op);
   ++state.completed;
+  CompleteWritten(state);
   // It may have waited for room in the window.
   if (carrier.local.is_read && HasToWrite(carrier)) active_.Push(state.link);
   return {};
 }
 
+/// Completes sends of which no note will come.
+void TcpEndpoint::CompleteWritten(ChannelState& state) {
+  while (state.completed < state.moved && !IsNoted(state, state.slots[state.completed]))
+    completed_.Add(state.slots[state.completed++].op);
+}
+
 /// Completes receives that are posted and have arrived, and notifies the sender.
 void TcpEndpoint::CompleteArrived(ChannelState& state) {
   while (state.completed < std::min(state.moved, state.posted)) {
-    AppendRecord(state.note_link, RecordOf(state, state.completed));
+    if (IsNoted(state, state.slots[state.completed]))
+      AppendRecord(state.note_link, RecordOf(state, state.completed));
     completed_.Add(state.slots[state.completed++].op);
   }
 }

@@ -4,7 +4,8 @@
 // message, one after another on each connection or, where that is of several streams, in pieces on
 // whichever has room; credits and delivery notes have a connection of their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
 // blocks are not written to the connection: their receiver copies them, once. A send completes when
-// the receiver's delivery note has come, because a returned write says nothing about the link.
+// the receiver's delivery note has come, because a returned write says nothing about the link; see
+// IsNoted() for those that have none.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_ENDPOINT_H_
 
@@ -41,9 +42,9 @@ class TcpEndpoint final : public MessageEndpoint {
  public:
   /// `sockets` as MakeTcpMesh() gives them for `node`. While `wake_fd` (-1: none; not owned) is
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
-  /// `ahead_max`: by how many messages a peer may be ahead: in a group of so many members, none
-  /// can be more, as each message between waits for a member of its own; twice as many where sends
-  /// may end early.
+  /// `ahead_max`: by how many messages a peer may be ahead, at most 2^31 - 1. In a group of so many
+  /// members none can be more, as each message between waits for a member of its own; twice as many
+  /// where sends may end early. A member whose calls send small blocks alone may be ahead by any number.
   static Result<std::unique_ptr<TcpEndpoint>> Make(NodeId node, std::vector<TcpSocket> sockets,
                                                    int wake_fd, uint32_t ahead_max);
   /// For one message, that of `plan`, which it begins.
@@ -177,6 +178,7 @@ class TcpEndpoint final : public MessageEndpoint {
   void KeepLateNotes();
   bool TakeLate(Link& link, const Record& record);
   void EndEarly(ChannelState& state);
+  void CompleteWritten(ChannelState& state);
   Status BeginOn(Link& link);
   uint32_t FindLink(NodeId peer, Lane lane) const;
   std::span<Link> StreamsFrom(uint32_t first) {
@@ -212,6 +214,13 @@ class TcpEndpoint final : public MessageEndpoint {
   /// Whether a block's receiver copies it itself.
   bool IsRead(const iovec& block, bool may_read) const {
     return may_read && block.iov_len >= read_bytes_min_;
+  }
+  /// Whether the block's receiver sends a delivery note, with which its send completes. Not of a
+  /// call's small blocks, which the kernel takes at once: their sends complete when they are written,
+  /// unless a window counts those that have not arrived.
+  bool IsNoted(const ChannelState& state, const Slot& slot) const {
+    return notes_all_ || !links_[state.link].carries_blocks ||
+           slot.memory.iov_len >= kCallReadBytesMin;
   }
   static void FinishPiece(ChannelState& state, const Piece& piece);
   void FinishBlock(Link& link, ChannelState& state);
@@ -251,6 +260,7 @@ class TcpEndpoint final : public MessageEndpoint {
   bool is_in_message_ = false;
   bool ends_early_ = false;
   bool has_ended_early_ = false;
+  bool notes_all_ = true;      ///< of the message at hand; else see IsNoted()
   size_t read_bytes_min_ = 0;  ///< of the blocks of the message at hand
   MessageStart message_;       ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
