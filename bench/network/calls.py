@@ -8,7 +8,7 @@
 The time of a call is from when the last member makes it to when the last one has its result. Sizes are of the whole vector: m bytes,
 of which each of n members has a part of m/n in an allgather, a reduce_scatter and an alltoall. The bound is what a port must carry,
 2 m (n-1)/n of an allreduce and m (n-1)/n of the others, at what TCP carries of the rate. Ours and peers' are interleaved, round by round.
-A sweep of Open MPI (`openmpi*`) also gives "openmpi, tuned": of each size, what its fastest algorithm takes.
+"prepost, polled" has sessions without a thread of their own, which the program polls, as MPI and gloo are used. A sweep of Open MPI (`openmpi*`) also gives "openmpi, tuned": of each size, what its fastest algorithm takes.
 Prints a table of median seconds and, over a network, of their ratio to the bound; --json FILE keeps all samples.
 """
 import argparse
@@ -28,6 +28,8 @@ from members import json_lines  # noqa: E402
 from peers import size_of  # noqa: E402
 from run import PAYLOAD, rate_of  # noqa: E402
 
+# Whose thread turns the session: its own, or that of the program, as others' does.
+OURS = {"prepost": [], "prepost, polled": ["--no-own-thread"]}
 COLLECTIVES = "allreduce,reduce_scatter,allgather,alltoall,barrier"
 
 
@@ -88,8 +90,9 @@ def main():
             start = (lambda i: []) if options.host else (lambda i: ["ip", "netns", "exec", f"ppn{i}"])
             if options.host == "tcp":
                 flags.append("--no-local-copies")
-            for size, seconds in run_ours(options.bench, nodes, start, address, flags).items():
-                keep(collective, "prepost", size, seconds)
+            for name, words in OURS.items():
+                for size, seconds in run_ours(options.bench, nodes, start, address, [*flags, *words]).items():
+                    keep(collective, name, size, seconds)
             for name in others[collective]:
                 if options.host:
                     lines = peers.run_on_host(name, nodes, options.host, asked, options.repeat, folder, collective)
