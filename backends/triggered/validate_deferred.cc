@@ -153,6 +153,8 @@ class Validation {
       const DeferredWork& work = program_.works[i];
       if (work.trigger.counter >= counters)
         return Wrong(fmt::format("work {}: no such counter", i));
+      // A provider releases it when it is queued, or when the counter next changes.
+      if (work.trigger.threshold == 0) return Wrong(fmt::format("work {} waits for nothing", i));
       queues_[work.trigger.counter].push_back(i);
       if (work.kind != DeferredWork::Kind::kSend) {
         const bool is_pulse = work.kind == DeferredWork::Kind::kPulse;

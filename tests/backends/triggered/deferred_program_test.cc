@@ -225,6 +225,21 @@ TEST(DeferredProgramTest, DamageIsFoundOrDoesNoHarm) {
   EXPECT_GT(found, harmless);
 }
 
+// What waits for nothing is released before its counter first rises. Catches a validator that looks at
+// counters only when they change.
+TEST(DeferredProgramTest, EveryWorkWaitsForSomething) {
+  const VerifiedPlan plan = test::PlanWithWindowsOf1("binomial_pipeline", 5, 4, /*block_bytes=*/10);
+  for (DeferredProgram& program : LowerAll(plan)) {
+    for (DeferredWork& work : program.works) {
+      const uint64_t threshold = std::exchange(work.trigger.threshold, 0);
+      EXPECT_NE(threshold, 0u);
+      EXPECT_THAT(ValidateDeferred(plan, program).message(), HasSubstr("waits for nothing"));
+      work.trigger.threshold = threshold;
+    }
+    EXPECT_TRUE(ValidateDeferred(plan, program).ok());
+  }
+}
+
 // Joins are per channel and source, so that a program of many blocks needs no more counters.
 TEST(DeferredProgramTest, CountersDoNotGrowWithBlocks) {
   const auto counters = [](uint32_t blocks) {
