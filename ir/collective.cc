@@ -88,7 +88,7 @@ PartRow Roles::Wanted(NodeId node) const {
   switch (kind_) {
     case kReduce:
     case kGather:
-      return {.count = node == root_ ? parts_ : 0};
+      return {.count = IsRoot(node) ? parts_ : 0};
     case kReduceScatter:
     case kScatter:
       return {.first = node.value, .count = 1};
@@ -100,12 +100,12 @@ PartRow Roles::Wanted(NodeId node) const {
 }
 
 bool Roles::IsSource(NodeId node) const {
-  return kind_ == kMulticast || kind_ == kScatter ? node == root_ : IsMember(node);
+  return kind_ == kMulticast || kind_ == kScatter ? IsRoot(node) : IsMember(node);
 }
 
 bool Roles::IsTarget(NodeId node) const {
-  if (kind_ == kReduce || kind_ == kGather) return node == root_;
-  return IsMember(node) && (kind_ != kMulticast || node != root_);
+  if (kind_ == kReduce || kind_ == kGather) return IsRoot(node);
+  return IsMember(node) && (kind_ != kMulticast || !IsRoot(node));
 }
 
 uint32_t MovingParts(const Collective& collective, uint32_t nodes) {

@@ -59,6 +59,8 @@ struct Collective {
   NodeId root;           ///< has, or gets, the message; of kinds without one, who leads
   uint32_t helpers = 0;  ///< the last so many nodes: they contribute nothing and want nothing
 
+  /// Whether `node` is the one that is asked for by name.
+  constexpr bool IsRoot(NodeId node) const { return HasRoot(kind) && node == root; }
   friend constexpr bool operator==(const Collective&, const Collective&) = default;
 };
 
@@ -90,7 +92,7 @@ class Roles {
 
   /// Whether `node` has a part of `block` at first.
   bool Contributes(NodeId node, uint32_t block) const {
-    return kind_ == CollectiveKind::kMulticast ? node == root_
+    return kind_ == CollectiveKind::kMulticast ? IsRoot(node)
                                                : Contributed(node).Has(PartOf(block));
   }
   /// Whether `node` must have the whole of `block` at the end.
@@ -110,6 +112,7 @@ class Roles {
 
  private:
   bool IsMember(NodeId node) const { return node.value < members_; }
+  bool IsRoot(NodeId node) const { return node == root_; }
   CollectiveKind kind_;
   NodeId root_;
   uint32_t members_;

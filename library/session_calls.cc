@@ -35,9 +35,8 @@ struct CallBytes {
   std::optional<uint64_t> output_in_input;
 };
 
-CallBytes BytesOf(const CallShape& shape, uint32_t members, NodeId self) {
+CallBytes BytesOf(const CallShape& shape, uint32_t members, NodeId self, bool is_root) {
   const uint64_t part = shape.bytes, all = part * members, own = part * self.value;
-  const bool is_root = self == shape.root;
   switch (shape.kind) {
     case CollectiveKind::kMulticast:
       return {.input = is_root ? part : 0, .output = part, .input_in_output = 0};
@@ -170,6 +169,7 @@ Status Session::Call(uint64_t group, const prepost::Call& call,
   made.done = std::move(done);
   made.shape.kind = call.kind;
   if (HasRoot(call.kind)) made.shape.root = NodeId(place_of(call.root));
+  const bool is_root = made.shape.root == self;
   if (call.kind == CollectiveKind::kBarrier) {
     made.shape.combine = {.op = CombineOp::kAnd, .type = ElementType::kUint8};
     return impl_->engine->Call(group, std::move(made));
@@ -209,13 +209,14 @@ Status Session::Call(uint64_t group, const prepost::Call& call,
     if (call.count > kGroupMessageBytesMax / element / count)
       return fail("all parts together have 256 TiB at most");
     made.shape.bytes = call.count * element;
-    bytes = BytesOf(made.shape, count, self);
+    bytes = BytesOf(made.shape, count, self, is_root);
   }
-  if (call.kind == CollectiveKind::kMulticast && self == made.shape.root) bytes.output = 0;
+  const bool is_multicast = call.kind == CollectiveKind::kMulticast;
+  if (is_multicast && is_root) bytes.output = 0;
   if (const Status status = CheckMemory(call, bytes); !status.ok()) return fail(status.message());
   made.input = {static_cast<const std::byte*>(call.input), static_cast<size_t>(bytes.input)};
   made.output = {static_cast<std::byte*>(call.output), static_cast<size_t>(bytes.output)};
-  if (call.kind == CollectiveKind::kMulticast && self != made.shape.root) made.input = made.output;
+  if (is_multicast && !is_root) made.input = made.output;
   return impl_->engine->Call(group, std::move(made));
 }
 

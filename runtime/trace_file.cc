@@ -187,8 +187,7 @@ void TraceWriter::WriteHeader() {
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
-  const Collective& collective = plan_.header().collective;
-  const bool root = HasRoot(collective.kind) && program.node == collective.root;
+  const bool root = plan_.header().collective.IsRoot(program.node);
   out_.Put(
       "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
       "{}{}\"}}}}",

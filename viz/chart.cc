@@ -72,9 +72,7 @@ void Legend::BeginRow() {
 }
 
 std::string RowLabel(const PlanHeader& header, NodeId node) {
-  return fmt::format(
-      "node {}{}", node.value,
-      HasRoot(header.collective.kind) && node == header.collective.root ? " (root)" : "");
+  return fmt::format("node {}{}", node.value, header.collective.IsRoot(node) ? " (root)" : "");
 }
 
 }  // namespace prepost::viz

@@ -225,8 +225,7 @@ void Drawing::AddClusters(Agraph_t* graph) {
 
 void Drawing::AddCluster(Agraph_t* graph, const Program& program) {
   const uint32_t node = program.node.value;
-  const bool root =
-      HasRoot(plan_.header().collective.kind) && program.node == plan_.header().collective.root;
+  const bool root = plan_.header().collective.IsRoot(program.node);
   Agraph_t* cluster = AddSubgraph(graph, fmt::format("cluster_n{}", node));
   Set(cluster, {{"label", ""},
                 {"id", fmt::format("n{}", node)},

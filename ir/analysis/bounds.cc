@@ -103,7 +103,7 @@ PortRates PortRatesOf(const Network& network) {
 }
 
 /// The cuts between racks; needs two occupied ones.
-void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
+void AddRackCuts(const Network& network, uint32_t source_rack, const std::vector<bool>& occupied,
                  CutList* cuts) {
   const uint64_t others = network.OccupiedRacks() - 1;
   const Network::Rack* slowest = nullptr;
@@ -112,7 +112,7 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
     if (!occupied[r]) continue;
     const Network::Rack& rack = network.racks[r];
     up += rack.up_rate;
-    if (r == root_rack) continue;
+    if (r == source_rack) continue;
     if (slowest == nullptr || rack.down_rate < slowest->down_rate) slowest = &rack;
   }
   PREPOST_CHECK(slowest != nullptr);
@@ -125,8 +125,9 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
                .rate = rate,
                .latency = latency});
   };
-  add(fmt::format("uplinks of the root's {} {}", network.RackWord(), network.racks[root_rack].name),
-      1, network.racks[root_rack].up_rate);
+  add(fmt::format("uplinks of the root's {} {}", network.RackWord(),
+                  network.racks[source_rack].name),
+      1, network.racks[source_rack].up_rate);
   add(fmt::format("downlinks of {} {}", network.RackWord(), slowest->name), 1, slowest->down_rate);
   add(fmt::format("uplinks of all {}s together", network.RackWord()), others, up);
   if (network.core_rate) add("core", others, *network.core_rate);
@@ -134,18 +135,18 @@ void AddRackCuts(const Network& network, uint32_t root_rack, const std::vector<b
 
 /// Seconds from the root's rack to each other, by the ways of least latency, over hosts that pass
 /// on what they have; infinite to racks without nodes (Dijkstra). Cost: O(racks^2).
-std::vector<double> LatenciesFrom(const Network& network, uint32_t root_rack,
+std::vector<double> LatenciesFrom(const Network& network, uint32_t source_rack,
                                   const std::vector<bool>& occupied) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const auto racks = static_cast<uint32_t>(network.racks.size());
   std::vector<double> latencies(racks, kNever);
   if (network.links.empty()) {
     for (uint32_t rack = 0; rack < racks; ++rack)
-      if (occupied[rack]) latencies[rack] = rack == root_rack ? 0 : network.core_latency;
+      if (occupied[rack]) latencies[rack] = rack == source_rack ? 0 : network.core_latency;
     return latencies;
   }
   std::vector<bool> is_settled(racks);
-  latencies[root_rack] = 0;
+  latencies[source_rack] = 0;
   while (true) {
     uint32_t nearest = racks;
     for (uint32_t rack = 0; rack < racks; ++rack) {
@@ -170,19 +171,19 @@ std::vector<bool> OccupiedBy(const Network& network) {
 
 /// From the root to the node that is farthest from it, by the ways of least latency.
 double FarthestLatency(const Network& network, NodeId root) {
-  const uint32_t root_rack = network.nodes[root.index()].rack;
-  const std::vector<double> latencies = LatenciesFrom(network, root_rack, OccupiedBy(network));
+  const uint32_t source_rack = network.nodes[root.index()].rack;
+  const std::vector<double> latencies = LatenciesFrom(network, source_rack, OccupiedBy(network));
   double farthest = 0, back = std::numeric_limits<double>::infinity();
   bool has_near = false;
   for (uint32_t i = 0; i < network.nodes.size(); ++i) {
     const uint32_t rack = network.nodes[i].rack;
     if (i == root.value) continue;
-    if (rack == root_rack) {
+    if (rack == source_rack) {
       has_near = true;
       continue;
     }
     farthest = std::max(farthest, latencies[rack]);
-    back = std::min(back, latencies[rack] + network.LatencyBetween(rack, root_rack));
+    back = std::min(back, latencies[rack] + network.LatencyBetween(rack, source_rack));
   }
   return has_near ? std::max(farthest, std::min(network.rack_latency, back)) : farthest;
 }
@@ -191,16 +192,16 @@ double FarthestLatency(const Network& network, NodeId root) {
 /// are last on the routes there. `latency`: nothing is on such a link before it can be at one of
 /// those that send over it, nor does anything that has passed arrive before the least latency from
 /// one of them.
-void AddPathCuts(const Network& network, uint32_t root_rack, const std::vector<bool>& occupied,
+void AddPathCuts(const Network& network, uint32_t source_rack, const std::vector<bool>& occupied,
                  CutList* cuts) {
   constexpr double kNever = std::numeric_limits<double>::infinity();
   const auto racks = static_cast<uint32_t>(network.racks.size());
-  const std::vector<double> latencies = LatenciesFrom(network, root_rack, occupied);
+  const std::vector<double> latencies = LatenciesFrom(network, source_rack, occupied);
   std::vector<uint32_t> counted(network.links.size(), racks);  // at which rack last
   std::vector<double> before(network.links.size()), after(network.links.size());
   double out = 0, nearest = kNever;
   for (uint32_t to = 0; to < racks; ++to) {
-    if (!occupied[to] || to == root_rack) continue;
+    if (!occupied[to] || to == source_rack) continue;
     double in = 0;
     std::vector<uint32_t> lasts;
     for (uint32_t from = 0; from < racks; ++from) {
@@ -224,13 +225,13 @@ void AddPathCuts(const Network& network, uint32_t root_rack, const std::vector<b
   }
   std::ranges::fill(counted, racks);
   for (uint32_t to = 0; to < racks; ++to) {
-    if (!occupied[to] || to == root_rack) continue;
-    const uint32_t first = network.LinksBetween(root_rack, to).front();
+    if (!occupied[to] || to == source_rack) continue;
+    const uint32_t first = network.LinksBetween(source_rack, to).front();
     if (std::exchange(counted[first], 0) == racks) out += network.links[first].capacity();
   }
   cuts->Add({.is_rack = true,
              .cut = fmt::format("paths out of the root's {} {}", network.RackWord(),
-                                network.racks[root_rack].name),
+                                network.racks[source_rack].name),
              .rate = out,
              .latency = nearest});
 }
@@ -443,10 +444,10 @@ std::vector<CutBound> BoundSeconds(const Network& network, NodeId root, uint64_t
               .copies = network.nodes.size() - 1,
               .rate = both / 2});
   }
-  const uint32_t root_rack = network.nodes[root.index()].rack;
+  const uint32_t source_rack = network.nodes[root.index()].rack;
   if (std::ranges::count(occupied, true) > 1) {
-    AddRackCuts(network, root_rack, occupied, &cuts);
-    if (!network.links.empty()) AddPathCuts(network, root_rack, occupied, &cuts);
+    AddRackCuts(network, source_rack, occupied, &cuts);
+    if (!network.links.empty()) AddPathCuts(network, source_rack, occupied, &cuts);
   }
   return std::move(cuts).Take();
 }

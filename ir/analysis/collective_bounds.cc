@@ -225,7 +225,7 @@ std::vector<Passing> PassingOf(const PlanHeader& header, const std::vector<uint3
   for (uint32_t node = 0; node < group_of.size(); ++node) {
     NodeSet& set = sets[group_of[node]];
     set.members += node < header.roles().members() ? 1 : 0;
-    set.has_root |= NodeId(node) == header.collective.root;
+    set.has_root |= header.collective.IsRoot(NodeId(node));
   }
   std::vector<Passing> passing;
   const auto bytes = static_cast<double>(header.payload.bytes);

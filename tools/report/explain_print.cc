@@ -249,7 +249,7 @@ void PrintNode(const PlanTables& tables, const EventTimes& times, const NodeSumm
                std::ostream& out) {
   const EventWords words(tables);
   const PlanHeader& header = tables.plan().header();
-  const bool is_root = HasRoot(header.collective.kind) && header.collective.root == node.node;
+  const bool is_root = header.collective.IsRoot(node.node);
   out << fmt::format("node {}{}: {}; {} in, {} out; {} in, {} out\n", node.node.value,
                      is_root ? ", the root" : "", Count(node.ops, "op"),
                      Count(node.blocks_in, "block"), node.blocks_out,
@@ -376,8 +376,7 @@ Json NodeJson(const PlanTables& tables, const EventTimes& times, const NodeSumma
   Json critical = Json::array();
   for (const OpId op : node.critical) critical.push_back(op.value);
   return {{"node", node.node.value},
-          {"root", HasRoot(tables.plan().header().collective.kind) &&
-                       tables.plan().header().collective.root == node.node},
+          {"root", tables.plan().header().collective.IsRoot(node.node)},
           {"ops", node.ops},
           {"blocks_in", node.blocks_in},
           {"blocks_out", node.blocks_out},
