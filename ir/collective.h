@@ -112,7 +112,7 @@ class Roles {
 
  private:
   bool IsMember(NodeId node) const { return node.value < members_; }
-  bool IsRoot(NodeId node) const { return node == root_; }
+  bool IsRoot(NodeId node) const { return HasRoot(kind_) && node == root_; }
   CollectiveKind kind_;
   NodeId root_;
   uint32_t members_;

@@ -299,8 +299,9 @@ class Session {
   /// Of a group for calls: to be called by all members in the same order; many may be under way.
   /// `done` is called once, when this member's part is over and the memory is the caller's again:
   /// with a cause if the group has failed, also through members that have called something else, and
-  /// then before GroupCallbacks::failed; not any more once the session is destroyed. Same bytes in every run and at all members: docs/library.md
-  /// ("Collectives"). Errors (kUsage): no such group, memory, an operation that the type does not
+  /// then before GroupCallbacks::failed; not any more once the session is destroyed. What was sent may
+  /// still be on the way: a member that leaves then, without DestroyGroup() and `closed`, may take it
+  /// back. Same bytes in every run and at all members: docs/library.md ("Collectives"). Errors (kUsage): no such group, memory, an operation that the type does not
   /// have; kRejected: it has failed.
   Status Call(uint64_t group, const prepost::Call& call, std::function<void(const Status&)> done);
   // The same with a future, for callers that wait; not in callbacks, and with own_thread.

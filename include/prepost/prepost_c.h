@@ -282,7 +282,8 @@ void prepost_call_options_init(prepost_call_options* options, size_t struct_byte
 /** To be called by all members in the same order; many may be under way. `done` is called once,
  * when this member's part is over and the memory is the caller's again: with PREPOST_OK, or with a
  * code and a cause, which is valid until it returns, if the group has failed; then before
- * `failed`; not any more once the session is closed. Null `done`: waits for that instead, and
+ * `failed`; not any more once the session is closed. What was sent may still be on the way: a member
+ * that leaves then, without prepost_group_destroy() and `closed`, may take it back. Null `done`: waits for that instead, and
  * returns it; only with own_thread, and not in callbacks. Errors: as prepost_barrier(); PREPOST_USAGE: memory, a type without the operation. */
 prepost_code prepost_call(prepost_session* session, uint64_t group,
                           const prepost_call_options* options,

@@ -600,9 +600,23 @@ void Engine::BreakDiffering(Group& group, const Status& status) {
   Fail(group, InMemberWords(status, group.options.members), std::nullopt, /*differs=*/true);
 }
 
+/// `status`, with what this node has called where that is over already.
+Status Engine::NameBothCalls(const Group& group, const Status& status) {
+  if (!group.endpoint->late_call()) return status;
+  const auto& [peer, start] = *group.endpoint->late_call();
+  for (const auto& [number, shape] : group.called) {
+    if (static_cast<uint32_t>(number) != start.number) continue;
+    return Rejected(fmt::format("call {} is {} at node {}, and {} at node {}", number,
+                                Describe(start), peer.value, Describe(shape),
+                                group.options.self.value));
+  }
+  return status;
+}
+
 /// `status` speaks of nodes.
 void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
-  if (group.endpoint != nullptr && group.endpoint->differs()) return BreakDiffering(group, status);
+  if (group.endpoint != nullptr && group.endpoint->differs())
+    return BreakDiffering(group, NameBothCalls(group, status));
   Status cause = InMemberWords(status, group.options.members);
   if (lost_peer) {
     cause = Rejected(fmt::format("member {} lost its connection to member {}",
@@ -688,7 +702,7 @@ void Engine::CheckFiles() {
 }
 
 /// Connections that are cut without a word: the keeper sees only those to the root. Also between
-/// messages, until the last note of the one before has arrived.
+/// messages, until the peers have acknowledged what was sent of the one before.
 void Engine::CheckPeers() {
   uint64_t ticks = 0;
   if (read(timer_.get(), &ticks, sizeof(ticks)) != ssize_t{sizeof(ticks)}) return;

@@ -142,6 +142,7 @@ class Engine {
   void BreakNonsense(Group& group, const char* what);
   void Break(Group& group, const Status& status, std::optional<NodeId> lost_peer);
   void BreakDiffering(Group& group, const Status& status);
+  static Status NameBothCalls(const Group& group, const Status& status);
   void Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, bool differs = false);
   void Retire(Group& group);
   void Unlist(const Group& group);

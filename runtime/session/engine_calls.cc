@@ -21,7 +21,7 @@
 namespace prepost {
 namespace {
 
-/// Calls that are over, which others' claims are compared with.
+/// Calls that are over, which others' claims are compared with; of older ones nothing is said.
 constexpr size_t kCallsRemembered = 1024;
 
 }  // namespace
@@ -48,9 +48,13 @@ Status Engine::Call(uint64_t number, GroupCall call) {
 /// The group is idle, or opens connections. Whether there may be more to do.
 bool Engine::StepCalls(Group& group) {
   if (group.calls.empty()) {
-    CloseIfDone(group);
+    // First what has come: it may be of another call than this member's last one.
     const Result<PollOutcome> outcome = group.endpoint->Poll({}, std::chrono::milliseconds(0));
-    if (!outcome.ok()) Break(group, outcome.status(), group.endpoint->lost_peer());
+    if (outcome.ok()) {
+      CloseIfDone(group);
+    } else {
+      Break(group, outcome.status(), group.endpoint->lost_peer());
+    }
     return false;
   }
   const GroupCall& call = *group.calls.front();

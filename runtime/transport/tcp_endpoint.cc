@@ -532,6 +532,8 @@ Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
   const bool is_same = is_in_message_ && start.number == message_.number;
   if (IsStart(record.channel) && is_same && message_.call_root && !is_at_hand)
     return OtherCall(link, start);
+  if (IsCallStart(record.channel) && is_in_message_ && IsAfter(message_.number, start.number))
+    return LateCall(link, start);
   if (!IsStart(record.channel) || (!is_at_hand && !is_later)) {
     return Unexpected(link, record, "the start of a message");
   }
@@ -641,7 +643,8 @@ void TcpEndpoint::CompleteWritten(ChannelState& state) {
     completed_.Add(state.slots[state.completed++].op);
 }
 
-/// Completes receives that are posted and have arrived, and notifies the sender.
+/// Completes receives that are posted and have arrived, and notifies the sender where it waits for
+/// that.
 void TcpEndpoint::CompleteArrived(ChannelState& state) {
   while (state.completed < std::min(state.moved, state.posted)) {
     if (IsNoted(state, state.slots[state.completed]))
@@ -700,6 +703,15 @@ Status TcpEndpoint::OtherCall(const Link& link, const MessageStart& start) {
   }
   return Rejected(fmt::format("{}, and node {} has called something else; it is at call {}, {}",
                               own, link.peer.value, start.number, prepost::Describe(start)));
+}
+
+/// The peer has sent something of a call that is over here without it.
+Status TcpEndpoint::LateCall(const Link& link, const MessageStart& start) {
+  differs_ = true;
+  late_call_ = {link.peer, start};
+  return Rejected(fmt::format("call {} is {} at node {}, and at node {} it is over without that",
+                              start.number, prepost::Describe(start), link.peer.value,
+                              node_.value));
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {

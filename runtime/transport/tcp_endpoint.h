@@ -76,6 +76,8 @@ class TcpEndpoint final : public MessageEndpoint {
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
   /// What failed is that this node and a peer call different things: either may be wrong.
   bool differs() const { return differs_; }
+  /// That is because of a call that is over at this node: the peer, and what it has called.
+  const std::optional<std::pair<NodeId, MessageStart>>& late_call() const { return late_call_; }
   EndpointCounters counters() const override { return counters_; }
   void ObserveArrivals(std::function<void(OpId)> observer) override {
     on_arrival_ = std::move(observer);
@@ -216,11 +218,11 @@ class TcpEndpoint final : public MessageEndpoint {
     return may_read && block.iov_len >= read_bytes_min_;
   }
   /// Whether the block's receiver sends a delivery note, with which its send completes. Not of a
-  /// call's small blocks, which the kernel takes at once: their sends complete when they are written,
-  /// unless a window counts those that have not arrived.
+  /// call's small blocks: their sends complete when they are written, and several of them may wait in
+  /// the kernel, unless a window counts those that have not arrived.
   bool IsNoted(const ChannelState& state, const Slot& slot) const {
     return notes_all_ || !links_[state.link].carries_blocks ||
-           slot.memory.iov_len >= kCallReadBytesMin;
+           slot.memory.iov_len >= kCallNotedBytesMin;
   }
   static void FinishPiece(ChannelState& state, const Piece& piece);
   void FinishBlock(Link& link, ChannelState& state);
@@ -251,6 +253,7 @@ class TcpEndpoint final : public MessageEndpoint {
   }
   Status Unexpected(const Link& link, const Record& record, const std::string& expected) const;
   Status OtherCall(const Link& link, const MessageStart& start);
+  Status LateCall(const Link& link, const MessageStart& start);
   Status OtherSize(const Link& link, uint64_t sent, uint64_t expected);
   Status IoError(const Link& link, const Io& io, const char* verb, uint32_t block);
 
@@ -260,6 +263,7 @@ class TcpEndpoint final : public MessageEndpoint {
   bool is_in_message_ = false;
   bool ends_early_ = false;
   bool has_ended_early_ = false;
+  std::optional<std::pair<NodeId, MessageStart>> late_call_;
   bool notes_all_ = true;      ///< of the message at hand; else see IsNoted()
   size_t read_bytes_min_ = 0;  ///< of the blocks of the message at hand
   MessageStart message_;       ///< the one at hand, or before the first one nothing

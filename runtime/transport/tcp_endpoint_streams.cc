@@ -81,9 +81,10 @@ Status TcpEndpoint::ReadStreamRecord(Link& link) {
   const Record record = DecodeRecord(std::span(link.rx).first<kRecordBytes>());
   if (!IsStart(record.channel) && link.peer_has_begun) return JudgePiece(link);
   link.rx_bytes = 0;
-  // The other streams may have carried all of a message before this one has said that it begins.
+  // The other streams may have carried all of a message before this one has said that it begins; in a
+  // call, a stream that begins has a piece.
   const bool is_over = is_in_message_ && IsAfter(message_.number, record.block);
-  if (IsStart(record.channel) && is_over) return {};
+  if (record.channel == kStartChannel && is_over) return {};
   return TakeStart(link, record);
 }
 

@@ -131,6 +131,31 @@ TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
   }
 }
 
+// Blocks about the size from which on they are copied and have notes, with a smaller one behind larger
+// ones, over one stream and several. Catches a send that waits for a note that does not come, or
+// completes by that of another.
+TEST_P(CallsWays, BlocksAboutTheSizeThatHasNotes) {
+  constexpr uint32_t n = 4;
+  constexpr uint64_t kNoted = (64 << 10) / sizeof(int32_t);
+  test::Random random(test::TestSeed());
+  for (const uint16_t streams : std::initializer_list<uint16_t>{1, 3}) {
+    SCOPED_TRACE(streams);
+    SessionOptions options = Copying(GetParam());
+    options.paths.streams = streams;
+    Sessions sessions(n, options);
+    sessions.Create(kGroup, Members(n), 0, kCalls);
+    std::vector<Collective> collectives;
+    for (const CollectiveKind kind : kKinds) {
+      for (const uint64_t blocks : std::initializer_list<uint64_t>{1, 3, 8}) {
+        const uint64_t count = blocks * kNoted + random.Below(3) - 1;
+        const auto root = static_cast<uint32_t>(random.Below(n));
+        collectives.push_back(MakeCollective(kind, n, root, count, CombineOp::kSum, random));
+      }
+    }
+    ExpectAll(sessions, Members(n), collectives, /*is_in_place=*/false);
+  }
+}
+
 // Parts of any sizes, none among them, with gaps between them.
 TEST_P(CallsWays, UnevenAlltoall) {
   constexpr uint32_t n = 4;
@@ -358,6 +383,41 @@ TEST(CallsTest, DifferentCallsEndTheGroup) {
       EXPECT_THAT(log.failures[0], HasSubstr("member 2"));
       EXPECT_THAT(log.failures[0], AnyOf(HasSubstr("member 0"), HasSubstr("member 1")));
       EXPECT_TRUE(log.failed_members.empty());  // who is wrong nobody knows
+    }
+  }
+}
+
+// Both send, neither receives, and both go on to a call that they have in common: what the other has
+// sent comes when the call that it belongs to is over. Catches causes that name one call or blame one
+// member.
+TEST(CallsTest, TwoThatOnlySendDiffer) {
+  for (const uint16_t streams : std::initializer_list<uint16_t>{1, 3}) {
+    SCOPED_TRACE(streams);
+    SessionOptions options = Quick();
+    options.local_copies = false;
+    options.paths.streams = streams;
+    const std::vector<uint32_t> members = Members(2);
+    Sessions sessions(2, options);
+    sessions.Create(kGroup, members, 0, kCalls);
+    for (uint32_t m = 0; m < 2; ++m) EXPECT_TRUE(sessions[m].Barrier(kGroup, [] {}).ok());
+    ASSERT_TRUE(
+        sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+    int32_t value = 7;
+    std::vector<std::future<Status>> futures;
+    for (uint32_t m = 0; m < 2; ++m) {
+      futures.push_back(sessions[m].Broadcast(kGroup, m, &value, sizeof(value)));
+      futures.push_back(sessions[m].Barrier(kGroup));
+    }
+    EXPECT_TRUE(sessions.Wait(kGroup, members,
+                              [](const GroupLog& log) { return log.failures.size() == 1; }));
+    for (const uint32_t member : members) {
+      const GroupLog log = sessions.LogOf(member, kGroup);
+      ASSERT_EQ(log.failures.size(), 1u);
+      EXPECT_THAT(log.failures[0], HasSubstr("call 1 is broadcast of 4 bytes from member "));
+      EXPECT_THAT(log.failures[0], HasSubstr("and broadcast of 4 bytes from member "));
+      EXPECT_THAT(log.failures[0], HasSubstr("at member 0"));
+      EXPECT_THAT(log.failures[0], HasSubstr("at member 1"));
+      EXPECT_TRUE(log.failed_members.empty());
     }
   }
 }
