@@ -83,18 +83,15 @@ class Page(unittest.TestCase):
     def open(self, page, link=""):
         self.browser.get("about:blank")
         self.browser.get(f"file://{page}{link}")
-        self.do("return prepost.ready")
+        self.assertTrue(self.browser.execute_script("return prepost.ready"))
 
     def do(self, script, *arguments):
-        return self.browser.execute_script(script, *arguments)
-
-    def settle(self):
-        """Two frames later what was asked for is drawn."""
-        self.browser.execute_async_script(
-            "const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
+        """What was done before and what this does is shown at once, however slow frames and timers are here."""
+        return self.browser.execute_script(
+            f"const of = function () {{ {script} }}; prepost.finish(); const it = of(...arguments); prepost.finish(); return it", *arguments)
 
     def wait_for(self, script, *arguments):
-        """Until `script` returns what is true, which it then is."""
+        """Until `script` returns what is true, by frames and timers alone."""
         found = self.browser.execute_async_script(
             f"const [done, given] = [arguments[arguments.length - 1], [...arguments].slice(0, -1)];"
             f"const of = function () {{ {script} }}; const end = performance.now() + 3000;"
@@ -110,6 +107,7 @@ class Page(unittest.TestCase):
         ActionChains(self.browser).send_keys(*keys).perform()
 
     def find(self, selector):
+        self.do("")
         return self.browser.find_element(By.CSS_SELECTOR, selector)
 
     def both_ways(self):
@@ -136,7 +134,6 @@ class Page(unittest.TestCase):
                 for view in VIEWS:
                     self.do("prepost.setView(arguments[0])", view)
                     self.assertEqual(self.do("return prepost.search('node 0')"), "")
-                    self.settle()
                     self.assertEqual(self.do("return prepost.state().views[0]"), view)
                     if view == "queues":
                         entries = self.do("return document.querySelectorAll('.entry').length")
@@ -275,7 +272,6 @@ class Page(unittest.TestCase):
                     self.do("prepost.setView(arguments[0])", view)
                     for what in ["node 0", "block 0", f"{plan['nodes'] - 1}/0"]:
                         self.assertEqual(self.do("return prepost.search(arguments[0])", what), "")
-                        self.settle()
                         link = self.do("return prepost.state().link")
                     if view == "tree":
                         self.assertEqual("how the value at node" in self.find(".pane:first-child").text, "combine" in plan)
@@ -292,7 +288,6 @@ class Page(unittest.TestCase):
     def test_a_click_on_a_combine(self):
         plan, _ = self.collective(COLLECTIVES[1])
         self.do("prepost.setView('grid')")
-        self.settle()
         canvas = self.find(".pane:first-child canvas")
         x = 160 - canvas.size["width"] // 2  # in the first round
         ActionChains(self.browser, duration=0).move_to_element_with_offset(canvas, x, 40 - canvas.size["height"] // 2).click().perform()
@@ -301,12 +296,10 @@ class Page(unittest.TestCase):
         for words in ["node 0 op 1 (combine 3>0:2)", "block 2 is then x0+x3: 2 of 4 contributions", "chain back to the start"]:
             self.assertIn(words, panel)
         self.do("prepost.setClock(0); prepost.search('block 2')")
-        self.settle()
         panel = self.find(".details").text
         for words in ["from nodes 0 to 3, for nodes 0 to 3; 6 messages", "its own contribution at 4 nodes: 0, 1, 2, 3", "and is combined"]:
             self.assertIn(words, panel)
         self.do("prepost.setClock(6)")
-        self.settle()
         self.assertIn("final at 4 nodes: 0, 1, 2, 3", self.find(".details").text)
         self.expect_quiet()
 
@@ -337,10 +330,8 @@ class Page(unittest.TestCase):
         self.open(self.path("page.html"))
         for view in [*VIEWS, "sides"]:
             self.do("prepost.setView(arguments[0])", view)
-            self.settle()
         self.assertIn("messages are not compared", self.find("main").text)
         self.do("prepost.setView('queues')")
-        self.settle()
         self.assertIn("a plan of allreduce, and this takes plans of multicasts", self.find("main").text)
         self.expect_quiet()
 
@@ -363,13 +354,21 @@ class Page(unittest.TestCase):
         self.assertEqual(self.do("return prepost.search('0>4:2')"), "")
         self.assertIn("0 to 9", self.do("try { prepost.setFilter({rounds: '10'}) } catch (error) { return error.message }"))
         self.do("prepost.setClock(4); prepost.setFilter({rounds: '2:6'}); prepost.setView('tree')")
-        self.wait_for("return location.hash.includes('tree,')")  # it waits for the last of many changes
         before = self.do("return prepost.state()")
         self.assertIn("0>4:2", self.do("return document.body.innerText"))
         link = self.do("return location.hash")
         self.open(self.path("page.html"), link)
-        self.settle()
         self.assertEqual(self.do("return prepost.state()"), before)
+        self.expect_quiet()
+
+    # Catches what is shown only when somebody asks for it.
+    def test_frames_and_timers_come_by_themselves(self):
+        self.open(self.both_ways(), "#view=timeline,grid&time=100000")
+        self.browser.execute_script("prepost.setClock(200000); prepost.search('0>4:2')")
+        for script in ["return document.querySelector('.now').textContent.includes('200')",
+                       "return document.querySelector('.details h2').textContent === 'message 0>4:2'",
+                       "return location.hash.includes('at=')", "return document.body.innerText.includes('against rounds')"]:
+            self.wait_for(script)
         self.expect_quiet()
 
     def test_links_hold_all_of_the_state(self):
@@ -379,7 +378,6 @@ class Page(unittest.TestCase):
         self.open(page, "#" + "&".join(parts))
         self.assertEqual(sorted(self.do("return prepost.state().link").split("&")), sorted(parts))
         self.do("prepost.setView('graph')")  # which was hidden, and so had no size
-        self.wait_for("return location.hash.includes('graph,')")
         self.assertIn("zoom.graph=0,4,0,5", self.do("return prepost.state().link"))
         self.open(page, "#view=grid,foo&side=7&at=node 9&rounds=3&nodes=9&speed=3&zoom.grid=1&more=1")
         said = self.find("#search-note").text
@@ -393,7 +391,6 @@ class Page(unittest.TestCase):
         self.do("prepost.search('0>4:2')")
         for view in [*VIEWS, "timeline", "sides"]:
             self.do("prepost.setView(arguments[0])", view)
-            self.settle()
             stage = self.find(".pane:first-child .entry" if view == "queues" else ".pane:first-child canvas")
             x = 0 if view in ("queues", "tree") else 30 - stage.size["width"] // 2  # where nodes are named
             for y in [0] if view == "queues" else range(-60, 150, 12):
@@ -403,14 +400,13 @@ class Page(unittest.TestCase):
                     break
             with self.subTest(view=view):
                 self.assertNotIn(target, (None, "0>4:2"))
-                self.wait_for("return document.querySelector('.details h2').textContent.endsWith(arguments[0])", target)
+                self.assertTrue(self.find(".details h2").text.endswith(target))
                 self.assertIn("selected: message 0>4:2", self.find(".details").text)
         self.point(self.browser.find_elements(By.CSS_SELECTOR, ".details .lines .link")[1])  # links there are pointed at, and the text stays
         self.assertNotIn(self.do("return prepost.state().hovered"), (None, target))
-        self.browser.execute_async_script("setTimeout(arguments[0], 250)")
         self.assertTrue(self.find(".details h2").text.endswith(target))
         self.point(self.find("h1"))
-        self.wait_for("return document.querySelector('.details h2').textContent === 'message 0>4:2'")
+        self.assertEqual(self.find(".details h2").text, "message 0>4:2")
         self.expect_quiet()
 
     def test_every_view_marks_what_is_pointed_at(self):
@@ -422,17 +418,14 @@ class Page(unittest.TestCase):
                 self.open(self.both_ways(), "#view=timeline,sides&at=0>4:2")
             for view in reversed(views):
                 self.do("prepost.setView(arguments[0]); prepost.point('')", view)
-            self.settle()
             self.assertEqual(self.do(f"window.before = {pictures}; return before.length"), 2)
             for what in ["node 5", "round 3", "4/6", "0>4", "credit 5>4", "nic 0 queue 3 entry 1"]:
                 self.do("prepost.point(arguments[0])", what)
-                self.settle()
                 with self.subTest(views=views, what=what):
                     self.assertEqual(self.do(f"return {pictures}.map((it, i) => it !== before[i])"), [True, True])
         self.do("prepost.setView('queues')")
         for what, count in [("node 1", 12), ("round 3", 1), ("block 2", 1), ("0>4", 3), ("0>4:2", 1), ("0/5", 1)]:
             self.do("prepost.point(arguments[0])", what)
-            self.settle()
             self.assertGreaterEqual(self.do("return document.querySelectorAll('.entries li.hovered').length"), count, what)
         self.expect_quiet()
 
@@ -490,7 +483,6 @@ class Page(unittest.TestCase):
             self.open(self.path("page.html"))
             for view in [*VIEWS, "sides"]:
                 self.do("prepost.setView(arguments[0]); prepost.setClock(3)", view)
-                self.settle()
             self.assertEqual([len(it["held"]) for it in self.do("return prepost.figures().sides")], [4, 8] if one == small else [8, 4])
             self.expect_quiet()
         node = subprocess.run([COMMAND, "draw", large, "--against", small, "--node", "7", "-o", self.path("page.html")], check=False)
@@ -507,7 +499,6 @@ class Page(unittest.TestCase):
         run("draw", plan, "--trace", self.path("part.trace"), "-o", self.path("page.html"))
         self.open(self.path("page.html"))
         self.do("prepost.setView('timeline')")
-        self.settle()
         text = self.do("return document.body.innerText")
         for words in ["failed: node 3 is gone", "no trace of node 3", "18 of 24 receives of blocks are known"]:
             self.assertIn(words, text)
@@ -587,17 +578,6 @@ class Page(unittest.TestCase):
             self.assertAlmostEqual(of_page["times"][what][1] / total, 1, places=12)
         self.expect_quiet()
 
-    def at_rest(self, question):
-        """The answer that is given twice: on a busy machine a pane gets its size some frames later."""
-        before = None
-        for _ in range(20):
-            now = self.do(question)
-            if now == before:
-                break
-            before = now
-            self.settle()
-        return now
-
     # Catches views that keep what they drew before something changed while they were hidden.
     def test_what_changes_while_a_view_is_hidden(self):
         self.open(self.both_ways())
@@ -608,20 +588,13 @@ class Page(unittest.TestCase):
             self.open(self.both_ways(), "#view=" + ("grid,tree" if view != "grid" else "graph,tree"))
             for name in [view, first]:
                 self.do("prepost.setView(arguments[0])", name)
-                self.settle()
             self.do(change)
-            self.settle()
             self.do("prepost.setView(arguments[0])", view)
-            self.settle()
-            return self.at_rest(seen)
+            return self.do(seen)
 
         for view, seen in [("grid", picture), ("timeline", picture), ("queues", marks)]:
             with self.subTest(view=view):
-                for _ in range(4):  # on a busy machine a pane may be a line of text lower; what is kept is kept each time
-                    found = [seen_after(view, first, seen) for first in (view, "tree")]
-                    if found[0] == found[1]:
-                        break
-                self.assertEqual(found[0], found[1])
+                self.assertEqual(seen_after(view, view, seen), seen_after(view, "tree", seen))
         self.expect_quiet()
 
     def test_figures_of_runs_are_those_of_their_traces(self):
@@ -634,7 +607,6 @@ class Page(unittest.TestCase):
         run("draw", plan, "--trace", self.path("cpu.trace"), "--against", self.path("offload.trace"), "-o", self.path("page.html"))
         self.open(self.path("page.html"))
         self.do("prepost.setView('timeline')")
-        self.settle()
         runs = [it["run"] for it in self.do("return prepost.figures().sides")]
         self.assertEqual([it["executor"] for it in runs], ["cpu", "offload"])
         for of_page, trace in zip(runs, traces.values()):
@@ -672,11 +644,9 @@ class Page(unittest.TestCase):
                     run("draw", plan_file, "--trace", trace_file, "-o", self.path("page.html"))
                     self.open(self.path("page.html"))
                     self.do("prepost.setView('timeline')")
-                    self.settle()
                     of_page = self.do("return prepost.figures().sides[0]")
                     self.assertEqual(of_page["run"]["times"], self.times_of(plan_file, trace))
                     self.do("prepost.search('node 1')")
-                    self.settle()
                     self.assertIn("in the run it had its last", self.find(".details").text)
                 self.expect_quiet()
 
@@ -685,7 +655,6 @@ class Page(unittest.TestCase):
         two = self.compile("two.json", 5, 4)
         run("draw", one, "--against", two, "-o", self.path("page.html"))
         self.open(self.path("page.html"))
-        self.settle()
 
         def transfers(plan):
             plan = json.loads(plan.read_text())
@@ -713,7 +682,6 @@ class Page(unittest.TestCase):
 
     def expect_picture(self, golden, is_small=True):
         """They are compared at a quarter of the window's size, which a small one has."""
-        self.settle()
         self.browser.save_screenshot(str(self.path("seen.png")))
         seen = Image.open(self.path("seen.png")).convert("RGB")
         small = (seen.width // 4, seen.height // 4)

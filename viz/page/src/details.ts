@@ -4,6 +4,7 @@
 // words of `prepost explain`. Whatever a line names can be clicked.
 import { Phase, phaseOf } from "./clock";
 import { indicesOf } from "./indices";
+import { after } from "./later";
 import { messageOf, messagesOf } from "./marks";
 import { NONE, Side } from "./model";
 import { planFacts } from "./plan_facts";
@@ -202,14 +203,14 @@ export class Details {
   readonly element = make("aside", { class: "details", "aria-label": "Details" });
   private pointed: Target | null = null; // that it is about, instead of the selection
   private isInside = false; // the pointer
-  private restTimer = 0;
+  private cancelRest = () => {};
   private scrolled = 0; // where the selection's text was left
   private shown = "";
 
   constructor(private readonly store: Store) {
     this.element.addEventListener("pointerenter", () => {
       this.isInside = true;
-      window.clearTimeout(this.restTimer);
+      this.cancelRest();
     });
     this.element.addEventListener("pointerleave", () => {
       this.isInside = false;
@@ -234,15 +235,15 @@ export class Details {
    * be reached; what these point at is marked in the views and changes nothing here.
    */
   private follow(): void {
-    window.clearTimeout(this.restTimer);
+    this.cancelRest();
     const { hovered } = this.store.state;
     if (this.store.hoveredIn === "panel" || sameTarget(hovered, this.pointed)) return;
     if (this.isInside && !hovered) return;
     const rest = hovered ? REST_MS : LEAVE_MS;
-    this.restTimer = window.setTimeout(() => this.point(hovered), rest);
+    this.cancelRest = after(rest, () => this.point(hovered));
   }
   private point(target: Target | null): void {
-    window.clearTimeout(this.restTimer);
+    this.cancelRest();
     if (!this.pointed) this.scrolled = this.element.scrollTop;
     this.pointed = sameTarget(target, this.store.state.selected) ? null : target;
     this.render();

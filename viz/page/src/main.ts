@@ -9,6 +9,7 @@ import { figuresOf } from "./figures";
 import { Filter, noFilter, parseFilter } from "./filter";
 import { GraphView } from "./graph";
 import { GridView } from "./grid";
+import { after, finishWaiting } from "./later";
 import { First, readLink, showFirst, writeLink } from "./link";
 import { Side, SideHead } from "./model";
 import { forgetTheme } from "./palette";
@@ -40,7 +41,7 @@ class Page {
   private readonly player: Player;
   private readonly controls: Controls;
   private readonly details: Details;
-  private linkTimer = 0;
+  private cancelLink = () => {};
   private linkWritten = "";
 
   constructor(sides: Side[], first: First) {
@@ -115,11 +116,8 @@ class Page {
     this.details.changed(change);
     this.player.changed(change);
     this.panes.changed(change);
-    window.clearTimeout(this.linkTimer);
-    this.linkTimer = window.setTimeout(
-      () => this.writeLink(),
-      this.store.state.playing ? 1000 : 200,
-    );
+    this.cancelLink();
+    this.cancelLink = after(this.store.state.playing ? 1000 : 200, () => this.writeLink());
   }
 
   private writeLink(): void {
@@ -178,6 +176,12 @@ class Page {
   /** What is wrong with `text`, or "". */
   search(text: string): string {
     return this.controls.find(text);
+  }
+  /** Does at once what waits for a frame or some time: all is then as it will be shown. */
+  finish(): void {
+    if (!finishWaiting()) return;
+    this.panes.show(); // texts have changed their size
+    finishWaiting();
   }
   /** Points at what `text` names; "": at nothing. */
   point(text: string): void {
@@ -254,6 +258,7 @@ const handle: Record<string, unknown> = {
 };
 const calls = [
   "state",
+  "finish",
   "search",
   "point",
   "setFilter",

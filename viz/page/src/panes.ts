@@ -103,7 +103,7 @@ export class Panes {
   }
 
   /** Gives views their size, and what changed while they were hidden. */
-  private show(): void {
+  show(): void {
     for (const view of this.visible()) {
       view.resize();
       const missed = this.missed.get(view);

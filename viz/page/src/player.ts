@@ -2,6 +2,7 @@
 //
 // The player: moves the shared clock, over rounds or over a run's time, and says what happens now.
 import { nowLine, timeText } from "./clock";
+import { after } from "./later";
 import { Change, ClockKind, SPEEDS, Store } from "./store";
 import { icon, make } from "./view";
 
@@ -30,7 +31,7 @@ export class Player {
   private readonly now = make("p", { class: "now" });
   // The same for those who listen, not more often than one can hear.
   private readonly spoken = make("p", { class: "spoken", "aria-live": "polite" });
-  private speakTimer = 0;
+  private speaks = false;
   private last = 0;
   private part = 0; // of a round
 
@@ -144,10 +145,11 @@ export class Player {
     this.slider.setAttribute("aria-valuetext", text);
     const which = store.sides.length > 1 ? `${"AB"[store.state.side]}: ` : "";
     this.now.textContent = which + nowLine(store.side, clock);
-    if (this.speakTimer !== 0) return;
-    this.speakTimer = window.setTimeout(() => {
-      this.speakTimer = 0;
+    if (this.speaks) return;
+    this.speaks = true;
+    after(SPEAK_EVERY_MS, () => {
+      this.speaks = false;
       this.spoken.textContent = this.now.textContent;
-    }, SPEAK_EVERY_MS);
+    });
   }
 }

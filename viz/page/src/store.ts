@@ -2,9 +2,10 @@
 //
 // Store: what all views share: the selection, the clock, the filter, which views are shown. Views
 // subscribe; several changes before the next frame arrive as one.
+import { Filter, noFilter } from "./filter";
+import { atNextFrame } from "./later";
 import { Side } from "./model";
 import { Target, sameTarget } from "./targets";
-import { Filter, noFilter } from "./filter";
 import { Rows } from "./timeline_frame";
 
 export type ViewName = "grid" | "tree" | "graph" | "queues" | "timeline" | "sides";
@@ -115,7 +116,7 @@ export class Store {
   set(patch: Partial<State>): void {
     for (const key of Object.keys(patch) as (keyof State)[]) {
       if (this.state[key] === patch[key]) continue;
-      if (this.pending.size === 0) requestAnimationFrame(() => this.flush());
+      if (this.pending.size === 0) atNextFrame(() => this.flush());
       this.pending.add(key);
     }
     Object.assign(this.state, patch);

@@ -4,6 +4,7 @@
 import { Camera } from "./camera";
 import { CanvasView } from "./canvas_view";
 import { timeText } from "./clock";
+import { after } from "./later";
 import { REASONS } from "./palette";
 import { endText, runText } from "./plan_facts";
 import { WaitKind } from "./reasons";
@@ -134,10 +135,10 @@ export class TimelineView extends CanvasView {
     const late = make("span");
     this.about.append(late);
     // Of a million blocks it takes longer than what is drawn may wait for.
-    window.setTimeout(() => {
+    after(LATENESS_AFTER_MS, () => {
       const text = latenessText(side);
       if (text !== "") late.textContent = `; ${text}`;
-    }, LATENESS_AFTER_MS);
+    });
     const kinds = this.plot.gapKinds;
     this.keys.append(
       ...(kinds.length > 0 ? ["gaps before sends, after:"] : []),

@@ -5,6 +5,7 @@
 // are, one of all and one of what was in view last, are shown where they belong now.
 import { Camera } from "./camera";
 import { Filter, isOpen, passes } from "./filter";
+import { after } from "./later";
 import { Side } from "./model";
 import { blockRgb } from "./palette";
 import { Bars, lowerBound } from "./run_bars";
@@ -23,13 +24,13 @@ export class BarImages {
   private all: Painted | null = null;
   private last: Painted | null = null;
   private lastMs = 0; // what painting took
-  private timer = 0;
+  private cancel = () => {};
 
   constructor(private readonly redraw: () => void) {}
 
   /** What they show has changed. */
   forget(): void {
-    window.clearTimeout(this.timer);
+    this.cancel();
     this.all = this.last = null;
   }
 
@@ -55,15 +56,15 @@ export class BarImages {
     }
     this.place(context, camera, this.all);
     this.place(context, camera, this.last!);
-    window.clearTimeout(this.timer);
-    this.timer = window.setTimeout(() => {
+    this.cancel();
+    this.cancel = after(REST_MS, () => {
       this.paint(camera, paint);
       this.redraw();
-    }, REST_MS);
+    });
   }
 
   private paint(camera: Camera, paint: (camera: Camera) => HTMLCanvasElement): void {
-    window.clearTimeout(this.timer);
+    this.cancel();
     const begin = performance.now();
     this.last = { canvas: paint(camera), camera: camera.copy() };
     this.lastMs = performance.now() - begin;

@@ -2,6 +2,7 @@
 //
 // View: a picture in a pane. A pane shows its view, tells it its size and what changed; the view
 // draws at most once per frame.
+import { atNextFrame } from "./later";
 import { Change, Store, ViewName } from "./store";
 import { Target } from "./targets";
 
@@ -75,7 +76,7 @@ export class Stage {
   redraw(): void {
     if (this.waiting) return;
     this.waiting = true;
-    requestAnimationFrame(() => this.paintNow());
+    atNextFrame(() => this.paintNow());
   }
   paintNow(): void {
     this.waiting = false;
