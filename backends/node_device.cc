@@ -1,45 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/node_device.h"
 
-#include <fmt/format.h>
-
 #include <utility>
-
-#include "backends/mlx5/rdma_core.h"
-#include "backends/registry.h"
 
 namespace prepost {
 
 Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
                                       NodeId node) {
-  return Choose(choice, plan, node, mlx5::RdmaCore().get());
+  return Choose(choice, plan, node, KindOfDevice(choice.device));
 }
 
 Result<NodeDevice> NodeDevice::Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
-                                      NodeId node, mlx5::VerbsLibrary* library) {
+                                      NodeId node, const RegisteredKind& kind) {
   NodeDevice chosen;
-  PREPOST_CHECK(choice.executor != "offload" || !choice.device.empty());
+  PREPOST_CHECK(choice.executor != Executor::kOffload || !choice.device.empty());
   if (choice.device.empty()) return chosen;
-  auto device =
-      OpenPlayerDevice(choice.device, choice.executor == "offload", choice.lower, library);
+  auto device = OpenPlayerDevice(
+      kind, choice.device,
+      {.needs_offload = choice.executor == Executor::kOffload, .lower = &choice.lower});
   if (!device.ok()) return device.status();
   chosen.name_ = choice.device;
   chosen.device_ = *std::move(device);
-  if (choice.executor == "cpu") return chosen;
-  const bool is_auto = choice.executor == "auto";
-  if (is_auto && choice.is_traced) {
-    chosen.note_ = "cpu: --trace is given, and a NIC tells nobody when it does what";
-    return chosen;
-  }
-  auto program = ChooseProgram(*chosen.device_, choice.executor, plan, node);
-  if (!program.ok()) return program.status();
-  chosen.program_ = std::move(program->program);
-  if (is_auto) {
-    chosen.note_ = chosen.is_offloaded()
-                       ? fmt::format("offload: the plan fits device {}", choice.device)
-                       : fmt::format("cpu: not preposted to device {}: {}", choice.device,
-                                     program->why_none);
-  }
+  auto executor = ChooseExecutor<std::shared_ptr<const PlayerDevice::Program>>(
+      {.executor = choice.executor,
+       .device = choice.device,
+       .cpu_because =
+           choice.is_traced ? "--trace is given, and a NIC tells nobody when it does what" : ""},
+      plan, [&] { return chosen.device_->Lower(plan, node); });
+  if (!executor.ok()) return executor.status();
+  chosen.choice_ = *std::move(executor);
   return chosen;
 }
 
@@ -50,7 +39,7 @@ void NodeDevice::ApplyTo(const VerifiedPlan& plan, std::chrono::milliseconds ans
   if (device_ == nullptr) return;
   options->make_player = [this, &plan, answer_max](NodeId node, std::vector<TcpSocket> sockets,
                                                    const PlayerContext& context) {
-    return MakeDevicePlayer(*device_, program_.get(),
+    return MakeDevicePlayer(*device_, program(),
                             {.plan = plan,
                              .node = node,
                              .sockets = std::move(sockets),

@@ -8,19 +8,20 @@
 #include <memory>
 #include <string>
 
-#include "backends/mlx5/verbs.h"
 #include "backends/nic/program/lower.h"
+#include "backends/registry.h"
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "ir/verify/verify.h"
+#include "runtime/executor_choice.h"
 #include "runtime/group/node_group.h"
 #include "runtime/player_device.h"
 
 namespace prepost {
 
 struct NodeDeviceChoice {
-  std::string executor = "auto";  ///< auto, cpu, offload
-  std::string device;             ///< as libibverbs names it; empty: none
+  Executor executor = Executor::kAuto;
+  std::string device;  ///< of the registry, one that a process can open; empty: none
   nic::LowerOptions lower;
   bool is_traced = false;  ///< ops are to be observed, which a NIC cannot do: auto takes the CPU
 };
@@ -31,22 +32,24 @@ struct NodeDeviceChoice {
 /// over the same, so that is for the user to decide, at all nodes.
 class NodeDevice {
  public:
-  /// `library`: where devices come from; null: there is none. Offload needs a device. Errors: those
-  /// of OpenHardware() and, with offload, of Lower() (kRejected): the plan does not fit the device.
-  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
-                                   NodeId node, mlx5::VerbsLibrary* library);
-  /// The same, with the devices of this machine.
+  /// Offload needs a device. Errors: those of OpenPlayerDevice() and, with offload, of Lower()
+  /// (kRejected): the plan does not fit the device.
   static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
                                    NodeId node);
+  /// The same, with the devices of `kind`.
+  static Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const VerifiedPlan& plan,
+                                   NodeId node, const RegisteredKind& kind);
 
   /// What auto has chosen with a device, and why, such as "offload: ..."; else "".
-  const std::string& note() const { return note_; }
-  bool is_offloaded() const { return program_ != nullptr; }
+  std::string note() const { return choice_.note(); }
+  bool is_offloaded() const { return choice_.program.has_value(); }
   /// For the report: "offload" or "cpu", and "tcp" or the device.
-  const char* executor() const { return is_offloaded() ? "offload" : "cpu"; }
+  const char* executor() const { return choice_.name(); }
   const std::string& name() const { return name_; }
   /// What the device does by itself; null unless the node is offloaded.
-  const PlayerDevice::Program* program() const { return program_.get(); }
+  const PlayerDevice::Program* program() const {
+    return is_offloaded() ? choice_.program->get() : nullptr;
+  }
 
   /// Sets what plays, and its names for the report. `plan` must outlive the run; `answer_max`: as
   /// for ExchangeAddresses().
@@ -55,9 +58,8 @@ class NodeDevice {
 
  private:
   std::string name_ = "tcp";
-  std::string note_;
   std::unique_ptr<PlayerDevice> device_;
-  std::shared_ptr<const PlayerDevice::Program> program_;
+  ExecutorChoice<std::shared_ptr<const PlayerDevice::Program>> choice_;
 };
 
 }  // namespace prepost

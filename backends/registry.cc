@@ -6,25 +6,37 @@
 #include <algorithm>
 #include <utility>
 
-#include "backends/fabric_device.h"
-#include "backends/mlx5/rdma_core.h"
+#include "backends/emulated/group_devices.h"
+#include "backends/mlx5/cards.h"
 #include "backends/mlx5/stand_in/stand_in.h"
-#include "backends/mlx5/survey.h"
-#include "backends/nic/host/nic_player_device.h"
-#include "backends/verbs_device.h"
 
 namespace prepost {
 namespace {
 
-uint32_t EntriesOf(uint8_t log) { return uint32_t{1} << std::min<uint8_t>(log, 31); }
-
-Result<std::unique_ptr<mlx5::Mlx5Device>> Open(const std::string& name, mlx5::VerbsLibrary* library,
-                                               const mlx5::Mlx5Options& options) {
-  if (library == nullptr) return EnvironmentError("this prepost was built without libmlx5");
-  Result<std::unique_ptr<mlx5::Verbs>> verbs = library->Open(name);
-  if (!verbs.ok()) return verbs.status();
-  return mlx5::Mlx5Device::Open(*std::move(verbs), options);
+Status NotBuilt(const RegisteredKind& kind) {
+  return EnvironmentError("this prepost was built without " + kind.needs);
 }
+
+Result<std::vector<ListedDevice>> ListOf(const RegisteredKind& kind) {
+  if (kind.kind == nullptr) return NotBuilt(kind);
+  return kind.kind->List();
+}
+
+/// Cards, or a library's devices, which members on several machines reach.
+class NamedGroupDevices final : public GroupDevices {
+ public:
+  explicit NamedGroupDevices(const GroupDevicesSpec& spec)
+      : spec_(spec), kind_(KindOfDevice(spec.device)) {}
+
+  std::string kind() const override { return kind_.kind->KindInGroup(spec_.device); }
+  Result<std::unique_ptr<PlayerDevice>> Open(uint32_t) override {
+    return OpenPlayerDevice(kind_, spec_.device, {.needs_offload = spec_.needs_offload});
+  }
+
+ private:
+  const GroupDevicesSpec spec_;
+  const RegisteredKind& kind_;
+};
 
 }  // namespace
 
@@ -53,32 +65,28 @@ const SoftwareDevice& FindSoftwareDevice(const std::string& name) {
   return *found;
 }
 
+const RegisteredKind& KindOfDevice(const std::string& name) {
+  const std::vector<RegisteredKind>& kinds = RegisteredKinds();
+  const auto is_of = [&](const RegisteredKind& kind) {
+    return !kind.prefix.empty() && name.starts_with(kind.prefix);
+  };
+  const auto found = std::ranges::find_if(kinds, is_of);
+  return found != kinds.end() ? *found : *std::ranges::find(kinds, "", &RegisteredKind::prefix);
+}
+
+bool IsLibraryDevice(const std::string& name) { return !KindOfDevice(name).prefix.empty(); }
+
 DeviceList ListDevices() {
   DeviceList list;
-  for (const SoftwareDevice& device : SoftwareDevices()) {
-    list.devices.push_back({device.name, false, true, device.what});
-  }
-  if (const auto providers = FabricProviders(); providers.ok()) {
-    for (const FabricProvider& provider : *providers) {
-      const std::string what =
-          fmt::format("a provider of libfabric{}",
-                      provider.is_triggered
-                          ? fmt::format(", which starts deferred work by itself ({} counters)",
-                                        provider.counters_max)
-                          : ", which starts nothing by itself");
-      list.devices.push_back({provider.name, false, provider.is_triggered, what});
+  for (const SoftwareDevice& device : SoftwareDevices())
+    list.devices.push_back({.name = device.name, .can_offload = true, .why = device.what});
+  for (const RegisteredKind& kind : RegisteredKinds()) {
+    Result<std::vector<ListedDevice>> found = ListOf(kind);
+    if (!found.ok()) {
+      if (kind.prefix.empty()) list.no_hardware = found.status().message();
+      continue;
     }
-  }
-  const auto devices = VerbsDevices();
-  if (devices.ok()) {
-    for (const VerbsDeviceLine& device : *devices)
-      list.devices.push_back({device.name, device.is_hardware, false, device.what});
-  }
-  const mlx5::Hardware found = mlx5::SurveyMachine(mlx5::RdmaCore().get());
-  list.no_hardware = found.why_none;
-  for (const mlx5::SurveyedDevice& device : found.devices) {
-    if (!device.is_mlx5 && devices.ok()) continue;  // it stands there already
-    list.devices.push_back({device.name, true, device.can_offload, device.why});
+    std::ranges::move(*found, std::back_inserter(list.devices));
   }
   // What stands there is some, whatever else is not.
   if (std::ranges::any_of(list.devices, &ListedDevice::is_hardware)) {
@@ -89,53 +97,46 @@ DeviceList ListDevices() {
   return list;
 }
 
-Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
-                                                       const mlx5::Mlx5Options& options) {
-  return OpenHardware(name, mlx5::RdmaCore().get(), options);
+Result<ListedDevice> FindListed(const std::string& name) {
+  const Result<std::vector<ListedDevice>> devices = ListOf(KindOfDevice(name));
+  if (!devices.ok()) return devices.status();
+  const auto found = std::ranges::find(*devices, name, &ListedDevice::name);
+  if (found != devices->end()) return *found;
+  return EnvironmentError(fmt::format("there is no device {} here", name));
 }
 
-Result<std::unique_ptr<mlx5::Mlx5Device>> OpenHardware(const std::string& name,
-                                                       mlx5::VerbsLibrary* library,
-                                                       const mlx5::Mlx5Options& options) {
-  Result<std::unique_ptr<mlx5::Mlx5Device>> device = Open(name, library, options);
-  if (device.ok()) return device;
-  return Status(device.status().code(), fmt::format("device {}: {} (see prepost devices)", name,
-                                                    device.status().message()));
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name,
+                                                       const DeviceOptions& options) {
+  return OpenPlayerDevice(KindOfDevice(name), name, options);
 }
 
-bool IsLibraryDevice(const std::string& name) {
-  return IsFabricDevice(name) || IsVerbsDevice(name);
+Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const RegisteredKind& kind,
+                                                       const std::string& name,
+                                                       const DeviceOptions& options) {
+  if (kind.kind != nullptr) return kind.kind->Open(name, options);
+  return EnvironmentError(
+      fmt::format("device {}: {} (see prepost devices)", name, NotBuilt(kind).message()));
 }
 
-Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
-                                                       const nic::LowerOptions& lower,
-                                                       mlx5::VerbsLibrary* library) {
-  if (IsVerbsDevice(name)) return OpenVerbs(name, needs_offload);
-  if (IsFabricDevice(name)) return OpenFabric(name, needs_offload);
-  auto card = OpenHardware(name, library, {.needs_cross_channel = needs_offload});
+Result<std::unique_ptr<nic::Device>> OpenCard(const std::string& name) {
+  const RegisteredKind& kind = KindOfDevice(name);
+  const auto* const cards = dynamic_cast<const mlx5::Cards*>(kind.kind);
+  if (cards == nullptr)
+    return kind.kind == nullptr ? OpenPlayerDevice(kind, name, {}).status()
+                                : EnvironmentError(fmt::format("device {} is no card", name));
+  auto card = cards->OpenCard(name);
   if (!card.ok()) return card.status();
-  const mlx5::Capabilities& capabilities = (*card)->capabilities();
-  nic::LowerOptions narrowed = lower;
-  narrowed.profile = Narrowed(lower.profile, name, capabilities);
-  const nic::DeviceProfile limits = Narrowed({}, name, capabilities);
-  return std::unique_ptr<PlayerDevice>(
-      std::make_unique<nic::NicPlayerDevice>(*std::move(card), limits, std::move(narrowed)));
+  return std::unique_ptr<nic::Device>(*std::move(card));
 }
 
-Result<std::unique_ptr<PlayerDevice>> OpenPlayerDevice(const std::string& name, bool needs_offload,
-                                                       const nic::LowerOptions& lower) {
-  return OpenPlayerDevice(name, needs_offload, lower, mlx5::RdmaCore().get());
-}
-
-nic::DeviceProfile Narrowed(nic::DeviceProfile profile, const std::string& name,
-                            const mlx5::Capabilities& capabilities) {
-  profile.name = name;
-  profile.sq_wqebbs = std::min(profile.sq_wqebbs, EntriesOf(capabilities.log_max_qp_sz));
-  profile.rq_wqes = std::min(profile.rq_wqes, EntriesOf(capabilities.log_max_qp_sz));
-  profile.cq_entries = std::min(profile.cq_entries, EntriesOf(capabilities.log_max_cq_sz));
-  profile.cross_channel = profile.cross_channel && capabilities.cross_channel;
-  profile.cq_ignore_overrun = profile.cq_ignore_overrun && capabilities.cq_ignore_overrun;
-  return profile;
+Result<std::unique_ptr<GroupDevices>> OpenGroupDevices(const GroupDevicesSpec& spec) {
+  const std::vector<SoftwareDevice>& software = SoftwareDevices();
+  const auto found = std::ranges::find(software, spec.device, &SoftwareDevice::name);
+  if (found != software.end()) return emulated::MakeGroupDevices(spec, found->make);
+  // The name is right, and the device can be opened.
+  PREPOST_RETURN_IF_ERROR(
+      OpenPlayerDevice(spec.device, {.needs_offload = spec.needs_offload}).status());
+  return std::unique_ptr<GroupDevices>(std::make_unique<NamedGroupDevices>(spec));
 }
 
 }  // namespace prepost

@@ -379,10 +379,12 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
   if (!plan.ok()) return plan.status();
   auto lowered = std::make_shared<Lowered>();
   lowered->plan = *std::move(plan);
-  auto choice = ChooseProgram(device, options_.executor, *lowered->plan, options_.self);
+  auto choice = ChooseExecutor<std::shared_ptr<const PlayerDevice::Program>>(
+      {.executor = options_.executor, .device = options_.device, .cpu_because = ""}, *lowered->plan,
+      [&] { return device.Lower(*lowered->plan, options_.self); });
   if (!choice.ok())
     return Rejected(fmt::format("its plan does not fit the device: {}", choice.status().message()));
-  lowered->program = std::move(choice->program);
+  lowered->program = std::move(choice->program).value_or(nullptr);
   if (lowered_.size() == kLoweredMax) lowered_.pop_back();
   lowered_.insert(lowered_.begin(), lowered);
   return lowered_.front();

@@ -10,7 +10,8 @@
 #include <string>
 
 #include "ir/ids.h"
-#include "library/group_devices.h"
+#include "runtime/device_kind.h"
+#include "runtime/executor_choice.h"
 #include "runtime/session/group_plans.h"
 #include "runtime/session/message_mover.h"
 #include "runtime/wait_policy.h"
@@ -20,9 +21,9 @@ namespace prepost {
 struct DeviceGroupOptions {
   NodeId self;
   NodeId root;
-  std::string executor = "auto";  ///< cpu, offload; auto: offload if the plan fits the device
-  std::string device;             ///< for messages
-  WaitPolicy wait = {};           ///< for what the CPU drives; a preposted host sleeps
+  Executor executor = Executor::kAuto;
+  std::string device;    ///< for messages
+  WaitPolicy wait = {};  ///< for what the CPU drives; a preposted host sleeps
   /// Of a peer when queue pairs are exchanged, for which all members are ready.
   std::chrono::milliseconds answer_max{30000};
 };

@@ -14,15 +14,16 @@
 #include <thread>
 #include <utility>
 
+#include "backends/registry.h"
 #include "ir/count.h"
 #include "ir/status.h"
 #include "library/call_plans.h"
 #include "library/device_group.h"
-#include "library/group_devices.h"
 #include "library/group_plans.h"
 #include "library/hooked_session.h"
 #include "library/session_impl.h"
 #include "prepost/prepost.h"
+#include "runtime/executor_choice.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/member_words.h"
@@ -187,10 +188,13 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
     return fail("both a pool and `incoming` are to supply the memory");
   if (callbacks.pool && options.sync)
     return fail("messages in buffers of a pool have no file to be synced to");
-  if (options.executor != "auto" && options.executor != "cpu" && options.executor != "offload") {
-    return fail(fmt::format("there is no executor \"{}\": auto, cpu, offload", options.executor));
+  const auto named = std::ranges::find(kExecutorNames, options.executor);
+  if (named == kExecutorNames.end()) {
+    return fail(fmt::format("there is no executor \"{}\": {}", options.executor,
+                            fmt::join(kExecutorNames, ", ")));
   }
-  if (options.executor == "offload" && options.device.empty())
+  const auto executor = static_cast<Executor>(named - kExecutorNames.begin());
+  if (executor == Executor::kOffload && options.device.empty())
     return fail("to offload it to a NIC takes a device");
   if (options.calls) {
     const char* const unfit = !options.device.empty()       ? "a device"
@@ -249,8 +253,8 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
     return fail("this member receives, and neither a pool nor `incoming` supplies the memory");
   std::unique_ptr<MessageMover> mover;
   if (!options.device.empty()) {
-    auto devices = FindGroupDevices({.device = options.device,
-                                     .executor = options.executor,
+    auto devices = OpenGroupDevices({.device = options.device,
+                                     .needs_offload = executor == Executor::kOffload,
                                      .nodes = static_cast<uint32_t>(members.size()),
                                      .self = group.self});
     if (!devices.ok()) {
@@ -260,7 +264,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
     group.terms += fmt::format(" {}", (*devices)->kind());
     mover = MakeDeviceGroup({.self = group.self,
                              .root = group.collective.root,
-                             .executor = options.executor,
+                             .executor = executor,
                              .device = options.device,
                              .wait = WaitOf(impl_->options),
                              .answer_max = impl_->options.connect_max},

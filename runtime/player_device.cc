@@ -1,40 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/player_device.h"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 namespace prepost {
 
-std::optional<std::string> WhyNotPreposted(const Plan& plan) {
-  if (IsPlainMulticast(plan)) return std::nullopt;
-  const CollectiveKind kind = plan.header().collective.kind;
-  if (kind == CollectiveKind::kMulticast) return ExpectPlainMulticast(plan).message();
-  const char* const collective = Name(kind);
-  if (plan.header().combine.is_none())
-    return fmt::format("a plan of {}: queues of NICs carry multicasts", collective);
-  return fmt::format("a plan of {}, which combines: a NIC does not, CPUs do", collective);
-}
-
-Result<ProgramChoice> ChooseProgram(const PlayerDevice& device, const std::string& executor,
-                                    const VerifiedPlan& plan, NodeId node) {
-  ProgramChoice choice;
-  if (executor == "cpu") return choice;
-  if (const std::optional<std::string> why = WhyNotPreposted(plan)) {
-    if (executor == "offload") return Rejected(*why);
-    choice.why_none = *why;
-    return choice;
+Result<DevicePrograms> LowerAll(const PlayerDevice& device, const VerifiedPlan& plan) {
+  DevicePrograms programs;
+  for (uint32_t node = 0; node < plan.header().nodes; ++node) {
+    auto program = device.Lower(plan, NodeId(node));
+    if (!program.ok()) return program.status();
+    programs.push_back(*std::move(program));
   }
-  auto program = device.Lower(plan, node);
-  if (program.ok()) {
-    choice.program = *std::move(program);
-  } else if (executor == "offload") {
-    return program.status();
-  } else {
-    choice.why_none = program.status().message();
-  }
-  return choice;
+  return programs;
 }
 
 Result<std::unique_ptr<Player>> MakeDevicePlayer(PlayerDevice& device,

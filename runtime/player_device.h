@@ -73,18 +73,10 @@ class PlayerDevice {
   virtual Result<std::unique_ptr<Player>> MakeDriven(Task task) = 0;
 };
 
-/// Why no device carries out `plan` by itself, which it does of multicasts; none: it may.
-std::optional<std::string> WhyNotPreposted(const Plan& plan);
-
-/// What a device is to do by itself of a node's part.
-struct ProgramChoice {
-  std::shared_ptr<const PlayerDevice::Program> program;  ///< null: the CPU drives
-  std::string why_none;                                  ///< "auto", without one
-};
-/// `executor`: "cpu"; "offload"; "auto", the device if the plan fits it. Errors (kRejected): of
-/// WhyNotPreposted() and Lower(), where offload is asked for.
-Result<ProgramChoice> ChooseProgram(const PlayerDevice& device, const std::string& executor,
-                                    const VerifiedPlan& plan, NodeId node);
+/// By node.
+using DevicePrograms = std::vector<std::shared_ptr<const PlayerDevice::Program>>;
+/// Those of all nodes, each on a device of this kind and limits. Errors: those of Lower().
+Result<DevicePrograms> LowerAll(const PlayerDevice& device, const VerifiedPlan& plan);
 
 /// Preposted if there is a program, else driven. Errors: those of either.
 Result<std::unique_ptr<Player>> MakeDevicePlayer(PlayerDevice& device,

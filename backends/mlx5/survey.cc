@@ -38,13 +38,4 @@ Result<std::vector<SurveyedDevice>> Survey(VerbsLibrary& library) {
   return devices;
 }
 
-Hardware SurveyMachine(VerbsLibrary* library) {
-  if (library == nullptr)
-    return {.devices = {}, .why_none = "this prepost was built without libmlx5"};
-  Result<std::vector<SurveyedDevice>> found = Survey(*library);
-  if (!found.ok()) return {.devices = {}, .why_none = found.status().message()};
-  if (found->empty()) return {.devices = {}, .why_none = "libibverbs finds no RDMA device"};
-  return {.devices = *std::move(found), .why_none = ""};
-}
-
 }  // namespace prepost::mlx5

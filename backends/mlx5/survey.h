@@ -24,14 +24,6 @@ struct SurveyedDevice {
 /// Errors: those of VerbsLibrary::Devices(); one device's are in its line.
 Result<std::vector<SurveyedDevice>> Survey(VerbsLibrary& library);
 
-/// What there is to say of a machine's RDMA devices.
-struct Hardware {
-  std::vector<SurveyedDevice> devices;
-  std::string why_none;  ///< without any
-};
-/// `library` as RdmaCore() gives it, null or not.
-Hardware SurveyMachine(VerbsLibrary* library);
-
 }  // namespace prepost::mlx5
 
 #endif  // PREPOST_BACKENDS_MLX5_SURVEY_H_

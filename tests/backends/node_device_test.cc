@@ -11,6 +11,7 @@
 #include <algorithm>
 
 #include "backends/emulated/fabric.h"
+#include "backends/mlx5/cards.h"
 #include "backends/nic/host/nic_player_device.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/plans.h"
@@ -24,7 +25,11 @@ using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
 constexpr NodeId kNode(2);
-constexpr const char* kExecutors[] = {"auto", "cpu", "offload"};
+constexpr Executor kExecutors[] = {Executor::kAuto, Executor::kCpu, Executor::kOffload};
+
+std::string NameOf(Executor executor) {
+  return std::string(kExecutorNames[static_cast<size_t>(executor)]);
+}
 
 class NodeDeviceTest : public ::testing::Test {
  protected:
@@ -41,7 +46,8 @@ class NodeDeviceTest : public ::testing::Test {
   Result<NodeDevice> Choose(const NodeDeviceChoice& choice, const mlx5::StandInOptions& says = {},
                             const char* ready = "window=1") {
     test::FakeLibrary library(fabric_.nic(NodeId(0)), says);
-    return NodeDevice::Choose(choice, PlanOf(ready), kNode, &library);
+    const mlx5::Cards cards(library);
+    return NodeDevice::Choose(choice, PlanOf(ready), kNode, {.needs = "libmlx5", .kind = &cards});
   }
   static uint32_t LongestReceiveRing(const NodeDevice& device) {
     uint32_t longest = 0;
@@ -56,7 +62,7 @@ class NodeDeviceTest : public ::testing::Test {
 };
 
 TEST_F(NodeDeviceTest, WithoutADeviceTheCpuGoesOverTcp) {
-  for (const char* executor : {"auto", "cpu"}) {
+  for (const Executor executor : {Executor::kAuto, Executor::kCpu}) {
     const Result<NodeDevice> chosen = Choose({.executor = executor});
     ASSERT_TRUE(chosen.ok());
     EXPECT_FALSE(chosen->is_offloaded());
@@ -68,10 +74,10 @@ TEST_F(NodeDeviceTest, WithoutADeviceTheCpuGoesOverTcp) {
 // Catches a choice that does not fit its name, another node's queues, and a note where there is
 // nothing to choose.
 TEST_F(NodeDeviceTest, AutoOffloadsWhatFits) {
-  for (const char* executor : kExecutors) {
-    SCOPED_TRACE(executor);
-    const bool is_auto = executor == std::string("auto");
-    const bool is_cpu = executor == std::string("cpu");
+  for (const Executor executor : kExecutors) {
+    SCOPED_TRACE(NameOf(executor));
+    const bool is_auto = executor == Executor::kAuto;
+    const bool is_cpu = executor == Executor::kCpu;
     const Result<NodeDevice> chosen = Choose({.executor = executor, .device = "mlx5_0"});
     ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
     EXPECT_EQ(chosen->executor(), std::string(is_cpu ? "cpu" : "offload"));
@@ -89,21 +95,21 @@ TEST_F(NodeDeviceTest, AutoOffloadsWhatFits) {
 TEST_F(NodeDeviceTest, WhatDoesNotFitTheCardIsPlayedByTheCpuOnItOrRefused) {
   const mlx5::StandInOptions small = {.log_max_qp_sz = 5};
   const Result<NodeDevice> chosen =
-      Choose({.executor = "auto", .device = "mlx5_0"}, small, "barrier");
+      Choose({.executor = Executor::kAuto, .device = "mlx5_0"}, small, "barrier");
   ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
   EXPECT_EQ(chosen->executor(), std::string("cpu"));
   EXPECT_EQ(chosen->name(), "mlx5_0");
   EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: not preposted to device mlx5_0: "),
                                     HasSubstr("100"), HasSubstr("32")));
   const Status refused =
-      Choose({.executor = "offload", .device = "mlx5_0"}, small, "barrier").status();
+      Choose({.executor = Executor::kOffload, .device = "mlx5_0"}, small, "barrier").status();
   EXPECT_EQ(refused.code(), StatusCode::kRejected);
   EXPECT_THAT(refused.message(), HasSubstr("32"));
 }
 
 // Catches rings that the card, or the profile of the user, does not have.
 TEST_F(NodeDeviceTest, RingsFitBothTheCardAndTheProfile) {
-  NodeDeviceChoice choice = {.executor = "offload", .device = "mlx5_0"};
+  NodeDeviceChoice choice = {.executor = Executor::kOffload, .device = "mlx5_0"};
   const mlx5::StandInOptions small = {.log_max_qp_sz = 5};
   const Result<NodeDevice> of_card = Choose(choice, small);
   ASSERT_TRUE(of_card.ok()) << of_card.status().ToString();
@@ -116,8 +122,8 @@ TEST_F(NodeDeviceTest, RingsFitBothTheCardAndTheProfile) {
 
 // Catches a node that goes over TCP where its group does not.
 TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
-  for (const char* executor : kExecutors) {
-    SCOPED_TRACE(executor);
+  for (const Executor executor : kExecutors) {
+    SCOPED_TRACE(NameOf(executor));
     const Status absent = Choose({.executor = executor, .device = "mlx5_7"}).status();
     EXPECT_EQ(absent.code(), StatusCode::kEnvironment);
     EXPECT_EQ(absent.message(),
@@ -127,7 +133,7 @@ TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
     EXPECT_EQ(down.code(), StatusCode::kEnvironment);
     EXPECT_THAT(down.message(), HasSubstr("device mlx5_0: port 1 is not active"));
     const Status without = NodeDevice::Choose({.executor = executor, .device = "mlx5_0"},
-                                              PlanOf("window=1"), kNode, nullptr)
+                                              PlanOf("window=1"), kNode, {.needs = "libmlx5"})
                                .status();
     EXPECT_EQ(without.code(), StatusCode::kEnvironment);
     EXPECT_THAT(without.message(), HasSubstr("this prepost was built without libmlx5"));
@@ -138,15 +144,15 @@ TEST_F(NodeDeviceTest, ADeviceThatCannotBeUsedIsAnErrorForEveryExecutor) {
 // and one that is offloaded to without them.
 TEST_F(NodeDeviceTest, CpusGoOverACardWithoutCrossChannel) {
   const mlx5::StandInOptions plain = {.cross_channel = false};
-  const auto choose = [&](const char* executor) {
+  const auto choose = [&](Executor executor) {
     return Choose({.executor = executor, .device = "mlx5_0"}, plain);
   };
-  ASSERT_TRUE(choose("cpu").ok()) << choose("cpu").status().ToString();
-  const Result<NodeDevice> chosen = choose("auto");
+  ASSERT_TRUE(choose(Executor::kCpu).ok()) << choose(Executor::kCpu).status().ToString();
+  const Result<NodeDevice> chosen = choose(Executor::kAuto);
   ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
   EXPECT_EQ(chosen->executor(), std::string("cpu"));
   EXPECT_THAT(chosen->note(), AllOf(StartsWith("cpu: "), HasSubstr("no capability cd")));
-  const Status refused = choose("offload").status();
+  const Status refused = choose(Executor::kOffload).status();
   EXPECT_EQ(refused.code(), StatusCode::kEnvironment);
   EXPECT_THAT(refused.message(), HasSubstr("device mlx5_0: the device lacks capability cd"));
 }
@@ -154,7 +160,7 @@ TEST_F(NodeDeviceTest, CpusGoOverACardWithoutCrossChannel) {
 // Catches a trace without ops in it.
 TEST_F(NodeDeviceTest, AutoTakesTheCpuWhereOpsAreTraced) {
   const Result<NodeDevice> chosen =
-      Choose({.executor = "auto", .device = "mlx5_0", .is_traced = true});
+      Choose({.executor = Executor::kAuto, .device = "mlx5_0", .is_traced = true});
   ASSERT_TRUE(chosen.ok()) << chosen.status().ToString();
   EXPECT_FALSE(chosen->is_offloaded());
   EXPECT_EQ(chosen->name(), "mlx5_0");

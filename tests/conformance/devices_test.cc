@@ -2,8 +2,9 @@
 //
 // The devices that the suite runs on. A new device is one line in the registration at the end.
 #include "backends/emulated/fabric.h"
-#include "backends/mlx5/rdma_core.h"
+#include "backends/mlx5/cards.h"
 #include "backends/mlx5/stand_in/stand_in.h"
+#include "backends/registry.h"
 #include "tests/conformance/cross_channel.h"
 #include "tests/support/hardware_devices.h"
 
@@ -40,13 +41,19 @@ Registration Mlx5OnStandIn(const char* name, mlx5::StandInOptions options) {
           }};
 }
 
+/// Null: this was built without.
+mlx5::VerbsLibrary* CardsOfMachine() {
+  const auto* const cards = dynamic_cast<const mlx5::Cards*>(KindOfDevice("mlx5_0").kind);
+  return cards == nullptr ? nullptr : &cards->library();
+}
+
 /// Cards, or why there are none. Not yet seen on hardware.
 Registration OnHardware(const HardwareChoice& choice) {
   if (choice.device.empty()) {
     return {.name = choice.instance, .make = {}, .missing = choice.missing};
   }
   return {choice.instance, [name = choice.device]() -> std::unique_ptr<DeviceUnderTest> {
-            auto devices = HardwareDevices::Open(*mlx5::RdmaCore(), name);
+            auto devices = HardwareDevices::Open(*CardsOfMachine(), name);
             if (devices.ok()) return *std::move(devices);
             ADD_FAILURE() << devices.status().ToString();
             return nullptr;
@@ -60,7 +67,7 @@ std::vector<Registration> Registrations() {
       Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial),
       Mlx5OnStandIn("mlx5_emulated_infiniband", {}),
       Mlx5OnStandIn("mlx5_emulated_roce", {.is_ethernet = true})};
-  for (const HardwareChoice& choice : ChooseHardware(mlx5::RdmaCore().get())) {
+  for (const HardwareChoice& choice : ChooseHardware(CardsOfMachine())) {
     all.push_back(OnHardware(choice));
   }
   return all;

@@ -48,7 +48,7 @@ void PlayIn(const std::vector<NodeMemory>& memory, const VerifiedPlan& plan,
       const auto work = [&]() -> Result<std::unique_ptr<Player>> {
         static thread_local std::unique_ptr<PlayerDevice> opened;
         static thread_local std::shared_ptr<const PlayerDevice::Program> program;
-        auto made = OpenPlayerDevice(device, preposted[i]);
+        auto made = OpenPlayerDevice(device, {.needs_offload = preposted[i]});
         if (!made.ok()) return made.status();
         opened = *std::move(made);
         PlayerDevice::Task task = {

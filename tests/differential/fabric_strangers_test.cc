@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "backends/fabric/libfabric.h"
-#include "backends/fabric_device.h"
+#include "backends/registry.h"
 #include "tests/differential/device_play.h"
 #include "tests/support/plans.h"
 #include "tests/support/sanitizers.h"
@@ -108,12 +108,11 @@ class Stranger {
     while (!is_over_ && sent_ < contexts_.size()) {
       if (posted < contexts_.size()) {
         const fi_addr_t target = targets_[posted / 2];
-        const ssize_t error =
-            posted % 2 == 0
-                ? fi_senddata(endpoint_.get(), message_.data(), message_.size(), nullptr, 0, target,
-                              &contexts_[posted])
-                : fi_tsenddata(endpoint_.get(), message_.data(), message_.size(), nullptr, 0,
-                               target, 0, &contexts_[posted]);
+        const ssize_t error = posted % 2 == 0
+                                  ? fi_senddata(endpoint_.get(), message_.data(), message_.size(),
+                                                nullptr, 0, target, &contexts_[posted])
+                                  : fi_tsenddata(endpoint_.get(), message_.data(), message_.size(),
+                                                 nullptr, 0, target, 0, &contexts_[posted]);
         if (error == 0) ++posted;
       }
       fi_cq_tagged_entry entry;
@@ -153,10 +152,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, FabricStrangersTest,
 
 TEST_P(FabricStrangersTest, SendMessagesThatNobodyTakes) {
   if (test::kHasThreadSanitizer) GTEST_SKIP() << "it does not see how libfabric orders threads";
-  const auto providers = FabricProviders();
-  if (!providers.ok()) GTEST_SKIP() << providers.status().message();
-  const auto provider = std::ranges::find(*providers, GetParam().device, &FabricProvider::name);
-  if (provider == providers->end()) GTEST_SKIP() << "libfabric has no such provider here";
+  const Result<ListedDevice> provider = FindListed(GetParam().device);
+  if (!provider.ok()) GTEST_SKIP() << provider.status().message();
   const VerifiedPlan plan = test::PlanWithWindowsOf1("chain", 3, 100, 1000);
   std::unique_ptr<Stranger> stranger;
   test::Play(plan, GetParam().device, std::vector<bool>(3, GetParam().preposted), [&] {

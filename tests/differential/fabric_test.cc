@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "backends/fabric_device.h"
+#include "backends/registry.h"
 #include "tests/differential/device_play.h"
 #include "tests/support/plans.h"
 #include "tests/support/sample.h"
@@ -24,9 +24,7 @@ using test::Play;
 /// With the thread sanitizer nothing of libfabric is tried: it does not see how its threads are ordered.
 bool HasProvider(const std::string& device) {
   if (test::kHasThreadSanitizer) return false;
-  const auto providers = FabricProviders();
-  return providers.ok() &&
-         std::ranges::find(*providers, device, &FabricProvider::name) != providers->end();
+  return FindListed(device).ok();
 }
 
 // Libraries behind libfabric take signals when they are loaded. Catches Ctrl-C that a program no longer
@@ -41,7 +39,7 @@ TEST(FabricSignalsTest, BelongToTheProgram) {
     return all;
   };
   const auto before = handlers();
-  static_cast<void>(FabricProviders());
+  static_cast<void>(FindListed("fabric:tcp"));
   EXPECT_EQ(handlers(), before);
 }
 

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "backends/emulated/fabric.h"
+#include "backends/mlx5/cards.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/host/device_player.h"
 #include "backends/nic/program/lower.h"
@@ -227,7 +228,8 @@ TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
 // small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that
 // never leave the memory that NICs write, and NICs that go on with it.
 TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
-  const char* const executors[kNodes] = {"auto", "offload", "cpu", "auto", "auto"};
+  constexpr Executor executors[kNodes] = {Executor::kAuto, Executor::kOffload, Executor::kCpu,
+                                          Executor::kAuto, Executor::kAuto};
   emulated::Fabric fabric(kNodes, {});
   ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
   const Result<MappedInput> input = MappedInput::Open(path_);
@@ -238,9 +240,10 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     mlx5::StandInOptions card{.is_ethernet = true};
     if (i == 2) card.log_max_qp_sz = 5, card.log_max_cq_sz = 6, card.cross_channel = false;
     test::FakeLibrary library(fabric.nic(NodeId(i)), card);
+    const mlx5::Cards cards(library);
     Result<NodeDevice> device =
         NodeDevice::Choose({.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3},
-                           plan_, NodeId(i), &library);
+                           plan_, NodeId(i), {.needs = "libmlx5", .kind = &cards});
     if (!device.ok()) return device.status();
     EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;
     const bool is_root = NodeId(i) == plan_.header().collective.root;

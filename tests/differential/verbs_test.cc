@@ -81,13 +81,13 @@ TEST_F(VerbsTest, LargeBlocksAndManyBlocks) {
 TEST_F(VerbsTest, EveryCollective) { test::PlayEveryCollective(device_, /*fewer=*/4); }
 
 TEST_F(VerbsTest, RefusesWhatItCannot) {
-  EXPECT_FALSE(OpenPlayerDevice(device_, /*needs_offload=*/true).ok());
+  EXPECT_FALSE(OpenPlayerDevice(device_, {.needs_offload = true}).ok());
   for (const char* const options : {",port=9", ",gid=200", ",pkey=0x123"}) {
-    const auto device = OpenPlayerDevice(device_ + options, false);
+    const auto device = OpenPlayerDevice(device_ + options);
     ASSERT_FALSE(device.ok()) << options;
     EXPECT_EQ(device.status().code(), StatusCode::kEnvironment) << device.status().ToString();
   }
-  EXPECT_FALSE(OpenPlayerDevice("verbs:none_of_this_name", false).ok());
+  EXPECT_FALSE(OpenPlayerDevice("verbs:none_of_this_name").ok());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <mutex>
 #include <thread>
 
-#include "library/group_devices.h"
+#include "backends/registry.h"
 #include "library/group_plans.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "tests/support/plans.h"
@@ -40,9 +40,12 @@ class Part {
                                 .block_bytes = 100,
                                 .is_flat = true})),
         mover_(MakeDeviceGroup(
-            {.self = NodeId(node), .root = NodeId(0), .executor = "offload", .device = device},
-            *FindGroupDevices(
-                {.device = device, .executor = "offload", .nodes = 2, .self = NodeId(node)}),
+            {.self = NodeId(node),
+             .root = NodeId(0),
+             .executor = Executor::kOffload,
+             .device = device},
+            *OpenGroupDevices(
+                {.device = device, .needs_offload = true, .nodes = 2, .self = NodeId(node)}),
             *plans_)) {
     mover_->Open(std::move(sockets), {}, [this](Event event) {
       const std::lock_guard lock(mutex_);

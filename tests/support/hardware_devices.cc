@@ -21,10 +21,13 @@ constexpr uint8_t kAckTimeout = 8;  // 1 ms, retried 7 times
 }  // namespace
 
 std::vector<HardwareChoice> ChooseHardware(mlx5::VerbsLibrary* library) {
-  const mlx5::Hardware found = mlx5::SurveyMachine(library);
   std::vector<HardwareChoice> choices;
-  std::string missing = found.why_none;
-  for (const mlx5::SurveyedDevice& device : found.devices) {
+  if (library == nullptr)
+    return {{.instance = "hardware", .missing = "this prepost was built without libmlx5"}};
+  const auto found = mlx5::Survey(*library);
+  if (!found.ok()) return {{.instance = "hardware", .missing = found.status().message()}};
+  std::string missing = found->empty() ? "libibverbs finds no RDMA device" : "";
+  for (const mlx5::SurveyedDevice& device : *found) {
     if (!device.can_offload) {
       missing += fmt::format("{}{}: {}", missing.empty() ? "" : "; ", device.name, device.why);
       continue;

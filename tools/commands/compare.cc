@@ -14,9 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "backends/fabric_device.h"
 #include "backends/local/comparison.h"
-#include "backends/verbs_device.h"
+#include "backends/registry.h"
 #include "ir/count.h"
 #include "runtime/interrupt.h"
 #include "tools/commands/commands.h"
@@ -153,12 +152,13 @@ Result<std::vector<SimulatedPlan>> GetPlans(const CompareFlags& flags, const sim
 Status CheckFlags(const CompareFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.wait.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  if (!IsFabricDevice(flags.device)) {
-    if (IsVerbsDevice(flags.device)) {
-      return {StatusCode::kUsage,
-              fmt::format("cannot compare over device {}, which starts nothing by itself",
-                          flags.device)};
-    }
+  const bool is_of_library = IsLibraryDevice(flags.device);
+  if (is_of_library && !KindOfDevice(flags.device).may_offload) {
+    return {
+        StatusCode::kUsage,
+        fmt::format("cannot compare over device {}, which starts nothing by itself", flags.device)};
+  }
+  if (!is_of_library) {
     const Status known = CheckWord("--device", flags.device, {"emulated"});
     if (!known.ok())
       return {known.code(), known.message() + ", or a provider of libfabric: fabric:sockets"};
@@ -168,7 +168,7 @@ Status CheckFlags(const CompareFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(CheckWord("--clock", flags.clock, {"real", "virtual"}));
   const bool is_virtual = flags.clock == "virtual";
-  if (is_virtual && IsFabricDevice(flags.device))
+  if (is_virtual && is_of_library)
     return {StatusCode::kUsage, "--device " + flags.device + ": --clock virtual models NICs"};
   const char* real = flags.repeat      ? "--repeat"
                      : flags.stress    ? "--stress"
@@ -284,8 +284,8 @@ Result<ComparisonReport> CompareByClock(const CompareFlags& flags,
       };
     }
     const Result<local::Comparison> comparison =
-        IsFabricDevice(flags.device) ? CompareOverDevice(plan, flags.device, options)
-                                     : local::Compare(plan, options);
+        IsLibraryDevice(flags.device) ? CompareOverDevice(plan, flags.device, options)
+                                      : local::Compare(plan, options);
     if (show_progress) std::cerr << "\r\033[K" << std::flush;
     if (!comparison.ok()) return comparison.status();
     report.plans.push_back(ComparedByClock(plan.header(), options, *comparison, flags.device));

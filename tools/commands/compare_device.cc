@@ -98,16 +98,12 @@ TransferSample SampleOf(const RunReport& report, uint64_t prepared) {
 
 Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std::string& name,
                                             const local::CompareOptions& options) {
-  const auto device = OpenPlayerDevice(name, /*needs_offload=*/true, options.lower);
+  const auto device = OpenPlayerDevice(name, {.needs_offload = true, .lower = &options.lower});
   if (!device.ok()) return device.status();
-  std::vector<std::shared_ptr<const PlayerDevice::Program>> programs;
+  const Result<DevicePrograms> programs = LowerAll(**device, plan);
+  if (!programs.ok()) return programs.status();
   uint64_t prepared = 0;
-  for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-    auto program = (*device)->Lower(plan, NodeId(node));
-    if (!program.ok()) return program.status();
-    prepared += (*program)->work_requests();
-    programs.push_back(*std::move(program));
-  }
+  for (const auto& program : *programs) prepared += program->work_requests();
   FileDescriptor file;
   const Result<MappedInput> input = RandomInput(plan.header().payload.bytes, options.seed, &file);
   if (!input.ok()) return input.status();
@@ -121,7 +117,7 @@ Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std:
     group.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
                             const PlayerContext& context) {
       return MakeDevicePlayer(**device,
-                              way == Way::kCpuDriven ? nullptr : programs[node.index()].get(),
+                              way == Way::kCpuDriven ? nullptr : (*programs)[node.index()].get(),
                               {.plan = plan,
                                .node = node,
                                .sockets = std::move(sockets),

@@ -13,12 +13,12 @@
 #include <optional>
 #include <string>
 
-#include "backends/fabric_device.h"
 #include "backends/nic/program/listing.h"
 #include "backends/nic/program/listing_parse.h"
 #include "backends/nic/program/op_labels.h"
 #include "backends/nic/program/queue_program_file.h"
 #include "backends/nic/validate/object_table.h"
+#include "backends/registry.h"
 #include "backends/triggered/deferred_program.h"
 #include "ir/count.h"
 #include "tools/commands/commands.h"
@@ -124,12 +124,13 @@ Result<std::string> DeferredText(const VerifiedPlan& plan, NodeId node, bool is_
 
 /// Deferred work of a provider of libfabric, to read.
 Status PrintDeferredWork(const LowerFlags& flags) {
-  const auto providers = FabricProviders();
-  const bool is_known =
-      !providers.ok() || std::ranges::any_of(*providers, [&](const FabricProvider& provider) {
-        return provider.name == flags.device && provider.is_triggered;
-      });
-  if (!IsFabricDevice(flags.device) || !is_known) {
+  const RegisteredKind& kind = KindOfDevice(flags.device);
+  bool starts_work = IsLibraryDevice(flags.device) && kind.may_offload;
+  if (starts_work && kind.kind != nullptr) {
+    const Result<ListedDevice> device = FindListed(flags.device);
+    starts_work = device.ok() && device->can_offload;
+  }
+  if (!starts_work) {
     return {StatusCode::kUsage,
             fmt::format("--device {}: expected a provider of libfabric that starts deferred work, "
                         "fabric:sockets; without --device it is NICs",

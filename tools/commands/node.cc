@@ -133,11 +133,16 @@ Status CheckRole(const NodeFlags& flags, const PlayedPlan& plan) {
   return {};
 }
 
+Executor ExecutorOf(const NodeFlags& flags) {
+  return ValueOf(kExecutorNames, flags.executor, Executor::kAuto);
+}
+
 /// What does not go together, before anything is opened.
 Status CheckExecutor(const NodeFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, Words(kExecutorNames)));
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
-  if (flags.lowering.given() != nullptr && (flags.executor == "cpu" || flags.device.empty())) {
+  if (flags.lowering.given() != nullptr &&
+      (ExecutorOf(flags) == Executor::kCpu || flags.device.empty())) {
     return {StatusCode::kUsage,
             fmt::format("{} is for offload to a --device", flags.lowering.given())};
   }
@@ -147,7 +152,7 @@ Status CheckExecutor(const NodeFlags& flags) {
                         "them; prepost run has them",
                         flags.device)};
   }
-  if (flags.executor != "offload") return {};
+  if (ExecutorOf(flags) != Executor::kOffload) return {};
   if (flags.device.empty()) {
     return {StatusCode::kUsage, "--executor offload needs a --device (see prepost devices)"};
   }
@@ -164,7 +169,7 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const VerifiedPlan* plan
   if (plan == nullptr) return NodeDevice();
   Result<nic::LowerOptions> lower = flags.lowering.ToOptions();
   if (!lower.ok()) return lower.status();
-  Result<NodeDevice> device = NodeDevice::Choose({.executor = flags.executor,
+  Result<NodeDevice> device = NodeDevice::Choose({.executor = ExecutorOf(flags),
                                                   .device = flags.device,
                                                   .lower = *lower,
                                                   .is_traced = flags.trace.is_wanted()},

@@ -70,7 +70,7 @@ Result<Answers> ProbeSoftware(const SoftwareDevice& device) {
 }
 
 Result<Answers> ProbeHardware(const std::string& name) {
-  const auto device = OpenHardware(name);
+  const auto device = OpenCard(name);
   if (!device.ok()) return device.status();
   return nic::Probe({.device = **device});
 }

@@ -202,8 +202,7 @@ Status RunPush(PushFlags& flags) {
   if (options.failure_max < milliseconds(100))
     return UsageError("--timeout: at least 0.1 s are needed");
   // Before anything is started anywhere.
-  if (!options.device.empty())
-    PREPOST_RETURN_IF_ERROR(OpenPlayerDevice(options.device, /*needs_offload=*/false).status());
+  if (!options.device.empty()) PREPOST_RETURN_IF_ERROR(OpenPlayerDevice(options.device).status());
   Result<PushSource> source = PushSource::Open(flags.paths, flags.name);
   if (!source.ok()) return source.status();
   std::signal(SIGPIPE, SIG_IGN);  // a receiver that ends is noticed otherwise

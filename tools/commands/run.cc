@@ -16,11 +16,11 @@
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
 #include "ir/count.h"
+#include "runtime/executor_choice.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
 #include "runtime/interrupt.h"
-#include "runtime/player_device.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/run_job.h"
 #include "tools/flags/lowering_flags.h"
@@ -73,6 +73,10 @@ TransportKind TransportOf(const RunFlags& flags) {
   return ValueOf(kTransportNames, flags.transport, TransportKind::kTcp);
 }
 
+Executor ExecutorOf(const RunFlags& flags) {
+  return ValueOf(kExecutorNames, flags.executor, Executor::kAuto);
+}
+
 /// Each node's process has the device, instead of all nodes being on NICs of one process.
 bool IsPerNode(const RunFlags& flags) { return IsLibraryDevice(flags.device); }
 
@@ -83,7 +87,7 @@ const char* ForOffload(const RunFlags& flags) {
 
 /// auto, and nothing that could be offloaded to is named.
 bool IsOnCpusByItself(const RunFlags& flags) {
-  return flags.executor == "auto" && (flags.device.empty() || !flags.transport.empty());
+  return ExecutorOf(flags) == Executor::kAuto && (flags.device.empty() || !flags.transport.empty());
 }
 
 /// Where it comes from, for messages.
@@ -92,12 +96,12 @@ std::string NameOfPlan(const RunFlags& flags) {
 }
 
 Status CheckFlags(const RunFlags& flags) {
-  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, {"auto", "cpu", "offload"}));
+  PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, Words(kExecutorNames)));
   if (!flags.scheduler.empty())
     PREPOST_RETURN_IF_ERROR(CheckWord("--scheduler", flags.scheduler, SchedulerNames()));
   if (!flags.transport.empty()) {
     PREPOST_RETURN_IF_ERROR(CheckWord("--transport", flags.transport, Words(kTransportNames)));
-    if (flags.executor == "offload")
+    if (ExecutorOf(flags) == Executor::kOffload)
       return {StatusCode::kUsage, "--transport is for CPUs, not for --executor offload"};
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
@@ -119,8 +123,9 @@ Status CheckFlags(const RunFlags& flags) {
               "per machine: prepost node"};
     }
   }
-  if (flags.executor == "offload") PREPOST_RETURN_IF_ERROR(flags.play.wait.CheckOffload());
-  if (flags.executor == "cpu") {
+  if (ExecutorOf(flags) == Executor::kOffload)
+    PREPOST_RETURN_IF_ERROR(flags.play.wait.CheckOffload());
+  if (ExecutorOf(flags) == Executor::kCpu) {
     const char* flag = flags.device.empty() || IsPerNode(flags) ? ForOffload(flags) : "--device";
     if (flag != nullptr) {
       return {StatusCode::kUsage, fmt::format("{} is for offload, not for --executor cpu", flag)};
@@ -141,51 +146,45 @@ Status CheckFlags(const RunFlags& flags) {
   return {};
 }
 
-/// What NICs are to carry, or none when CPUs do; for auto with the reason on stderr. Errors: those
-/// of Lower, where offloading is asked for. `plan`: null only if PlaysRolled().
-Result<std::optional<nic::QueueProgram>> ProgramToOffload(const RunFlags& flags,
-                                                          const VerifiedPlan* plan,
-                                                          const nic::LowerOptions& lower) {
-  using Program = std::optional<nic::QueueProgram>;
-  if (flags.executor == "cpu" || IsPerNode(flags)) return Program();
+using RunChoice = ExecutorChoice<nic::QueueProgram>;
+
+/// What NICs of this process are to carry, or none; for auto with the reason on stderr. Errors: those
+/// of ChooseExecutor() and of Lower(). `plan`: null only if PlaysRolled().
+Result<RunChoice> ChooseFor(const RunFlags& flags, const VerifiedPlan* plan,
+                            const nic::LowerOptions& lower) {
+  if (IsPerNode(flags)) return RunChoice();
+  const ExecutorWish wish = {.executor = ExecutorOf(flags),
+                             .device = flags.device,
+                             .cpu_because = flags.device.empty()       ? "no --device is named"
+                                            : !flags.transport.empty() ? "--transport is named"
+                                                                       : ""};
+  Result<RunChoice> choice = RunChoice();
   if (plan != nullptr) {
-    if (const std::optional<std::string> why = WhyNotPreposted(*plan)) {
-      if (flags.executor == "offload") return Rejected(*why, NameOfPlan(flags));
-      if (!flags.device.empty()) PrintNote("executor cpu: " + *why);
-      return Program();
-    }
+    choice =
+        ChooseExecutor<nic::QueueProgram>(wish, *plan, [&] { return nic::Lower(*plan, lower); });
+  } else if (wish.executor == Executor::kAuto) {
+    choice->why = wish.cpu_because;
   }
-  if (flags.executor == "offload") {
-    Result<nic::QueueProgram> program = nic::Lower(*plan, lower);
-    if (!program.ok()) return program.status();
-    return Program(std::move(*program));
-  }
-  if (flags.device.empty() && !flags.transport.empty()) return Program();  // what is asked for
-  std::string reason;
-  Program program;
-  if (flags.device.empty()) {
-    reason = "no --device is named";
-  } else if (!flags.transport.empty()) {
-    reason = "--transport is named";
-  } else if (Result<nic::QueueProgram> lowered = nic::Lower(*plan, lower); !lowered.ok()) {
-    reason = "not preposted to the device: " + lowered.status().message();
-  } else {
-    program = std::move(*lowered);
-    reason = fmt::format("the plan fits device {}", flags.device);
-  }
-  const bool is_cpu = !flags.device.empty() && !program;
-  const char* unused = program && flags.play.wait.any()     ? "--wait"
-                       : is_cpu && !flags.scheduler.empty() ? "--scheduler"
-                       : is_cpu && flags.seed               ? "--seed"
-                                                            : nullptr;
-  if (unused != nullptr) reason += fmt::format("; {} is not used", unused);
-  PrintNote(fmt::format("executor {}: {}", program ? "offload" : "cpu", reason));
-  return program;
+  const bool is_for_cpus = plan != nullptr && WhyNotPreposted(*plan);
+  if (!choice.ok())
+    return is_for_cpus ? Rejected(choice.status().message(), NameOfPlan(flags)) : choice.status();
+  // What is asked for, or goes without saying.
+  if (flags.device.empty() && (!flags.transport.empty() || is_for_cpus)) return choice;
+  std::string note = choice->note();
+  if (note.empty()) return choice;
+  const bool is_cpu = !flags.device.empty() && !choice->program;
+  const char* unused = choice->program && flags.play.wait.any() ? "--wait"
+                       : is_cpu && !flags.scheduler.empty()     ? "--scheduler"
+                       : is_cpu && flags.seed                   ? "--seed"
+                                                                : nullptr;
+  if (unused != nullptr) note += fmt::format("; {} is not used", unused);
+  PrintNote("executor " + note);
+  return choice;
 }
 
 /// CPUs play a rolled plan as it is. A NIC is given all of its ops, and a trace has all of them.
 bool PlaysRolled(const RunFlags& flags) {
-  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags);
+  const bool is_cpu = ExecutorOf(flags) == Executor::kCpu || IsOnCpusByItself(flags);
   return is_cpu && !flags.trace.is_wanted() && !IsPerNode(flags);
 }
 
@@ -276,7 +275,8 @@ Result<PlayedPlan> GetPlan(const RunFlags& flags, std::optional<uint64_t> bytes,
     Result<VerifiedPlan> plan = LoadPlayedPlan(flags.plan_path);
     return plan.ok() ? Checked(flags, bytes.has_value(), *std::move(plan)) : plan.status();
   }
-  const bool is_cpu = flags.executor == "cpu" || IsOnCpusByItself(flags) || IsPerNode(flags);
+  const bool is_cpu =
+      ExecutorOf(flags) == Executor::kCpu || IsOnCpusByItself(flags) || IsPerNode(flags);
   const Result<Spec> spec =
       GetSpec(flags, bytes, {.is_offload = !is_cpu, .is_streams = is_cpu, .lower = lower});
   if (!spec.ok()) return spec.status();
@@ -315,7 +315,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
                    .program = program,
                    .trace = trace,
                    .player_device = IsPerNode(flags) ? flags.device : "",
-                   .executor = flags.executor};
+                   .executor = ExecutorOf(flags)};
   if (IsPerNode(flags)) {
     Result<DeviceRun> run = RunOverDevice(job);
     if (!run.ok()) return run.status();
@@ -343,18 +343,17 @@ Status Run(RunFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input));
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(plan->flat(), {flags.input_path, flags.plan_path}));
-  const Result<std::optional<nic::QueueProgram>> program =
-      ProgramToOffload(flags, plan->flat(), *lower);
-  if (!program.ok()) return program.status();
-  const bool is_offloaded = program->has_value();
+  const Result<RunChoice> choice = ChooseFor(flags, plan->flat(), *lower);
+  if (!choice.ok()) return choice.status();
   Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
-  const Result<LocalRun> run = Carry(flags, *plan, *input, is_offloaded ? &**program : nullptr,
-                                     *signals, flags.trace.table());
-  TraceInfo info = {.executor = is_offloaded ? "offload" : "cpu",
-                    .detail = IsPerNode(flags) ? flags.device
-                              : is_offloaded   ? FindSoftwareDevice(flags.device).name
-                                               : std::string(Name(TransportOf(flags)))};
+  const Result<LocalRun> run =
+      Carry(flags, *plan, *input, choice->program ? &*choice->program : nullptr, *signals,
+            flags.trace.table());
+  TraceInfo info = {.executor = choice->name(),
+                    .detail = IsPerNode(flags)  ? flags.device
+                              : choice->program ? FindSoftwareDevice(flags.device).name
+                                                : std::string(Name(TransportOf(flags)))};
   if (run.ok()) {
     info.executor = run->report.executor;  // a library's device decides it by itself
     info.hosts = HostsOf(run->report);

@@ -35,48 +35,28 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   return run;
 }
 
-namespace {
-
-/// What every node's device is to do by itself, by node; empty: CPUs drive it, and `note` says why.
-Result<std::vector<std::shared_ptr<const PlayerDevice::Program>>> ProgramsFor(
-    const RunJob& job, const PlayerDevice& device, std::string* note) {
-  std::vector<std::shared_ptr<const PlayerDevice::Program>> programs;
-  if (job.executor == "cpu") return programs;
-  for (uint32_t node = 0; node < job.plan.header().nodes; ++node) {
-    auto choice = ChooseProgram(device, job.executor, *job.plan.flat(), NodeId(node));
-    if (!choice.ok()) return choice.status();
-    if (choice->program == nullptr) {
-      *note =
-          fmt::format("cpu: not preposted to device {}: {}", job.player_device, choice->why_none);
-      return std::vector<std::shared_ptr<const PlayerDevice::Program>>();
-    }
-    programs.push_back(std::move(choice->program));
-  }
-  if (job.executor == "auto")
-    *note = fmt::format("offload: the plan fits device {}", job.player_device);
-  return programs;
-}
-
-}  // namespace
-
 Result<DeviceRun> RunOverDevice(const RunJob& job) {
-  auto device = OpenPlayerDevice(job.player_device, job.executor == "offload");
+  const VerifiedPlan& plan = *job.plan.flat();
+  auto device =
+      OpenPlayerDevice(job.player_device, {.needs_offload = job.executor == Executor::kOffload});
   if (!device.ok()) return device.status();
-  DeviceRun result;
-  const auto programs = ProgramsFor(job, **device, &result.note);
-  if (!programs.ok()) return programs.status();
+  const auto choice = ChooseExecutor<DevicePrograms>(
+      {.executor = job.executor, .device = job.player_device, .cpu_because = ""}, plan,
+      [&] { return LowerAll(**device, plan); });
+  if (!choice.ok()) return choice.status();
   LocalGroupOptions options;
   options.wait = job.wait;
   options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
   options.interrupt_fd = job.interrupt_fd;
   options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
-  options.executor = programs->empty() ? "cpu" : "offload";
+  options.executor = choice->name();
   options.detail = job.player_device;
   options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
                             const PlayerContext& context) {
-    return MakeDevicePlayer(**device, programs->empty() ? nullptr : (*programs)[node.index()].get(),
-                            {.plan = *job.plan.flat(),
+    return MakeDevicePlayer(**device,
+                            choice->program ? (*choice->program)[node.index()].get() : nullptr,
+                            {.plan = plan,
                              .node = node,
                              .sockets = std::move(sockets),
                              .context = context,
@@ -85,8 +65,7 @@ Result<DeviceRun> RunOverDevice(const RunJob& job) {
   Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
   ClearProgress(job.show_progress);
   if (!run.ok()) return run.status();
-  result.run = *std::move(run);
-  return result;
+  return DeviceRun{.run = *std::move(run), .note = choice->note()};
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "backends/registry.h"
 #include "ir/status.h"
+#include "runtime/executor_choice.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
@@ -37,7 +38,7 @@ struct RunJob {
   RunTrace* trace;                   ///< null: none; filled, also when the run fails. Not owned
   /// Of the registry, instead of all that is for emulated NICs: one in each node's process; "": none.
   std::string player_device = {};
-  std::string executor = "auto";  ///< over it: auto, cpu, offload
+  Executor executor = Executor::kAuto;  ///< over it
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.

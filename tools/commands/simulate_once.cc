@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/player_device.h"
+#include "runtime/executor_choice.h"
 #include "tools/commands/simulation_run.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/plan_file.h"

@@ -17,7 +17,7 @@
 #include "ir/count.h"
 #include "ir/json/plan_json.h"
 #include "ir/utf8.h"
-#include "runtime/player_device.h"
+#include "runtime/executor_choice.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/lowering_flags.h"
 #include "tools/flags/plan_file.h"

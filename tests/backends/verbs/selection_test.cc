@@ -2,8 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "backends/verbs/devices.h"
 #include "backends/verbs/rdma_device.h"
-#include "backends/verbs_device.h"
 
 namespace prepost::verbs {
 namespace {
@@ -26,11 +26,11 @@ TEST(VerbsSelectionTest, RefusesWhatIsNone) {
 }
 
 TEST(VerbsDeviceTest, SaysWhatIsMissing) {
-  const auto device = OpenVerbs("verbs:none_of_this_name,gid=1", /*needs_offload=*/false);
+  const auto device = Devices().Open("verbs:none_of_this_name,gid=1", {});
   ASSERT_FALSE(device.ok());
   EXPECT_EQ(device.status().code(), StatusCode::kEnvironment);
   EXPECT_THAT(device.status().message(), testing::HasSubstr("verbs:none_of_this_name,gid=1"));
-  EXPECT_THAT(OpenVerbs("verbs:x", true).status().message(),
+  EXPECT_THAT(Devices().Open("verbs:x", {.needs_offload = true}).status().message(),
               testing::HasSubstr("starts nothing by itself"));
 }
 

@@ -250,8 +250,10 @@ TEST(CollectiveRunTest, DevicesAreRefused) {
                       "a plan of allreduce, which combines: a NIC does not, CPUs do", folder);
   Command automatic({"run", plan, "--input", input, "--device", "emulated", "--json"});
   EXPECT_EQ(automatic.Wait(), 0);
-  EXPECT_THAT(automatic.err(),
-              AllOf(HasSubstr("executor cpu: a plan of allreduce"), HasSubstr("CPUs do")));
+  EXPECT_THAT(
+      automatic.err(),
+      AllOf(HasSubstr("executor cpu: not preposted to device emulated: a plan of allreduce"),
+            HasSubstr("CPUs do")));
   const auto report = nlohmann::json::parse(automatic.out());
   EXPECT_EQ(report["collective"], "allreduce");
   EXPECT_EQ(report["nodes"][2]["blake2b_256"], report["nodes"][0]["blake2b_256"]);

@@ -193,7 +193,7 @@ TEST_F(DeviceProfileCommandTest, AutoLooksAtTheDevice) {
   Command command(
       {"run", barrier_, "--input", input_, "--device", "emulated", "--device-profile", kTiny});
   EXPECT_EQ(command.Wait(), 0) << command.err();
-  EXPECT_THAT(command.err(), HasSubstr("executor cpu: not preposted to the device: node 1: "
+  EXPECT_THAT(command.err(), HasSubstr("executor cpu: not preposted to device emulated: node 1: "
                                        "receive queue of QP 1<>0 blocks needs 40 WQEs"));
   const std::string message = "node 1: receive queue of QP 1<>0 blocks needs 40 WQEs";
   ExpectRefused(

@@ -237,8 +237,9 @@ TEST_F(RunTest, AutoOffloadsWhatFitsTheDevice) {
   EXPECT_THAT(run("1000", "auto"),
               AllOf(HasSubstr("executor offload: the plan fits device emulated"),
                     HasSubstr("executor offload on emulated")));
-  EXPECT_THAT(run("1", "barrier"), AllOf(HasSubstr("executor cpu: not preposted to the device: "),
-                                         HasSubstr("the limit is")));
+  EXPECT_THAT(run("1", "barrier"),
+              AllOf(HasSubstr("executor cpu: not preposted to device emulated: "),
+                    HasSubstr("the limit is")));
 }
 
 // Flags that are passed over without a word, because the other executor is chosen.

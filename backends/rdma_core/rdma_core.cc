@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The table of calls, passed on to libibverbs and libmlx5, which are loaded when devices are first
-// listed or opened. The only file that includes libmlx5's headers.
-#include "backends/mlx5/rdma_core.h"
-
+// The mlx5 cards of this machine: the table of calls (backends/mlx5/verbs.h), passed on to libibverbs
+// and libmlx5, which are loaded when devices are first listed or opened. The only file that includes
+// libmlx5's headers.
 #include <fmt/format.h>
 #include <infiniband/mlx5dv.h>
 #include <sys/epoll.h>
@@ -15,28 +14,31 @@
 #include <memory>
 #include <utility>
 
+#include "backends/mlx5/cards.h"
 #include "backends/mlx5/prm.h"
+#include "backends/mlx5/verbs.h"
+#include "backends/rdma_core/devices.h"
 #include "backends/verbs/libibverbs.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/shared_library.h"
 
-#define PREPOST_MLX5DV_CALLS(X) \
-  X(mlx5dv_devx_alloc_uar) \
-  X(mlx5dv_devx_create_event_channel) \
+#define PREPOST_MLX5DV_CALLS(X)        \
+  X(mlx5dv_devx_alloc_uar)             \
+  X(mlx5dv_devx_create_event_channel)  \
   X(mlx5dv_devx_destroy_event_channel) \
-  X(mlx5dv_devx_free_uar) \
-  X(mlx5dv_devx_general_cmd) \
-  X(mlx5dv_devx_get_event) \
-  X(mlx5dv_devx_obj_create) \
-  X(mlx5dv_devx_obj_destroy) \
-  X(mlx5dv_devx_obj_modify) \
-  X(mlx5dv_devx_obj_query) \
-  X(mlx5dv_devx_query_eqn) \
-  X(mlx5dv_devx_subscribe_devx_event) \
-  X(mlx5dv_devx_umem_dereg) \
-  X(mlx5dv_devx_umem_reg) \
-  X(mlx5dv_init_obj) \
-  X(mlx5dv_is_supported) \
+  X(mlx5dv_devx_free_uar)              \
+  X(mlx5dv_devx_general_cmd)           \
+  X(mlx5dv_devx_get_event)             \
+  X(mlx5dv_devx_obj_create)            \
+  X(mlx5dv_devx_obj_destroy)           \
+  X(mlx5dv_devx_obj_modify)            \
+  X(mlx5dv_devx_obj_query)             \
+  X(mlx5dv_devx_query_eqn)             \
+  X(mlx5dv_devx_subscribe_devx_event)  \
+  X(mlx5dv_devx_umem_dereg)            \
+  X(mlx5dv_devx_umem_reg)              \
+  X(mlx5dv_init_obj)                   \
+  X(mlx5dv_is_supported)               \
   X(mlx5dv_open_device)
 
 namespace prepost::mlx5 {
@@ -200,9 +202,9 @@ class OpenDevice final : public Verbs {
   int RegisterMemory(ProtectionDomain pd, std::span<const std::byte> memory, nic::Access access,
                      MemoryRegion* region) override {
     errno = 0;
-    ibv_mr* made =
-        verbs::Calls().ibv_reg_mr(static_cast<ibv_pd*>(pd.handle), const_cast<std::byte*>(memory.data()),
-                           memory.size(), AccessFlags(access));
+    ibv_mr* made = verbs::Calls().ibv_reg_mr(static_cast<ibv_pd*>(pd.handle),
+                                             const_cast<std::byte*>(memory.data()), memory.size(),
+                                             AccessFlags(access));
     if (made == nullptr) return ErrnoOr(ENOMEM);
     *region = {made, made->lkey};  // mlx5: the rkey is the same
     return 0;
@@ -213,7 +215,8 @@ class OpenDevice final : public Verbs {
 
   int QueryPort(uint8_t port, PortAttributes* attributes) override {
     ibv_port_attr found = {};
-    if (const int error = verbs::QueryPort(context_, port, &found); error != 0) return ErrorOf(error);
+    if (const int error = verbs::QueryPort(context_, port, &found); error != 0)
+      return ErrorOf(error);
     const bool is_ethernet = found.link_layer == IBV_LINK_LAYER_ETHERNET;
     *attributes = {.is_active = found.state == IBV_PORT_ACTIVE,
                    .is_ethernet = is_ethernet,
@@ -226,7 +229,8 @@ class OpenDevice final : public Verbs {
 
   int QueryGid(uint8_t port, uint32_t index, GidEntry* entry) override {
     ibv_gid_entry found = {};
-    if (const int error = verbs::Calls()._ibv_query_gid_ex(context_, port, index, &found, 0, sizeof found);
+    if (const int error =
+            verbs::Calls()._ibv_query_gid_ex(context_, port, index, &found, 0, sizeof found);
         error != 0) {
       return ErrorOf(error);
     }
@@ -327,7 +331,8 @@ class Library final : public VerbsLibrary {
     PREPOST_RETURN_IF_ERROR(list.status());
     std::vector<DeviceEntry> entries;
     for (ibv_device* device : list.devices()) {
-      entries.push_back({verbs::Calls().ibv_get_device_name(device), Calls().mlx5dv_is_supported(device)});
+      entries.push_back(
+          {verbs::Calls().ibv_get_device_name(device), Calls().mlx5dv_is_supported(device)});
     }
     std::ranges::sort(entries, {}, &DeviceEntry::name);
     return entries;
@@ -356,6 +361,14 @@ class Library final : public VerbsLibrary {
 
 }  // namespace
 
-std::unique_ptr<VerbsLibrary> RdmaCore() { return std::make_unique<Library>(); }
-
 }  // namespace prepost::mlx5
+
+namespace prepost::rdma_core {
+
+const DeviceKind& Devices() {
+  static mlx5::Library library;
+  static const mlx5::Cards cards(library);
+  return cards;
+}
+
+}  // namespace prepost::rdma_core

@@ -1,26 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "library/group_devices.h"
+#include "backends/emulated/group_devices.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <mutex>
 #include <random>
 #include <utility>
-#include <vector>
 
 #include "backends/emulated/device.h"
 #include "backends/emulated/fabric.h"
-#include "backends/fabric_device.h"
 #include "backends/nic/host/nic_player_device.h"
-#include "backends/registry.h"
-#include "backends/verbs_device.h"
 
-namespace prepost {
+namespace prepost::emulated {
 namespace {
-
-using emulated::Fabric;
 
 /// The fabrics of this process, each as long as a member of its group has it. This is what one wire
 /// between NICs is where there is hardware, so that there is one for all sessions.
@@ -28,7 +21,7 @@ class Fabrics {
  public:
   /// By a name that no other process has.
   Result<std::pair<std::string, std::shared_ptr<Fabric>>> Make(uint32_t nics) {
-    auto fabric = std::make_shared<Fabric>(nics, emulated::EngineOptions());
+    auto fabric = std::make_shared<Fabric>(nics, EngineOptions());
     PREPOST_RETURN_IF_ERROR(fabric->Start(Fabric::Until::kStopped));
     std::random_device random;
     const std::string name =
@@ -56,10 +49,10 @@ Fabrics& TheFabrics() {
 /// Of each node as many NICs as devices.
 class SoftwareGroupDevices final : public GroupDevices {
  public:
-  explicit SoftwareGroupDevices(const GroupDevicesSpec& spec)
-      : spec_(spec), software_(FindSoftwareDevice(spec.device)) {}
+  SoftwareGroupDevices(const GroupDevicesSpec& spec, nic::DeviceFactory make)
+      : spec_(spec), make_(std::move(make)) {}
 
-  const char* kind() const override { return software_.name.c_str(); }
+  std::string kind() const override { return spec_.device; }
   Result<std::string> Found() override {
     auto made = TheFabrics().Make(spec_.nodes * kGroupDevices);
     if (!made.ok()) return made.status();
@@ -75,12 +68,12 @@ class SoftwareGroupDevices final : public GroupDevices {
                     spec_.device));
   }
   Result<std::unique_ptr<PlayerDevice>> Open(uint32_t index) override {
-    emulated::Nic& nic = fabric_->nic(NodeId(index * spec_.nodes + spec_.self.value));
+    Nic& nic = fabric_->nic(NodeId(index * spec_.nodes + spec_.self.value));
     std::unique_ptr<nic::Device> device;
-    if (!software_.make) {
-      device = std::make_unique<emulated::EmulatedDevice>(nic);
+    if (!make_) {
+      device = std::make_unique<EmulatedDevice>(nic);
     } else {
-      Result<std::unique_ptr<nic::Device>> made = software_.make(nic);
+      Result<std::unique_ptr<nic::Device>> made = make_(nic);
       if (!made.ok()) return made.status();
       device = *std::move(made);
     }
@@ -90,40 +83,15 @@ class SoftwareGroupDevices final : public GroupDevices {
 
  private:
   const GroupDevicesSpec spec_;
-  const SoftwareDevice& software_;
+  const nic::DeviceFactory make_;
   std::shared_ptr<Fabric> fabric_;
-};
-
-/// Cards, or a library's devices, which members on several machines reach.
-class NamedGroupDevices final : public GroupDevices {
- public:
-  explicit NamedGroupDevices(const GroupDevicesSpec& spec)
-      : spec_(spec),
-        kind_(IsFabricDevice(spec.device)  ? spec.device
-              : IsVerbsDevice(spec.device) ? "verbs"
-                                           : "mlx5") {}
-
-  const char* kind() const override { return kind_.c_str(); }
-  Result<std::string> Found() override { return kind_; }
-  Status Join(const std::string&) override { return {}; }
-  Result<std::unique_ptr<PlayerDevice>> Open(uint32_t) override {
-    return OpenPlayerDevice(spec_.device, spec_.executor == "offload");
-  }
-
- private:
-  const GroupDevicesSpec spec_;
-  const std::string kind_;
 };
 
 }  // namespace
 
-Result<std::unique_ptr<GroupDevices>> FindGroupDevices(const GroupDevicesSpec& spec) {
-  const std::vector<std::string> software = SoftwareDeviceNames();
-  if (std::ranges::find(software, spec.device) != software.end())
-    return std::unique_ptr<GroupDevices>(std::make_unique<SoftwareGroupDevices>(spec));
-  auto devices = std::make_unique<NamedGroupDevices>(spec);
-  PREPOST_RETURN_IF_ERROR(devices->Open(0).status());
-  return std::unique_ptr<GroupDevices>(std::move(devices));
+std::unique_ptr<GroupDevices> MakeGroupDevices(const GroupDevicesSpec& spec,
+                                               nic::DeviceFactory make) {
+  return std::make_unique<SoftwareGroupDevices>(spec, std::move(make));
 }
 
-}  // namespace prepost
+}  // namespace prepost::emulated
