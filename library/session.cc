@@ -121,7 +121,7 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
     const bool is_wrong = key.status().code() == StatusCode::kRejected;
     return is_wrong ? UsageError(key.status().message()) : key.status();
   }
-  KeeperOptions keeper = {.self = options.self,
+  KeeperOptions keeper = {.who = fmt::format("member {}", options.self),
                           .own = PeerOf(options.members[options.self]),
                           .key = *std::move(key),
                           .bind = options.bind,

@@ -132,6 +132,8 @@ class Bootstrap final : public Lobby::Owner {
   std::optional<Unreached> Overdue() const;
   /// For the files of streams, as long as these are open.
   std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
+  /// Calls BootstrapOptions::waiting, if it is time to.
+  void TellWaiting();
   /// Nodes that are missing and why: "node 3 (no answer); ...".
   std::string Missing() const;
   /// The missing node, if it is one.
@@ -162,7 +164,6 @@ class Bootstrap final : public Lobby::Owner {
   bool IsServed(const Link& link) const;
   const GroupTerms* TermsOf(const LinkName& name) const;
   Status NotThere() const;
-  void TellWaiting();
 
   Link* FindLink(const LinkName& name);
   Status AddStreams(const LinkName& first);

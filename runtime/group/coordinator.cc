@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// All members go through the same steps together: ready, start, delivered, sum, then commit or, on
-// one machine, the launcher's own, then release. "Ready" before "start" is the barrier that
+// All members go through the same steps together: ready, start, delivered, sum, then the launcher's
+// own, then release. "Ready" before "start" is the barrier that
 // `ready: barrier` asks for. Sums are computed after everyone has delivered, so that they cost no
 // member's transfer any time, and copies get their names only when all sums are equal.
 //
@@ -23,8 +23,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -57,52 +55,25 @@ Coordinator::Coordinator(uint32_t nodes, NodeId leader, Options options)
     : leader_(leader),
       options_(std::move(options)),
       tick_(std::clamp(options_.no_progress_max / 4, milliseconds(1), kTickMax)),
-      nonce_(options_.prover ? RandomNonce() : NonceBytes{}),
-      joining_event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       members_(nodes) {
   for (uint32_t node = 0; node < nodes; ++node) members_[node].node = NodeId(node);
 }
 
 void Coordinator::Join(NodeId node, ControlSocket control, DeathWatch death) {
-  const std::lock_guard lock(joining_mutex_);
-  joining_.push_back({node, std::move(control), std::move(death)});
-  eventfd_write(joining_event_.get(), 1);
-}
-
-void Coordinator::TakeJoining() {
-  const std::lock_guard lock(joining_mutex_);
-  eventfd_t count;
-  eventfd_read(joining_event_.get(), &count);
-  for (Joining& joining : joining_) {
-    Member& member = members_[joining.node.index()];
-    PREPOST_CHECK(!member.control);
-    member.control = std::move(joining.control);
-    member.death = std::move(joining.death);
-    Ask(member);  // it hears at once that it is led
-  }
-  joining_.clear();
+  Member& member = members_[node.index()];
+  PREPOST_CHECK(!member.control);
+  member.control = std::move(control);
+  member.death = std::move(death);
+  Ask(member);  // it hears at once that it is led
 }
 
 Status Coordinator::Lead(const std::function<uint64_t()>& start_ns) {
-  if (!joining_event_.valid()) {
-    return SystemError(StatusCode::kEnvironment, "cannot make an event", EMFILE);
-  }
   PREPOST_RETURN_IF_ERROR(Await(Kind::kReady));
   Broadcast({.kind = Kind::kStart, .start_ns = start_ns()});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kDelivered));
-  Broadcast({.kind = Kind::kSum, .proof = nonce_});
+  Broadcast({.kind = Kind::kSum});
   PREPOST_RETURN_IF_ERROR(Await(Kind::kSummed));
   return CompareSums();
-}
-
-Status Coordinator::Commit() {
-  for (Member& member : members_) {
-    ControlMessage message = {.kind = Kind::kCommit, .sum = member.sum};
-    if (options_.prover)
-      message.proof = options_.prover->Prove(SumOf(member, ProvenSum::Sender::kLeader));
-    Send(member, message);
-  }
-  return Await(Kind::kCommitted);
 }
 
 Status Coordinator::Await(Kind kind) {
@@ -124,10 +95,9 @@ Status Coordinator::Await(Kind kind) {
 
 /// An interrupt counts before deaths: Ctrl-C and `timeout` signal all processes at once.
 Status Coordinator::WaitForEvents(milliseconds timeout) {
-  constexpr size_t kOwnPolls = 2;
+  constexpr size_t kOwnPolls = 1;
   std::vector<pollfd> polls;
   polls.push_back({.fd = options_.interrupt_fd, .events = POLLIN, .revents = 0});
-  polls.push_back({.fd = joining_event_.get(), .events = POLLIN, .revents = 0});
   for (const Member& member : members_) {
     const int control_fd = member.is_open() ? member.control->fd() : -1;
     polls.push_back({.fd = control_fd, .events = POLLIN, .revents = 0});
@@ -142,7 +112,6 @@ Status Coordinator::WaitForEvents(milliseconds timeout) {
     if (status.ok() && died) status = members_[i].death.cause();
     if (!status.ok()) return IsInterrupted(options_.interrupt_fd) ? Interrupted() : status;
   }
-  if (polls[1].revents != 0) TakeJoining();
   return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
 }
 
@@ -179,19 +148,15 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kReady:
     case Kind::kDelivered:
     case Kind::kSummed:
-    case Kind::kCommitted:
       if (message.kind != awaited_ || member.reached) break;
       member.reached = true;
-      if (message.kind == Kind::kReady) member.nonce = message.proof;
       if (message.kind == Kind::kDelivered) member.report = message.report;
-      if (message.kind == Kind::kSummed) {
-        member.sum = message.sum;
-        member.proof = message.proof;
-      }
+      if (message.kind == Kind::kSummed) member.sum = message.sum;
       return {};
     case Kind::kStart:
     case Kind::kSum:
     case Kind::kCommit:
+    case Kind::kCommitted:
     case Kind::kRelease:
     case Kind::kQuery:
     case Kind::kAbort:
@@ -288,14 +253,6 @@ Status Coordinator::Stalled(const std::string& what) const {
   return Rejected(fmt::format("{}: {}", what, fmt::join(reasons, "; ")));
 }
 
-ProvenSum Coordinator::SumOf(const Member& member, ProvenSum::Sender sender) const {
-  return {.sender = sender,
-          .node = member.node,
-          .member_nonce = member.nonce,
-          .leader_nonce = nonce_,
-          .sum = member.sum};
-}
-
 Status Coordinator::CompareSums() const {
   std::vector<std::optional<MessageSum>> expected;
   if (options_.expected) {
@@ -304,21 +261,6 @@ Status Coordinator::CompareSums() const {
     expected = *std::move(sums);
   }
   for (const Member& member : members_) {
-    if (options_.prover &&
-        !options_.prover->Verify(member.proof, SumOf(member, ProvenSum::Sender::kMember))) {
-      return Rejected(
-          fmt::format("the sum of node {} is not proved to be its own: its control messages were "
-                      "changed on the way",
-                      member.node.value));
-    }
-    if (!options_.equal_outputs.empty()) {
-      const Member& first = members_[options_.equal_outputs[member.node.index()].index()];
-      if (member.sum == first.sum) continue;
-      return Rejected(fmt::format(
-          "the output of node {} has the BLAKE2b-256 sum {}, that of node {} {}: the plan makes "
-          "them equal",
-          member.node.value, member.sum.ToString(), first.node.value, first.sum.ToString()));
-    }
     if (!options_.expected) {
       PREPOST_RETURN_IF_ERROR(CheckCopy(member.node, member.sum, sum()));
       continue;
@@ -340,7 +282,6 @@ void Coordinator::Broadcast(const ControlMessage& message) {
 void Coordinator::Release() { Dismiss({.kind = Kind::kRelease}); }
 
 void Coordinator::Abort(const std::string& cause) {
-  TakeJoining();
   ControlMessage message = {.kind = Kind::kAbort};
   message.SetText(cause);
   Dismiss(message);

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Coordinator: leads the members of a group through the steps of a run (control_message.h), watches
-// that they move, and finds the cause when one of them fails. It sees members as control
-// connections only: the launcher of one machine and the leader of a group on several machines use
-// it alike.
+// that they move, and finds the cause when one of them fails. It is the launcher's side of a run on
+// one machine, and sees members as control connections only.
 #ifndef PREPOST_RUNTIME_GROUP_COORDINATOR_H_
 #define PREPOST_RUNTIME_GROUP_COORDINATOR_H_
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -21,7 +19,6 @@
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/group/control_socket.h"
-#include "runtime/group/sum_proof.h"
 #include "runtime/report.h"
 
 namespace prepost {
@@ -32,7 +29,7 @@ struct DeathWatch {
   std::function<Status()> cause;  ///< then: why, an error
 };
 
-/// Used by one thread, but for Join().
+/// Used by one thread.
 class Coordinator {
  public:
   struct Options {
@@ -43,30 +40,22 @@ class Coordinator {
     /// Called about once a second with the bytes that all receivers have received together. May be
     /// empty.
     std::function<void(uint64_t bytes_received)> progress;
-    /// How sums are proved. None: by nothing, as control connections are socket pairs of this
-    /// process, which no one else can write to.
-    std::optional<SumProver> prover = {};
     /// Which sum each node's output must have, none: it has no output; asked when all are known.
     /// Empty: all must have the leader's.
     std::function<Result<std::vector<std::optional<MessageSum>>>()> expected = {};
-    /// By node: whose sum its output must have, its own where there is none to compare it with. For
-    /// outputs of which nobody has all inputs; empty: see `expected`.
-    std::vector<NodeId> equal_outputs = {};
   };
   Coordinator(uint32_t nodes, NodeId leader, Options options);
 
-  /// From now on `node` is led over `control`. Each node once; by any thread.
+  /// From now on `node` is led over `control`. Each node once.
   void Join(NodeId node, ControlSocket control, DeathWatch death = {});
 
   /// To the point where all copies are known to be equal, as far as the options say that they are.
-  /// Waits for nodes that have not joined yet. `start_ns` is sent to all as the start, when all are
+  /// `start_ns` is sent to all as the start, when all are
   /// ready; 0: each takes its own.
   ///
   /// Errors: a member failed or died, copies differ, nothing moved for too long (kRejected, or what
   /// the member says); kInterrupted. The message is one line that names the cause.
   Status Lead(const std::function<uint64_t()>& start_ns);
-  /// Has every member give its copy its name. Errors: as Lead().
-  Status Commit();
   /// Lets all members go, and waits a bounded time until they have gone.
   void Release();
   /// Reports to all members that the run has failed with `cause`, and waits a bounded time until
@@ -94,21 +83,13 @@ class Coordinator {
     uint64_t progress = 0;
     std::string waiting;
     NodeReport report;
-    NonceBytes nonce = {};  ///< its own, for proofs
     MessageSum sum;
-    MacBytes proof = {};  ///< of `sum`
 
     bool is_open() const { return control && !control->closed(); }
-  };
-  struct Joining {
-    NodeId node;
-    ControlSocket control;
-    DeathWatch death;
   };
 
   Status Await(Kind kind);
   Status WaitForEvents(std::chrono::milliseconds timeout);
-  void TakeJoining();
   Status Drain(Member& member);
   Status Handle(Member& member, const ControlMessage& message);
   Status Nonsense(const Member& member, const std::string& what) const;
@@ -118,18 +99,13 @@ class Coordinator {
   void Ask(Member& member);
   Status Stalled(const std::string& what) const;
   Status CompareSums() const;
-  ProvenSum SumOf(const Member& member, ProvenSum::Sender sender) const;
   void Broadcast(const ControlMessage& message);
   void Dismiss(const ControlMessage& message);
 
   const NodeId leader_;
   const Options options_;
   const std::chrono::milliseconds tick_;  ///< between questions to members
-  const NonceBytes nonce_;                ///< the leader's, for proofs
-  FileDescriptor joining_event_;          ///< readable while joining_ has somebody
-  std::mutex joining_mutex_;
-  std::vector<Joining> joining_;  ///< under joining_mutex_
-  std::vector<Member> members_;   ///< by node
+  std::vector<Member> members_;           ///< by node
   std::optional<Kind> awaited_;
   std::chrono::milliseconds idle_{0};
   uint64_t progress_ = 0;       ///< of all, at the last tick

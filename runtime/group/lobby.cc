@@ -105,6 +105,12 @@ Status Lobby::Serve() {
   return {};
 }
 
+void Lobby::Close() {
+  listener_.Close();
+  guests_.clear();
+  is_open_ = false;
+}
+
 void Lobby::Reconsider() {
   std::erase_if(guests_, [this](const auto& guest) {
     if (!guest->is_parked()) return false;

@@ -68,6 +68,8 @@ class Lobby {
   ~Lobby();
 
   uint16_t port() const { return port_; }
+  /// Nobody comes in any more: it does not listen, and guests are sent away.
+  void Close();
   /// While false, nobody is accepted and nobody is heard.
   void set_open(bool is_open) { is_open_ = is_open; }
   /// What poll() is to wait for. Guests also time out: wait no longer than some 100 ms while there

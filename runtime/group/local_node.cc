@@ -30,34 +30,34 @@ namespace {
 
 void RunLocalNode(LocalNodeTask task) {
   std::optional<Member> member;
-  member.emplace(MemberTask{
-      .plan = task.plan,
-      .node = task.node,
-      .input = &task.input,
-      .buffer = &task.buffer,
-      .input_offset =
-          task.scratch == nullptr ? 0 : InputOffsets(task.plan.header())[task.node.index()],
-      .scratch = task.scratch,
-      .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-        if (task.make_player)
-          return task.make_player(task.node, task.transport.TakeSockets(task.node), context);
-        auto endpoint = task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
-        if (!endpoint.ok()) return endpoint.status();
-        return std::unique_ptr<Player>(
-            std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
-      },
-      .in_memory = static_cast<bool>(task.make_player),
-      .wait = task.wait,
-      .trace = task.trace,
-      .control = std::move(task.control),
-      .leader = "the launching process"});
+  member.emplace(
+      NodePartTask{
+          .plan = task.plan,
+          .node = task.node,
+          .input = &task.input,
+          .buffer = &task.buffer,
+          .input_offset =
+              task.scratch == nullptr ? 0 : InputOffsets(task.plan.header())[task.node.index()],
+          .scratch = task.scratch,
+          .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
+            if (task.make_player)
+              return task.make_player(task.node, task.transport.TakeSockets(task.node), context);
+            auto endpoint =
+                task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
+            if (!endpoint.ok()) return endpoint.status();
+            return std::unique_ptr<Player>(
+                std::make_unique<CpuPlayer>(task.plan, task.node, std::move(*endpoint), context));
+          },
+          .in_memory = static_cast<bool>(task.make_player),
+          .wait = task.wait,
+          .trace = task.trace},
+      std::move(task.control), "the launching process");
   const Status status = member->Run();
   if (status.ok()) {
     member.reset();  // what its device has made on this machine goes, too
     _exit(0);
   }
-  static_cast<void>(
-      member->ReportFailure(status, kForever));  // the launcher says what the cause is
+  static_cast<void>(member->ReportFailure(status));  // the launcher says what the cause is
   Abandon(task);
 }
 

@@ -1,24 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every node is a Member whose Endpoint is made of the connections that Bootstrap makes. The root
-// is one too, and leads the group on a thread of its own, which takes control connections over as
-// they come: so a node that fails while others are still awaited ends the group at once, with its
-// cause.
+// A node is a member of a group that plays one plan (session/keeper.h, KeptRun). The keeper's thread
+// lets the nodes find each other, notices who is gone or silent, and finds the cause, whatever a disk
+// does meanwhile; this thread prepares, plays and sums. All nodes take each step together:
+//
+//     armed      -> all are: start
+//     delivered  with what it has done -> all have: the leader asks for sums, with its nonce
+//     summed     with a proof -> the leader compares, and answers each with its own proof
+//     done       the copy has its name -> all are: the end
+//
+// Sums are computed after all have delivered, so that they cost no node's transfer any time, and
+// copies get their names only when all sums are equal.
 #include "runtime/group/node_group.h"
 
 #include <fmt/format.h>
+#include <poll.h>
+#include <sys/epoll.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
-#include <system_error>
-#include <thread>
 #include <utility>
 
+#include "runtime/clock.h"
+#include "runtime/event_fd.h"
 #include "runtime/files/collective_sums.h"
-#include "runtime/group/coordinator.h"
-#include "runtime/group/member.h"
+#include "runtime/group/node_part.h"
+#include "runtime/group/sum_proof.h"
+#include "runtime/interrupt.h"
+#include "runtime/session/attention.h"
+#include "runtime/session/keeper.h"
 #include "runtime/transport/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
 #include "runtime/transport/tcp_path.h"
@@ -27,12 +41,89 @@ namespace prepost {
 namespace {
 
 using std::chrono::milliseconds;
+using Clock = std::chrono::steady_clock;
+using Kind = ControlMessage::Kind;
 
-/// The leader asks every second at the latest; the rest is for a machine that is slow to begin.
-constexpr milliseconds kFirstWordMax{10000};
-/// For the leader to say what the cause of a failure is, beyond the time it gives causes to show
-/// up.
-constexpr milliseconds kCauseMax{2000};
+constexpr GroupSerial kSerial = 1;     ///< of the one group
+constexpr milliseconds kEndMax{1000};  ///< beyond failure_max, for the cause of a failure
+constexpr size_t kNodeFiles = 32;
+
+/// How the leader compares copies.
+class SumsOfAll {
+ public:
+  SumsOfAll(const PlanHeader& header, const SumProver& prover)
+      : header_(header), prover_(prover), nonce_(RandomNonce()), nodes_(header.nodes) {
+    if (header.collective.kind != CollectiveKind::kMulticast)
+      firsts_ = FirstsOfEqualOutputs(header);
+  }
+
+  const NonceBytes& nonce() const { return nonce_; }
+  void NoteReady(const KeeperEvent& event) { nodes_[event.node.index()].nonce = event.note.proof; }
+  /// Whether it is the last of them.
+  bool NoteSummed(const KeeperEvent& event) {
+    Node& node = nodes_[event.node.index()];
+    if (!std::exchange(node.is_summed, true)) {
+      node.sum = event.note.sum;
+      node.proof = event.note.proof;
+    }
+    return std::ranges::all_of(nodes_, &Node::is_summed);
+  }
+  /// Errors (kRejected): a sum is not proved, or copies differ that must not.
+  Status Compare() const;
+  ControlMessage CommitOf(NodeId node) const {
+    const MessageSum& sum = nodes_[node.index()].sum;
+    return {.kind = Kind::kCommit,
+            .sum = sum,
+            .proof = prover_.Prove(Of(node, ProvenSum::Sender::kLeader))};
+  }
+  const MessageSum& of(NodeId node) const { return nodes_[node.index()].sum; }
+
+ private:
+  struct Node {
+    NonceBytes nonce = {};
+    bool is_summed = false;
+    MessageSum sum;
+    MacBytes proof = {};
+  };
+  ProvenSum Of(NodeId node, ProvenSum::Sender sender) const {
+    const Node& it = nodes_[node.index()];
+    return {.sender = sender,
+            .node = node,
+            .member_nonce = it.nonce,
+            .leader_nonce = nonce_,
+            .sum = it.sum};
+  }
+
+  const PlanHeader& header_;
+  const SumProver& prover_;
+  const NonceBytes nonce_;
+  std::vector<NodeId> firsts_;  ///< FirstsOfEqualOutputs(); empty: all are to be the leader's
+  std::vector<Node> nodes_;
+};
+
+Status SumsOfAll::Compare() const {
+  const NodeId leader = header_.collective.root;
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    const NodeId node(i);
+    if (!prover_.Verify(nodes_[i].proof, Of(node, ProvenSum::Sender::kMember))) {
+      return Rejected(
+          fmt::format("the sum of node {} is not proved to be its own: its control messages were "
+                      "changed on the way",
+                      i));
+    }
+    if (firsts_.empty()) {
+      PREPOST_RETURN_IF_ERROR(CheckCopy(node, of(node), of(leader)));
+      continue;
+    }
+    const NodeId first = firsts_[i];
+    if (of(node) == of(first)) continue;
+    return Rejected(
+        fmt::format("the output of node {} has the BLAKE2b-256 sum {}, that of node {} {}: the "
+                    "plan makes them equal",
+                    i, of(node).ToString(), first.value, of(first).ToString()));
+  }
+  return {};
+}
 
 class NodeRun {
  public:
@@ -42,48 +133,141 @@ class NodeRun {
         outputs_(outputs),
         options_(std::move(options)),
         node_(options_.bootstrap.node),
-        leader_(plan_.header().collective.root) {
-    if (options_.make_player) options_.bootstrap.carrier = Carrier::kDevice;
-  }
+        leader_(plan_.header().collective.root),
+        tick_(options_.failure_max / 8),
+        terms_{.plan = plan_.Hash(),
+               .carrier = options_.make_player ? Carrier::kDevice : Carrier::kTcp,
+               .message_bytes = plan_.header().payload.bytes},
+        prover_(options_.bootstrap.key, terms_),
+        attention_(tick_),
+        part_(PartTask()),
+        reports_(plan_.header().nodes) {}
 
   Result<LocalRun> Run();
 
  private:
   bool is_leader() const { return node_ == leader_; }
-  Result<LocalRun> RunLeader();
-  Result<LocalRun> RunOther();
-  Status Lead();
   bool is_multicast() const { return plan_.header().collective.kind == CollectiveKind::kMulticast; }
+  NodePartTask PartTask();
   Status OpenBuffers();
-  MemberTask TaskWith(ControlSocket control);
+  Status OpenKeeper();
+  Status Play();
   Result<std::unique_ptr<Player>> MakePlayer(const PlayerContext& context);
-  SumProver Prover() const { return {options_.bootstrap.key, bootstrap_->terms()}; }
+  Status Await(const bool& condition);
+  Status TakeEvents();
+  Status TakeNote(const KeeperEvent& event);
+  Status Wait(milliseconds timeout);
+  Status CheckPeers();
+  void Describe(ControlMessage* answer);
+  void Publish();
+  Status EndFailed(const Status& failure);
+  Status CheckLeadersSum() const;
+  ProvenSum OwnSum(ProvenSum::Sender sender) const;
   void NotePaths(std::span<const TcpSocket> sockets) const;
   Status Commit();
-  LocalRun Describe(RunReport report, const MessageSum& own_sum) const;
+  LocalRun MakeRun() const;
 
   const Playable plan_;
   const MappedInput* const input_;
   OutputSet* const outputs_;
-  NodeRunOptions options_;
+  const NodeRunOptions options_;
   const NodeId node_;
   const NodeId leader_;
+  const milliseconds tick_;
+  const GroupTerms terms_;
+  const SumProver prover_;
+  Attention attention_;
   NodeBuffer buffer_;   ///< where something is received for keeps
   NodeBuffer scratch_;  ///< of another collective than a multicast
-  std::unique_ptr<Bootstrap> bootstrap_;
-  std::optional<Coordinator> coordinator_;  ///< at the leader
+  NodePart part_;
+  TcpEndpoint* endpoint_ = nullptr;  ///< the player's, if it goes over TCP
+  Clock::time_point next_tick_;
   bool is_committed_ = false;
+
+  // What the keeper has said.
+  std::vector<TcpSocket> sockets_;
+  bool is_connected_ = false;
+  bool may_start_ = false;
+  bool have_all_delivered_ = false;
+  bool may_sum_ = false;
+  bool may_commit_ = false;
+  bool is_closed_ = false;
+  std::optional<Status> ended_;  ///< the group has failed
+  NonceBytes nonce_ = RandomNonce();
+  NonceBytes leader_nonce_ = {};
+  ControlMessage commit_;  ///< the leader's sum of this copy
+  MessageSum sum_;         ///< of this copy
+
+  // At the leader.
+  std::optional<SumsOfAll> sums_;
+  std::vector<NodeReport> reports_;
+
+  // For the keeper's thread.
+  std::mutex mutex_;
+  NodeReport so_far_;      ///< under mutex_
+  std::string waits_for_;  ///< under mutex_
+  uint64_t steps_ = 0;     ///< under mutex_: rises whenever there is progress
+
+  // The keeper goes first: its thread calls back.
+  EventFd keeper_event_;
+  FileDescriptor wake_;  ///< epoll: keeper_event_ and the interrupt
+  std::unique_ptr<Keeper> keeper_;
 };
 
+NodePartTask NodeRun::PartTask() {
+  return {.plan = plan_,
+          .node = node_,
+          .input = input_,
+          .buffer = &buffer_,
+          .scratch = is_multicast() ? nullptr : &scratch_,
+          .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
+          .in_memory = static_cast<bool>(options_.make_player),
+          .wait = options_.wait,
+          .trace = options_.trace};
+}
+
 Result<LocalRun> NodeRun::Run() {
-  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan_, options_.bootstrap);
-  if (!bootstrap.ok()) return bootstrap.status();
-  bootstrap_ = std::move(*bootstrap);
+  PREPOST_RETURN_IF_ERROR(OpenKeeper());
   // First of all, because once the leader has let this node in, its failure is everyone's.
   PREPOST_RETURN_IF_ERROR(OpenBuffers());
-  Result<LocalRun> run = is_leader() ? RunLeader() : RunOther();
-  if (!run.ok() && is_committed_ && outputs_ != nullptr) outputs_->Withdraw();
-  return run;
+  Status status = Play();
+  if (!status.ok()) status = EndFailed(status);
+  if (!status.ok() && is_committed_ && outputs_ != nullptr) outputs_->Withdraw();
+  if (!status.ok()) return status;
+  return MakeRun();
+}
+
+Status NodeRun::OpenKeeper() {
+  const BootstrapOptions& given = options_.bootstrap;
+  PREPOST_RETURN_IF_ERROR(
+      RaiseFileLimit(2 * plan_.channels().size() + plan_.header().nodes + kNodeFiles));
+  Result<EventFd> event = EventFd::Make();
+  if (!event.ok()) return event.status();
+  keeper_event_ = *std::move(event);
+  wake_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
+  for (const int fd : {keeper_event_.fd(), given.interrupt_fd}) {
+    epoll_event watched = {.events = EPOLLIN, .data = {.fd = fd}};
+    if (fd >= 0 && epoll_ctl(wake_.get(), EPOLL_CTL_ADD, fd, &watched) != 0)
+      return SystemError(StatusCode::kEnvironment, "cannot watch the group", errno);
+  }
+  Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(
+      {.who = fmt::format("node {}", node_.value),
+       .own = given.peers[node_.index()],
+       .key = given.key,
+       .bind = given.bind,
+       .bind_option = "--bind",
+       .ports = given.ports,
+       .only_group = terms_,
+       .failure_max = options_.failure_max,
+       .connect_max = given.connect_max,
+       .reads_memory = false,
+       .notify = [this] { keeper_event_.Signal(); },
+       .attention = [this] { return attention_.Get(); },
+       .describe = [this](ControlMessage* answer) { Describe(answer); }});
+  if (!keeper.ok()) return keeper.status();
+  keeper_ = *std::move(keeper);
+  if (is_leader()) sums_.emplace(plan_.header(), prover_);
+  return {};
 }
 
 Status NodeRun::OpenBuffers() {
@@ -102,101 +286,238 @@ Status NodeRun::OpenBuffers() {
   return {};
 }
 
-Result<LocalRun> NodeRun::RunLeader() {
-  auto control = ControlSocket::MakePair();
-  if (!control.ok()) return control.status();
-  coordinator_.emplace(
-      plan_.header().nodes, node_,
-      Coordinator::Options{.no_progress_max = options_.no_progress_max,
-                           .interrupt_fd = options_.bootstrap.interrupt_fd,
-                           .progress = options_.progress,
-                           .prover = Prover(),
-                           .equal_outputs = is_multicast() ? std::vector<NodeId>()
-                                                           : FirstsOfEqualOutputs(plan_.header())});
-  coordinator_->Join(node_, std::move(control->first));
-  Status led;
-  std::thread leader;
-  try {
-    leader = std::thread([this, &led] { led = Lead(); });
-  } catch (const std::system_error&) {
-    return EnvironmentError("cannot start the thread that leads the group");
-  }
-  std::vector<QueueRearms> own_rearms;
-  {
-    Member member(TaskWith(std::move(control->second)));
-    const Status own = member.Run();
-    own_rearms = member.queue_rearms();
-    if (!own.ok()) static_cast<void>(member.ReportFailure(own, kForever));
-  }
-  leader.join();
-  if (!led.ok()) return led;
-  RunReport report = coordinator_->report();
-  report.queue_rearms = std::move(own_rearms);
-  return Describe(std::move(report), coordinator_->sum());
-}
-
-/// The leading thread.
-Status NodeRun::Lead() {
-  Status status = coordinator_->Lead([] { return uint64_t{0}; });
-  if (status.ok()) status = coordinator_->Commit();
-  if (status.ok()) {
-    coordinator_->Release();
-  } else if (status.code() == StatusCode::kInterrupted) {
-    coordinator_->Abort(fmt::format("node {} was interrupted", node_.value));
-  } else {
-    coordinator_->Abort(status.ToString());
-  }
-  return status;
-}
-
-Result<LocalRun> NodeRun::RunOther() {
-  Result<FileDescriptor> control = bootstrap_->ConnectToLeader();
-  if (!control.ok()) return control.status();
-  Member member(TaskWith(ControlSocket(std::move(*control))));
-  const Status status = member.Run();
-  if (!status.ok()) return member.ReportFailure(status, kCauseMax);
-  RunReport report = {.elapsed_ns = member.report().elapsed_ns,
-                      .nodes = {member.report()},
-                      .queue_rearms = member.queue_rearms()};
-  return Describe(std::move(report), member.sum());
-}
-
-MemberTask NodeRun::TaskWith(ControlSocket control) {
-  return {.plan = plan_,
-          .node = node_,
-          .input = input_,
-          .buffer = &buffer_,
-          .scratch = is_multicast() ? nullptr : &scratch_,
-          .make_player = [this](const PlayerContext& context) { return MakePlayer(context); },
-          .in_memory = static_cast<bool>(options_.make_player),
-          .commit = [this] { return Commit(); },
-          .prover = Prover(),
-          .wait = options_.wait,
-          .trace = options_.trace,
-          .control = std::move(control),
-          .leader = is_leader()
-                        ? "the leading thread"
-                        : fmt::format("node {}, the {},", leader_.value,
-                                      HasRoot(plan_.header().collective.kind) ? "root" : "leader"),
-          .interrupt_fd = is_leader() ? -1 : options_.bootstrap.interrupt_fd,
-          .first_word_max =
-              is_leader() ? milliseconds(0) : std::max(options_.no_progress_max, kFirstWordMax),
-          .silence_max = is_leader() ? milliseconds(0) : options_.no_progress_max};
+Status NodeRun::Play() {
+  const BootstrapOptions& given = options_.bootstrap;
+  KeptGroup group = {.serial = kSerial,
+                     .addresses = given.peers,
+                     .word = "node",
+                     .leader_word = HasRoot(plan_.header().collective.kind) ? "root" : "leader",
+                     .self = node_,
+                     .leader = leader_,
+                     .connections = TcpConnections(plan_),
+                     .sites = given.sites,
+                     .paths = given.paths,
+                     .terms = terms_.plan,
+                     .run = KeptRun{.is_rolled = plan_.is_rolled(),
+                                    .no_progress_max = options_.no_progress_max,
+                                    .waiting = given.waiting},
+                     .created = Clock::now()};
+  for (uint32_t node = 0; node < plan_.header().nodes; ++node) group.members.push_back(node);
+  keeper_->Add(std::move(group));
+  const Checkpoint checkpoint = [this] {
+    Publish();
+    return Wait(milliseconds(0));
+  };
+  PREPOST_RETURN_IF_ERROR(part_.Prepare(wake_.get(), checkpoint));
+  Publish();
+  keeper_->Arrive(kSerial, Gate::kArmed, 0, {.proof = nonce_});
+  PREPOST_RETURN_IF_ERROR(Await(may_start_));
+  next_tick_ = Clock::now() + tick_;
+  const auto wait_max = [this] {
+    return std::max(std::chrono::ceil<milliseconds>(next_tick_ - Clock::now()), milliseconds(0));
+  };
+  PREPOST_RETURN_IF_ERROR(part_.Play(MonotonicNs(), wait_max, [this] { return CheckPeers(); }));
+  Publish();
+  keeper_->Arrive(kSerial, Gate::kMoved, 0, {.report = part_.report()});
+  PREPOST_RETURN_IF_ERROR(Await(may_sum_));
+  const Result<MessageSum> sum = part_.Sum(checkpoint);
+  if (!sum.ok()) return sum.status();
+  sum_ = *sum;
+  keeper_->Note(kSerial, {.kind = Kind::kSummed,
+                          .sum = sum_,
+                          .proof = prover_.Prove(OwnSum(ProvenSum::Sender::kMember))});
+  PREPOST_RETURN_IF_ERROR(Await(may_commit_));
+  if (!is_leader()) PREPOST_RETURN_IF_ERROR(CheckLeadersSum());
+  PREPOST_RETURN_IF_ERROR(Commit());
+  keeper_->Close(kSerial, 1);
+  return Await(is_closed_);
 }
 
 Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context) {
-  const auto arrival = [this](NodeId node, FileDescriptor control) {
-    coordinator_->Join(node, ControlSocket(std::move(control)));
-  };
-  Result<std::vector<TcpSocket>> sockets =
-      bootstrap_->ConnectPeers(context.wake_fd, context.checkpoint, arrival);
-  if (!sockets.ok()) return sockets.status();
-  NotePaths(*sockets);
-  if (options_.make_player) return options_.make_player(node_, std::move(*sockets), context);
-  auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(*sockets), context.wake_fd);
+  PREPOST_RETURN_IF_ERROR(Await(is_connected_));
+  NotePaths(sockets_);
+  if (options_.make_player) return options_.make_player(node_, std::move(sockets_), context);
+  auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(sockets_), context.wake_fd);
   if (!endpoint.ok()) return endpoint.status();
+  endpoint_ = endpoint->get();
   return std::unique_ptr<Player>(
       std::make_unique<CpuPlayer>(plan_, node_, std::move(*endpoint), context));
+}
+
+/// Until `condition`, which an event of the keeper makes true.
+Status NodeRun::Await(const bool& condition) {
+  PREPOST_RETURN_IF_ERROR(TakeEvents());
+  while (!condition) {
+    PREPOST_RETURN_IF_ERROR(Wait(tick_));
+    if (endpoint_ != nullptr) PREPOST_RETURN_IF_ERROR(CheckPeers());
+  }
+  return {};
+}
+
+/// Errors: also the interrupt.
+Status NodeRun::Wait(milliseconds timeout) {
+  const int interrupt_fd = options_.bootstrap.interrupt_fd;
+  std::array<pollfd, 2> files = {pollfd{.fd = keeper_event_.fd(), .events = POLLIN, .revents = 0},
+                                 pollfd{.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
+  attention_.BeginWait();
+  poll(files.data(), files.size(), static_cast<int>(timeout.count()));
+  attention_.EndWait();
+  if (IsInterrupted(interrupt_fd)) return Interrupted();
+  return TakeEvents();
+}
+
+/// During the transfer.
+Status NodeRun::CheckPeers() {
+  attention_.BeginWait();
+  attention_.EndWait();
+  if (IsInterrupted(options_.bootstrap.interrupt_fd)) return Interrupted();
+  PREPOST_RETURN_IF_ERROR(TakeEvents());
+  if (Clock::now() < next_tick_) return {};
+  next_tick_ = Clock::now() + tick_;
+  Publish();
+  if (endpoint_ == nullptr || part_.player() == nullptr) return {};
+  PREPOST_RETURN_IF_ERROR(endpoint_->CheckPeers(PeerSilenceMax(options_.failure_max)));
+  if (part_.player()->done()) return {};
+  if (const auto silent = endpoint_->AskPeers(PeerAnswerMax(options_.failure_max)))
+    keeper_->Stalled(kSerial, *silent);
+  return {};
+}
+
+/// What this node has done so far, for the keeper's next answer.
+void NodeRun::Publish() {
+  Player* const player = part_.player();
+  const uint64_t progress = player == nullptr ? 0 : player->AskProgress();
+  const std::lock_guard lock(mutex_);
+  ++steps_;
+  if (player == nullptr) return;
+  // What is played moves on by itself; what is prepared or summed, by checkpoints.
+  steps_ = std::max(steps_ - 1, progress);
+  so_far_ = player->report();
+  waits_for_ = player->Waiting(kWaitingOpsMax);
+}
+
+/// By the keeper's thread.
+void NodeRun::Describe(ControlMessage* answer) {
+  const std::lock_guard lock(mutex_);
+  answer->report = so_far_;
+  answer->start_ns = steps_;
+  answer->SetText(waits_for_);
+}
+
+/// Errors: the group has failed.
+Status NodeRun::TakeEvents() {
+  keeper_event_.Take();
+  for (KeeperEvent& event : keeper_->TakeEvents()) {
+    switch (event.kind) {
+      case KeeperEvent::Kind::kConnected:
+        sockets_ = std::move(event.sockets);
+        is_connected_ = true;
+        break;
+      case KeeperEvent::Kind::kPassed:
+        may_start_ |= event.gate == Gate::kArmed;
+        if (event.gate != Gate::kMoved || !is_leader()) break;
+        may_sum_ = true;
+        for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+          if (NodeId(node) != node_)
+            keeper_->Note(kSerial, {.kind = Kind::kSum, .proof = sums_->nonce()}, NodeId(node));
+        }
+        leader_nonce_ = sums_->nonce();
+        break;
+      case KeeperEvent::Kind::kNote:
+        PREPOST_RETURN_IF_ERROR(TakeNote(event));
+        break;
+      case KeeperEvent::Kind::kClosed:
+        is_closed_ = true;
+        break;
+      case KeeperEvent::Kind::kFailed:
+        ended_ = event.status;
+        break;
+      case KeeperEvent::Kind::kDelivered:
+      case KeeperEvent::Kind::kPlace:
+      case KeeperEvent::Kind::kNext:
+      case KeeperEvent::Kind::kClaim:
+      case KeeperEvent::Kind::kLast:
+        break;  // of groups that move many messages
+    }
+  }
+  return ended_.value_or(Status());
+}
+
+Status NodeRun::TakeNote(const KeeperEvent& event) {
+  if (!is_leader()) {
+    if (event.note.kind == Kind::kSum) {
+      leader_nonce_ = event.note.proof;
+      may_sum_ = true;
+    } else if (event.note.kind == Kind::kCommit) {
+      commit_ = event.note;
+      may_commit_ = true;
+    }
+    return {};
+  }
+  NodeReport& report = reports_[event.node.index()];
+  switch (event.note.kind) {
+    case Kind::kReady:
+      sums_->NoteReady(event);
+      return {};
+    case Kind::kProgress:
+      if (have_all_delivered_ || report.elapsed_ns != 0) return {};
+      report = event.note.report;
+      if (options_.progress) {
+        uint64_t bytes = 0;
+        for (const NodeReport& it : reports_) bytes += it.bytes_received;
+        options_.progress(bytes);
+      }
+      return {};
+    case Kind::kDelivered:
+      report = event.note.report;
+      return {};
+    case Kind::kSummed:
+      if (!sums_->NoteSummed(event) || std::exchange(may_commit_, true)) return {};
+      PREPOST_RETURN_IF_ERROR(sums_->Compare());
+      for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
+        if (NodeId(node) != node_)
+          keeper_->Note(kSerial, sums_->CommitOf(NodeId(node)), NodeId(node));
+      }
+      return {};
+    default:
+      return {};
+  }
+}
+
+ProvenSum NodeRun::OwnSum(ProvenSum::Sender sender) const {
+  return {.sender = sender,
+          .node = node_,
+          .member_nonce = nonce_,
+          .leader_nonce = leader_nonce_,
+          .sum = sum_};
+}
+
+/// Without it, who can change the leader's words could have this node name what it has received
+/// although the leader knows better.
+Status NodeRun::CheckLeadersSum() const {
+  if (commit_.sum == sum_ &&
+      prover_.Verify(commit_.proof, OwnSum(ProvenSum::Sender::kLeader))) {
+    return {};
+  }
+  return Rejected(fmt::format(
+      "the sum of node {}, the {}, is not proved to be that of this copy: its control messages "
+      "were changed on the way",
+      leader_.value, HasRoot(plan_.header().collective.kind) ? "root" : "leader"));
+}
+
+/// Reports `failure`, unless the group has failed already; the cause, which is `failure` or, if that
+/// is only a lost peer, what the group finds.
+Status NodeRun::EndFailed(const Status& failure) {
+  const std::optional<NodeId> lost = part_.Stop();
+  if (ended_) return *ended_;
+  keeper_->Fail(kSerial, failure, lost, /*differs=*/false);
+  const auto due = Clock::now() + options_.failure_max + kEndMax;
+  while (!ended_ && !is_closed_ && Clock::now() < due) {
+    pollfd event = {.fd = keeper_event_.fd(), .events = POLLIN, .revents = 0};
+    poll(&event, 1, static_cast<int>(tick_.count()));
+    static_cast<void>(TakeEvents());
+  }
+  return lost && ended_ ? *ended_ : failure;
 }
 
 /// Over connections of its own; where sites are named, also whether its peers are where they say.
@@ -232,16 +553,23 @@ Status NodeRun::Commit() {
   return {};
 }
 
-LocalRun NodeRun::Describe(RunReport report, const MessageSum& own_sum) const {
+LocalRun NodeRun::MakeRun() const {
+  RunReport report = {.nodes = is_leader() ? reports_ : std::vector{part_.report()},
+                      .queue_rearms = part_.queue_rearms()};
+  for (uint32_t i = 0; i < report.nodes.size(); ++i) {
+    NodeReport& node = report.nodes[i];
+    node.node = is_leader() ? NodeId(i) : node_;
+    report.elapsed_ns = std::max(report.elapsed_ns, node.elapsed_ns);
+  }
   report.executor = options_.executor;
   report.detail = options_.detail;
   report.wait = Name(options_.wait.mode);
-  LocalRun run = {.report = std::move(report), .sum = own_sum};
+  LocalRun run = {.report = std::move(report), .sum = sum_};
+  if (is_multicast()) return run;
+  run.outputs.resize(plan_.header().nodes);
   for (const NodeReport& it : run.report.nodes) {
-    if (is_multicast()) break;
-    run.outputs.resize(plan_.header().nodes);
     if (plan_.header().roles().IsTarget(it.node))
-      run.outputs[it.node.index()] = is_leader() ? coordinator_->sum(it.node) : own_sum;
+      run.outputs[it.node.index()] = is_leader() ? sums_->of(it.node) : sum_;
   }
   return run;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunNode: one node of a group whose nodes run on several machines, as this process. At the leader
-// it also leads the group.
+// RunNode: one node of a group whose nodes run on several machines, as this process: a member of a
+// group as sessions have them (session/keeper.h), which plays one plan once, with files.
 #ifndef PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
 #define PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
 
@@ -29,9 +29,10 @@ struct NodeRunOptions {
   WaitPolicy wait = {};
   RunTrace* trace =
       nullptr;  ///< filled with what this node does; also when the run fails. Not owned
-  /// The leader: how long nothing may move anywhere in the group. Others: how long the leader may
-  /// say nothing.
+  /// How long nothing may move anywhere in the group: at the leader.
   std::chrono::milliseconds no_progress_max{30000};
+  /// Within which all nodes hear that one is gone, stopped, or cut off.
+  std::chrono::milliseconds failure_max{2000};
   /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
   /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these
   /// connections. Sets the carrier that the bootstrap names.
@@ -55,8 +56,8 @@ struct NodeRunOptions {
 /// are equal by the plan (FirstsOfEqualOutputs()) have been found to be; others are complete, and no
 /// node has what they could be compared with. The result has the sums of those that the report has.
 ///
-/// Errors: those of Bootstrap; this node's own, those of other nodes as the root reports them, and
-/// the loss of the root (kRejected); kInterrupted. After an error there is no copy.
+/// Errors: those of Keeper::Start(); this node's own, those of other nodes as the root reports them,
+/// and the loss of the root (kRejected); kInterrupted. After an error there is no copy.
 ///
 /// To be called while the process has one thread, with signals held (InterruptSignals).
 Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,

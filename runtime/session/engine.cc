@@ -66,7 +66,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
     raw->has_work_.store(true);
     raw->wake_.Signal();
   };
-  options.attention = [raw = engine.get()] { return raw->Attention(); };
+  options.attention = [raw = engine.get()] { return raw->attention_.Get(); };
   Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(std::move(options));
   if (!keeper.ok()) return keeper.status();
   engine->keeper_ = std::move(*keeper);
@@ -75,6 +75,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
 
 Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
     : pacer_(wait),
+      attention_(failure_max / 8),
       tick_(failure_max / 8),
       silence_max_(PeerSilenceMax(failure_max)),
       answer_max_(PeerAnswerMax(failure_max)),
@@ -267,10 +268,10 @@ Status Engine::Turn(milliseconds timeout) {
   std::array<epoll_event, 64> events;
   const auto timeout_ms = static_cast<int>(
       std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
-  NoteWait(true);
+  attention_.BeginWait();
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
-  NoteWait(false);
+  attention_.EndWait();
   Status status;
   if (count < 0 && errno != EINTR)
     status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
@@ -310,26 +311,6 @@ Status Engine::Turn(milliseconds timeout) {
   if (std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; }))
     wake_.Signal();
   return status;
-}
-
-/// Between two waits is what the engine does itself, callbacks, and what a caller of Poll() does.
-void Engine::NoteWait(bool is_waiting) {
-  const auto now = static_cast<int64_t>(MonotonicNs());
-  if (!is_waiting) return busy_since_ns_.store(now);
-  const int64_t since = busy_since_ns_.load();
-  if (since == 0 || now - since > std::chrono::nanoseconds(tick_).count())
-    attentive_since_ns_.store(now);
-  busy_since_ns_.store(0);
-}
-
-/// For how long connections have been polled without a longer pause. By any thread.
-milliseconds Engine::Attention() const {
-  const auto now = static_cast<int64_t>(MonotonicNs());
-  const int64_t busy_since = busy_since_ns_.load();
-  const bool is_busy =
-      busy_since != 0 && now - busy_since > std::chrono::nanoseconds(tick_).count();
-  const int64_t since = is_busy ? now : attentive_since_ns_.load();
-  return milliseconds(std::max<int64_t>(now - since, 0) / 1'000'000);
 }
 
 void Engine::Obey(Command command) {
@@ -414,6 +395,8 @@ void Engine::Hear(KeeperEvent event) {
     case KeeperEvent::Kind::kLast:
       group->last = event.number;
       return Advance(*group);
+    case KeeperEvent::Kind::kNote:
+      return;  // of runs
     case KeeperEvent::Kind::kClaim:
       return HearClaim(*group, event.number, event.node, event.text);
     case KeeperEvent::Kind::kClosed:

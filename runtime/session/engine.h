@@ -26,6 +26,7 @@
 #include "runtime/executor.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/message_endpoint.h"
+#include "runtime/session/attention.h"
 #include "runtime/session/file_sync.h"
 #include "runtime/session/group_call.h"
 #include "runtime/session/group_plans.h"
@@ -149,8 +150,6 @@ class Engine {
   void CountRunning(int change);
   void SetTicking(bool is_ticking);
   void CheckPeers();
-  void NoteWait(bool is_waiting);
-  std::chrono::milliseconds Attention() const;
   void CheckFiles();
 
   std::unique_ptr<Keeper> keeper_;
@@ -158,6 +157,7 @@ class Engine {
   FileDescriptor timer_;  ///< ticks while something is running, or not acknowledged
   FileDescriptor epoll_;  ///< wake_, timer_, and each group's endpoint
   WaitPacer pacer_;
+  Attention attention_;  ///< for the keeper: whether connections are polled
   TcpHook* hook_ = nullptr;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
@@ -171,10 +171,6 @@ class Engine {
   std::vector<std::pair<GroupSerial, MessageMover::Event>> mover_events_;  ///< under mutex_
   GroupSerial next_serial_ = 2;         ///< under mutex_; 0 and 1 are in epoll
   std::atomic<bool> has_work_ = false;  ///< commands, or events of the keeper
-  // For the keeper: whether connections are polled, which a callback that takes its time prevents.
-  std::atomic<int64_t> busy_since_ns_ = 0;  ///< by MonotonicNs(); 0: waits for events
-  std::atomic<int64_t> attentive_since_ns_ =
-      0;  ///< no pause between two waits was longer than a tick
 
   // The turning thread's own.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;

@@ -6,6 +6,7 @@
 #include "runtime/session/keeper.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -43,6 +44,7 @@ constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
 constexpr milliseconds kIdleTick{1000};
 constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
 constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
+constexpr size_t kStalledMax = 4;          ///< members named when nothing moves
 
 /// By gate: what a member says when it has come there, and what the leader says when all have.
 constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
@@ -84,13 +86,13 @@ Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   Result<EventFd> wake = EventFd::Make();
   if (!wake.ok()) return wake.status();
   keeper->wake_ = std::move(*wake);
-  Result<std::unique_ptr<Lobby>> lobby = Lobby::Open({.who = fmt::format("member {}", given.self),
+  Result<std::unique_ptr<Lobby>> lobby = Lobby::Open({.who = given.who,
                                                       .own = given.own,
                                                       .bind = given.bind,
-                                                      .bind_option = "bind",
-                                                      .ports = {},
+                                                      .bind_option = given.bind_option,
+                                                      .ports = given.ports,
                                                       .key = given.key,
-                                                      .terms = {},
+                                                      .terms = given.only_group.value_or(GroupTerms()),
                                                       .parked_max = given.connect_max,
                                                       .parked_guests_max = parked_guests_max},
                                                      *keeper);
@@ -125,6 +127,16 @@ void Keeper::Have(GroupSerial group, uint64_t number) {
 }
 void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number) {
   Push({.kind = Command::Kind::kArrive, .group = group, .number = number + 1, .gate = gate});
+}
+void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number, ControlMessage note) {
+  Push({.kind = Command::Kind::kArrive,
+        .group = group,
+        .number = number + 1,
+        .gate = gate,
+        .note = std::move(note)});
+}
+void Keeper::Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to) {
+  Push({.kind = Command::Kind::kNote, .group = group, .lost_peer = to, .note = std::move(note)});
 }
 void Keeper::Place(GroupSerial group, std::string text) {
   Push({.kind = Command::Kind::kPlace, .group = group, .text = std::move(text)});
@@ -283,9 +295,14 @@ void Keeper::Obey(Command command) {
   const auto found = groups_.find(command.group);
   if (found == groups_.end() || found->second->is_over) return;
   Group& group = *found->second;
-  ControlMessage message = {.progress = command.number};
+  ControlMessage message = std::move(command.note);
+  message.progress = command.number;
   switch (command.kind) {
     case Command::Kind::kAdd:
+      return;
+    case Command::Kind::kNote:
+      if (!group.is_leader() || !command.lost_peer || *command.lost_peer == group.kept.self) break;
+      if (Peer& to = group.peers[command.lost_peer->index()]; to.control) to.control->Queue(message);
       return;
     case Command::Kind::kWant:
       for (const NodeId peer : command.peers) group.bootstrap->Want(peer, open_max_);
@@ -328,6 +345,8 @@ void Keeper::Obey(Command command) {
         return Suspect(group, {.cause = std::move(command.status),
                                .where = command.lost_peer,
                                .by = group.kept.self});
+      if (command.status.code() == StatusCode::kInterrupted && group.is_leader())
+        command.status = Rejected(fmt::format("{} was interrupted", Who(group, group.kept.self)));
       Failure failure = {.cause = std::move(command.status), .where = {}};
       if (!command.differs) failure.where = group.kept.self;
       if (group.is_leader() || group.peers.front().control) return End(group, failure);
@@ -342,7 +361,7 @@ void Keeper::Obey(Command command) {
 }
 
 std::string Keeper::Who(const Group& group, NodeId node) const {
-  return fmt::format("member {} ({})", group.kept.members[node.index()],
+  return fmt::format("{} {} ({})", group.kept.word, group.kept.members[node.index()],
                      ToString(group.kept.addresses[node.index()]));
 }
 
@@ -370,6 +389,7 @@ void Keeper::Serve(Group& group) {
   if (!group.is_over) CheckSilence(group);
   if (!group.is_over && !group.is_formed) CheckLosses(group);
   if (!group.is_over && group.is_leader()) AskAll(group);
+  if (!group.is_over && group.is_leader()) CheckProgress(group);
   if (!group.is_over && !group.finding && !group.suspicions.empty() &&
       Clock::now() >= group.suspicion_due) {
     End(group, CauseOf(group.suspicions));
@@ -413,8 +433,11 @@ bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::t
 
 /// At the leader; also of this node itself.
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
+  if (TakeNote(group, peer.node, message)) return;
   switch (message.kind) {
     case Kind::kProgress:
+      peer.progress = message.start_ns;
+      peer.waiting = message.text;
       return JudgeStall(group, peer.node, milliseconds(std::min(message.progress, kAttentionMax)));
     case Kind::kStalled: {
       const std::optional<NodeId> where = WhereOf(group, message);
@@ -423,8 +446,11 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
       return NoteStall(group, peer.node, *where);
     }
     case Kind::kFailed: {
+      const bool is_interrupted = message.code == StatusCode::kInterrupted;
       Failure failure = {
-          .cause = Rejected(fmt::format("{}: {}", Who(group, peer.node), message.text)),
+          .cause = Rejected(is_interrupted
+                                ? fmt::format("{} was interrupted", Who(group, peer.node))
+                                : fmt::format("{}: {}", Who(group, peer.node), message.text)),
           .where = WhereOf(group, message),
           .by = peer.node};
       return message.lost_peer ? Suspect(group, std::move(failure))
@@ -470,6 +496,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
 }
 
 void Keeper::HearLeader(Group& group, const ControlMessage& message) {
+  if (TakeNote(group, group.kept.leader, message)) return;
   switch (message.kind) {
     case Kind::kQuery:
       if (group.bootstrap != nullptr && group.generation != message.progress) {
@@ -478,8 +505,7 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
             {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
         lobby_->Reconsider();  // peers may have come before the leader's word
       }
-      return BroadcastLatest(
-          group, {.kind = Kind::kProgress, .progress = static_cast<uint64_t>(Attention().count())});
+      return BroadcastLatest(group, Answer());
     case Kind::kGone: {
       group.also_gone.clear();
       std::istringstream in(message.text);
@@ -589,6 +615,63 @@ void Keeper::AskAll(Group& group) {
   if (Clock::now() < group.next_question) return;
   group.next_question = Clock::now() + tick_;
   Broadcast(group, Question(group));
+}
+
+ControlMessage Keeper::Answer() const {
+  ControlMessage answer = {.kind = Kind::kProgress};
+  if (options_.describe) options_.describe(&answer);
+  answer.progress = static_cast<uint64_t>(Attention().count());
+  return answer;
+}
+
+/// Whether `message` is for those who lead and play a run, and nothing else.
+bool Keeper::TakeNote(Group& group, NodeId from, const ControlMessage& message) {
+  if (!group.kept.run) return false;
+  const bool is_note = group.is_leader() ? message.kind == Kind::kSummed
+                                         : message.kind == Kind::kSum || message.kind == Kind::kCommit;
+  const bool is_with_more =
+      group.is_leader() && (message.kind == Kind::kProgress || message.kind == Kind::kReady ||
+                            message.kind == Kind::kDelivered);
+  if (is_note || is_with_more)
+    Report({.kind = KeeperEvent::Kind::kNote,
+            .group = group.kept.serial,
+            .node = from,
+            .note = message});
+  return is_note;
+}
+
+/// At the leader of a run, from when all are there.
+void Keeper::CheckProgress(Group& group) {
+  if (!group.kept.run || !std::ranges::all_of(group.peers, &Peer::joined)) return;
+  if (options_.describe) {
+    const ControlMessage own = Answer();
+    group.own().progress = own.start_ns;
+    group.own().waiting = own.text;
+  }
+  uint64_t progress = 0;
+  for (const Peer& peer : group.peers) {
+    progress += peer.progress;
+    for (const uint64_t arrived : peer.arrived) progress += arrived;
+    progress += peer.done ? 1 : 0;
+  }
+  const Clock::time_point now = Clock::now();
+  const bool is_first = group.progress_at == Clock::time_point();
+  if (is_first || progress != group.progress || now - awake_since_ < tick_) {
+    group.progress = progress;
+    group.progress_at = now;
+    return;
+  }
+  if (now - group.progress_at < group.kept.run->no_progress_max) return;
+  std::vector<std::string> reasons;
+  for (const Peer& peer : group.peers) {
+    if (!peer.waiting.empty() && reasons.size() < kStalledMax) reasons.push_back(peer.waiting);
+  }
+  if (reasons.empty()) reasons.push_back("no node has said what it waits for");
+  End(group,
+      {.cause = Rejected(fmt::format("no progress for {} ms: {}",
+                                     group.kept.run->no_progress_max.count(),
+                                     fmt::join(reasons, "; "))),
+       .where = {}});
 }
 
 void Keeper::Broadcast(Group& group, const ControlMessage& message) {

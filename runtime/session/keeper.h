@@ -39,19 +39,34 @@ namespace prepost {
 /// A group of this session, for the keeper and the engine: never used again, while numbers are.
 using GroupSerial = uint64_t;
 
+/// Of a group that plays one plan once, as `prepost node` does: its members report what they have
+/// done and the sums of their copies to the leader, which answers.
+struct KeptRun {
+  bool is_rolled = false;
+  /// At the leader: how long no member may make any progress once all are there.
+  std::chrono::milliseconds no_progress_max{30000};
+  /// Called about once a second, from the second second on, with the nodes that are missing and
+  /// why. By the keeper's thread; may be empty.
+  std::function<void(const std::string& missing)> waiting = {};
+};
+
 /// What the keeper needs to know of a group to find its members.
 struct KeptGroup {
   GroupSerial serial = 0;
   uint64_t number = 0;                 ///< the caller's, for messages
   std::vector<uint32_t> members;       ///< of the session, by node of the group
   std::vector<PeerAddress> addresses;  ///< theirs
+  /// How messages name a member: "member", by the session's number, or "node", by that of the plan.
+  const char* word = "member";
+  const char* leader_word = "root";  ///< what the leader is to them
   NodeId self;
   NodeId leader;
   std::vector<TcpConnection> connections;
   bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
-  PlanHash terms;                                 ///< what members must agree on: TermsOfGroup()
+  PlanHash terms;  ///< what members must agree on: TermsOfGroup(), or the plan's hash
+  std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller
 };
 
@@ -87,6 +102,7 @@ struct KeeperEvent {
     kNext,       ///< not at the leader: one more message, of `number` bytes
     kClaim,      ///< `node` waits in call `number`, which is `text` there
     kLast,       ///< not at the leader: it destroys the group after `number` messages
+    kNote,       ///< of a run: `note` is from `node`
     kClosed,     ///< all members have all messages; the keeper forgets the group
     kFailed      ///< `status`; the keeper forgets the group
   };
@@ -96,6 +112,7 @@ struct KeeperEvent {
   Gate gate = Gate::kBarrier;
   NodeId node = {};
   std::string text = {};
+  ControlMessage note = {};
   Status status = {};
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
   std::vector<uint32_t> members = {};
@@ -105,10 +122,14 @@ struct KeeperEvent {
 };
 
 struct KeeperOptions {
-  uint32_t self = 0;
+  std::string who;  ///< this, in messages: "member 3"
   PeerAddress own;  ///< port 0: any that is free
   GroupKey key;
   std::string bind;
+  std::string bind_option = "bind";      ///< what it is called where it is given
+  std::optional<PortRange> ports = {};   ///< instead of those of `own`; the first free one is taken
+  /// Whoever calls is for the one group that there will be, and these are its terms.
+  std::optional<GroupTerms> only_group = {};
   std::chrono::milliseconds failure_max{2000};
   std::chrono::milliseconds connect_max{30000};
   bool reads_memory = true;  ///< of peers on this machine, where that is permitted
@@ -117,6 +138,9 @@ struct KeeperOptions {
   /// For how long the connections for data have been polled, without a longer pause. By the
   /// keeper's thread.
   std::function<std::chrono::milliseconds()> attention;
+  /// Of a run: what this node has done so far, what it waits for, and in `start_ns` a number that
+  /// rises whenever it makes progress. By the keeper's thread; may be empty.
+  std::function<void(ControlMessage* answer)> describe = {};
 };
 
 /// Functions may be called by any thread.
@@ -136,6 +160,10 @@ class Keeper final : private Lobby::Owner {
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
   void Arrive(GroupSerial group, Gate gate, uint64_t number);
+  /// Of a run: with what the leader is to know, kNote there.
+  void Arrive(GroupSerial group, Gate gate, uint64_t number, ControlMessage note);
+  /// Of a run: to the leader or, there, to `to`; kNote at the other end.
+  void Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to = std::nullopt);
   /// At the leader: what members must know to find its NICs (printable, at most kControlTextBytes).
   void Place(GroupSerial group, std::string text);
   /// At the leader: the next message has so many bytes.
@@ -170,6 +198,7 @@ class Keeper final : private Lobby::Owner {
       kClaim,
       kClose,
       kFail,
+      kNote,
       kStall
     };
     Kind kind = Kind::kAdd;
@@ -182,6 +211,7 @@ class Keeper final : private Lobby::Owner {
     bool differs = false;
     KeptGroup kept = {};
     std::vector<NodeId> peers = {};
+    ControlMessage note = {};
   };
   /// A member that another one hears nothing of over their connections for data.
   struct Stall {
@@ -257,6 +287,9 @@ class Keeper final : private Lobby::Owner {
   std::vector<NodeId> KnownNodes(const KeptGroup& kept) const;
   ControlMessage Question(const Group& group) const;
   void AskAll(Group& group);
+  void CheckProgress(Group& group);
+  ControlMessage Answer() const;
+  bool TakeNote(Group& group, NodeId from, const ControlMessage& message);
   void NoteStall(Group& group, NodeId by, NodeId where);
   void JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention);
   void Suspect(Group& group, Failure failure);

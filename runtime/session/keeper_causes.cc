@@ -31,7 +31,8 @@ namespace prepost {
 void Keeper::CheckSilence(Group& group) {
   for (Peer& peer : group.peers) {
     if (!peer.control) continue;
-    const char* const leader = group.is_leader() ? "" : ", the root,";
+    const std::string leader =
+        group.is_leader() ? "" : fmt::format(", the {},", group.kept.leader_word);
     if (!peer.control->nonsense().empty()) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }

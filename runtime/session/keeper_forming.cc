@@ -26,6 +26,10 @@ constexpr size_t kFilesPerGroup =
 }  // namespace
 
 Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
+  if (options_.only_group) {
+    const bool is_there = !groups_.empty() && !groups_.begin()->second->is_over;
+    return is_there ? groups_.begin()->second.get() : nullptr;
+  }
   for (const auto& [serial, group] : groups_) {
     if (!group->is_over && SameGroup(group->kept.terms, terms)) return group.get();
   }
@@ -39,6 +43,7 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
   if (group == nullptr && FindUnformed(name, terms.plan) != nullptr) return Refusal::kNone;
   if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
   const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
+  if (group->kept.run) return refusal;
   if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
   if (name.purpose == LinkPurpose::kData && refusal == Refusal::kOtherPlan) return std::nullopt;
@@ -120,14 +125,20 @@ void Keeper::AddGroup(KeptGroup kept) {
                               .leader_first = silence_max_,
                               .known = KnownNodes(group.kept)};
   for (const uint32_t member : group.kept.members)
-    options.names.push_back(fmt::format("member {}", member));
+    options.names.push_back(fmt::format("{} {}", group.kept.word, member));
   Membership membership = {.nodes = nodes,
                            .leader = group.kept.leader,
                            .connections = group.kept.connections,
                            .terms = {.plan = group.kept.terms},
                            .data_terms = {},
                            .opens_later = group.kept.opens_later};
-  if (group.is_leader()) {
+  if (group.kept.run) {
+    options.carrier = options_.only_group->carrier;
+    options.waiting = group.kept.run->waiting;
+    membership.terms = *options_.only_group;
+    membership.data_terms = membership.terms;
+    membership.is_rolled = group.kept.run->is_rolled;
+  } else if (group.is_leader()) {
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
     membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
   }
@@ -164,10 +175,10 @@ void Keeper::Connect(Group& group) {
   Bootstrap& bootstrap = *group.bootstrap;
   const Status status = bootstrap.Step();
   if (!status.ok()) {
-    return End(group, {.cause = InMemberWords(status, group.kept.members),
+    return End(group, {.cause = group.kept.run ? status : InMemberWords(status, group.kept.members),
                        .where = bootstrap.OnlyMissing()});
   }
-  if (!bootstrap.connected()) return;
+  if (!bootstrap.connected()) return bootstrap.TellWaiting();
   if (!group.is_leader() && !group.peers.front().control) {
     group.peers.front().control.emplace(bootstrap.TakeControl());
     group.peers.front().heard = Clock::now();
@@ -180,6 +191,7 @@ void Keeper::Connect(Group& group) {
   if (!group.kept.opens_later) {
     group.stream_files = bootstrap.TakeRooms();
     group.bootstrap.reset();
+    if (group.kept.run) lobby_->Close();
   }
   const ControlMessage joined = {.kind = Kind::kJoined};
   if (group.is_leader()) {

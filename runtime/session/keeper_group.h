@@ -33,6 +33,9 @@ struct Keeper::Peer {
   bool joined = false;                        ///< it has all its connections
   bool done = false;
   Clock::time_point claimed_at;  ///< at the leader: when a claim of its was told to all
+  // Of a run, at the leader: its last answer.
+  uint64_t progress = 0;
+  std::string waiting;
 };
 
 /// A connection, until the two ends know each other.
@@ -67,6 +70,9 @@ struct Keeper::Group {
   std::vector<Peer> peers;   ///< at the leader by node, itself included
   Clock::time_point next_question;
   uint64_t delivered = 0;
+  // Of a run, at the leader: what all have reported together, and since when nothing new.
+  uint64_t progress = 0;
+  Clock::time_point progress_at;
   std::array<uint64_t, kGates> passed = {};   ///< by gate
   std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these

@@ -14,6 +14,7 @@
 #include "backends/node_device.h"
 #include "backends/registry.h"
 #include "ir/analysis/site_entries.h"
+#include "ir/json/rate_text.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/files/plan_folder.h"
@@ -48,6 +49,7 @@ struct NodeFlags {
   std::string ports;
   std::string secret_path;
   double connect_timeout_s = 30;
+  std::string failure_max;  // empty: not given
   std::string executor = "auto";
   std::string device;  // empty: not given
   PathFlags paths;
@@ -178,6 +180,21 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const VerifiedPlan* plan
     PrintNote("executor " + device->note());
   }
   return device;
+}
+
+/// "2", seconds, or "2s", "500ms".
+Result<std::chrono::milliseconds> FailureMaxOf(const NodeFlags& flags) {
+  constexpr double kLeast = 0.1;
+  constexpr double kMost = 3600;
+  if (flags.failure_max.empty()) return std::chrono::milliseconds(2000);
+  const std::optional<double> number = NumberOf<double>(flags.failure_max);
+  const Result<double> seconds = number ? Result(*number) : ParseLatency(flags.failure_max);
+  if (!seconds.ok() || !(*seconds >= kLeast && *seconds <= kMost)) {
+    return UsageError(fmt::format("--failure-max: expected {:g} to {:g} seconds, such as 2 or 500ms, "
+                                  "got '{}'",
+                                  kLeast, kMost, flags.failure_max.substr(0, 40)));
+  }
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
 }
 
 Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const PlanHeader& header) {
@@ -312,6 +329,8 @@ Status Run(NodeFlags& flags) {
     if (!created.ok()) return created.status();
     output.emplace(std::move(*created));
   }
+  const Result<std::chrono::milliseconds> failure_max = FailureMaxOf(flags);
+  if (!failure_max.ok()) return failure_max.status();
   bootstrap->interrupt_fd = signals->fd();
   const bool shows_progress = ShowsProgress();
   if (shows_progress) {
@@ -324,6 +343,7 @@ Status Run(NodeFlags& flags) {
       .wait = flags.play.wait.policy(),
       .trace = flags.trace.table(),
       .no_progress_max = flags.play.no_progress_max(),
+      .failure_max = *failure_max,
       .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value()),
       .note = [shows_progress](const std::string& text) {
         ClearProgress(shows_progress);
@@ -382,6 +402,10 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
+  command
+      .add_option("--failure-max", flags.failure_max,
+                  "All nodes hear within this time of one that is gone, stopped or cut off [2s]")
+      ->type_name("TIME");
   flags.paths.AddTo(command);
 }
 
