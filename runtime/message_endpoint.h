@@ -16,7 +16,6 @@
 #include "ir/status.h"
 #include "runtime/endpoint.h"
 #include "runtime/playable.h"
-#include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
 
@@ -72,8 +71,8 @@ class MessageEndpoint : public Endpoint {
   /// asked, or has read nothing of what waits for it: its connections are open, but carry nothing,
   /// unless it does not poll them. For whoever asks a few times in that time.
   virtual std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) = 0;
-  /// CheckPeers() is not called for a while: the kernel may ask as seldom whether peers are there.
-  virtual void RestPeers(const KeepAliveTimes& times) = 0;
+  /// CheckPeers() is not called for a while: peers may be asked as seldom whether they are there.
+  virtual void RestPeers() = 0;
   /// Whether all that was sent is acknowledged: whether CheckPeers() is still of use between
   /// messages.
   virtual bool IsAcknowledged() const = 0;

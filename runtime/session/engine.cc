@@ -444,6 +444,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
       TcpEndpoint::Make(group->options.self, std::move(sockets), /*wake_fd=*/-1, ahead_max);
   if (!endpoint.ok()) return endpoint.status();
   (*endpoint)->set_hook(hook_);
+  (*endpoint)->set_rest_times(keep_alive_);
   group->endpoint = std::move(*endpoint);
   epoll_event watched = {.events = EPOLLIN, .data = {.u64 = group->serial}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, group->endpoint->wait_fd(), &watched) != 0)
@@ -714,7 +715,7 @@ void Engine::CheckPeers() {
   if (is_engaged || !is_acknowledged) return;
   SetTicking(false);
   for (const auto& [serial, group] : groups_) {
-    if (group->endpoint != nullptr) group->endpoint->RestPeers(keep_alive_);
+    if (group->endpoint != nullptr) group->endpoint->RestPeers();
   }
 }
 

@@ -56,6 +56,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Add(std::vector<TcpSocket> sockets);
   /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
   void set_hook(TcpHook* hook) { hook_ = hook; }
+  /// How the kernel asks about peers from RestPeers() on. To be set before that.
+  void set_rest_times(const KeepAliveTimes& times) { rest_times_ = times; }
 
   Status Begin(Playable plan, const MessageStart& message) override;
   void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
@@ -65,7 +67,7 @@ class TcpEndpoint final : public MessageEndpoint {
   int wait_fd() const override { return epoll_.get(); }
   Status CheckPeers(std::chrono::milliseconds silence) override;
   std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) override;
-  void RestPeers(const KeepAliveTimes& times) override;
+  void RestPeers() override;
   bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
   void PostRecv(const RecvRequest& request) override;
@@ -280,6 +282,7 @@ class TcpEndpoint final : public MessageEndpoint {
   bool differs_ = false;
   EndpointCounters counters_;
   TcpHook* hook_ = nullptr;
+  KeepAliveTimes rest_times_;
 };
 
 }  // namespace prepost

@@ -94,9 +94,10 @@ void TcpEndpoint::TakeSign(Link& link, const Record& record) {
     AppendSign(static_cast<uint32_t>(&link - links_.data()), /*asks=*/false);
 }
 
-void TcpEndpoint::RestPeers(const KeepAliveTimes& times) {
+void TcpEndpoint::RestPeers() {
+  PREPOST_CHECK(rest_times_.count > 0);
   for (Link& link : links_) {
-    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), times);
+    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), rest_times_);
   }
 }
 
