@@ -37,12 +37,12 @@ void NodeDevice::ApplyTo(const VerifiedPlan& plan, std::chrono::milliseconds ans
   options->executor = executor();
   options->detail = name_;
   if (device_ == nullptr) return;
-  options->make_player = [this, &plan, answer_max](NodeId node, std::vector<TcpSocket> sockets,
+  options->make_player = [this, &plan, answer_max](NodeId node, std::unique_ptr<PeerLinks> links,
                                                    const PlayerContext& context) {
     return MakeDevicePlayer(*device_, program(),
                             {.plan = plan,
                              .node = node,
-                             .sockets = std::move(sockets),
+                             .links = std::move(links),
                              .context = context,
                              .answer_max = answer_max});
   };

@@ -15,14 +15,11 @@
 // that is.
 #include "library/device_group.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <deque>
 #include <mutex>
 #include <optional>
@@ -85,7 +82,7 @@ class DeviceGroup final : public MessageMover {
         pacer_(options_.wait) {}
   ~DeviceGroup() override { Stop(); }
 
-  void Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+  void Open(std::unique_ptr<PeerLinks> links, std::span<std::byte> pool,
             std::function<void(Event)> report) override;
   void Join(std::string place) override {
     Tell([&](Orders& orders) { orders.place = std::move(place); });
@@ -137,8 +134,6 @@ class DeviceGroup final : public MessageMover {
   void StartMoving(const Orders& orders);
   Result<PlayerDevice*> DeviceFor(const Flight& flight);
   Result<std::shared_ptr<const Lowered>> LoweredFor(uint64_t bytes, const PlayerDevice& device);
-  Result<std::vector<TcpSocket>> CopyOfSockets() const;
-  std::optional<NodeId> ClosedPeer() const;
   Status OfMessage(const Flight& flight, const Status& status) const;
   Status WaitForOrders() const;
   bool MayPrepare() { return is_automatic_ || Moving() == nullptr; }
@@ -146,8 +141,8 @@ class DeviceGroup final : public MessageMover {
   const DeviceGroupOptions options_;
   const std::unique_ptr<GroupDevices> devices_;
   GroupPlans& plans_;
-  std::vector<TcpSocket> sockets_;  ///< does not change while the thread runs
-  std::span<std::byte> pool_;       ///< messages are received there; may be empty
+  std::unique_ptr<PeerLinks> links_;  ///< the thread's while it runs, but for Shut()
+  std::span<std::byte> pool_;         ///< messages are received there; may be empty
   std::function<void(Event)> report_;
   EventFd wake_;
   std::mutex mutex_;
@@ -166,9 +161,9 @@ class DeviceGroup final : public MessageMover {
   std::optional<NodeId> lost_peer_;  ///< whose loss the error is
 };
 
-void DeviceGroup::Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+void DeviceGroup::Open(std::unique_ptr<PeerLinks> links, std::span<std::byte> pool,
                        std::function<void(Event)> report) {
-  sockets_ = std::move(sockets);
+  links_ = std::move(links);
   pool_ = pool;
   report_ = std::move(report);
   Result<EventFd> wake = EventFd::Make();
@@ -188,9 +183,9 @@ void DeviceGroup::Stop() {
   if (!thread_.joinable()) return;
   Tell([](Orders& orders) { orders.is_ending = true; });
   // Whoever waits for a peer's queue pairs waits no more, here and there.
-  for (const TcpSocket& socket : sockets_) shutdown(socket.fd.get(), SHUT_RDWR);
+  links_->Shut();
   thread_.join();
-  sockets_.clear();
+  links_ = nullptr;
 }
 
 void DeviceGroup::Run() {
@@ -298,8 +293,8 @@ Status DeviceGroup::Prepare(Flight& flight) {
   if (!lowered.ok()) return OfMessage(flight, lowered.status());
   flight.lowered = *lowered;
   Slot& slot = slots_[flight.number % kGroupDevices];
-  Result<std::vector<TcpSocket>> sockets = CopyOfSockets();
-  if (!sockets.ok()) return OfMessage(flight, sockets.status());
+  Result<std::unique_ptr<PeerLinks>> links = links_->Copy();  // which its player closes
+  if (!links.ok()) return OfMessage(flight, links.status());
   Status failure;  // of the message before
   const PlayerContext context = {
       .memory = flight.memory,
@@ -318,7 +313,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
       .checkpoint_interval = Moving() != nullptr ? kMovingTick : kIdleTick};
   PlayerDevice::Task task = {.plan = *flight.lowered->plan,
                              .node = options_.self,
-                             .sockets = *std::move(sockets),
+                             .links = *std::move(links),
                              .context = context,
                              .is_kept = true,
                              .is_as_before = slot.last == flight.lowered,
@@ -327,7 +322,7 @@ Status DeviceGroup::Prepare(Flight& flight) {
       MakeDevicePlayer(**device, flight.lowered->program.get(), std::move(task));
   if (!failure.ok()) return failure;
   if (!player.ok()) {
-    lost_peer_ = ClosedPeer();
+    lost_peer_ = links_->ClosedPeer();
     return OfMessage(flight, player.status());
   }
   flight.player = *std::move(player);
@@ -388,27 +383,6 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
   if (lowered_.size() == kLoweredMax) lowered_.pop_back();
   lowered_.insert(lowered_.begin(), lowered);
   return lowered_.front();
-}
-
-/// Players close theirs.
-Result<std::vector<TcpSocket>> DeviceGroup::CopyOfSockets() const {
-  std::vector<TcpSocket> copies;
-  for (const TcpSocket& socket : sockets_) {
-    auto copy = FileDescriptor::Open([&] { return fcntl(socket.fd.get(), F_DUPFD_CLOEXEC, 0); });
-    if (!copy.valid())
-      return SystemError(StatusCode::kEnvironment, "cannot copy a connection", errno);
-    copies.push_back({.peer = socket.peer, .lane = socket.lane, .fd = std::move(copy)});
-  }
-  return copies;
-}
-
-std::optional<NodeId> DeviceGroup::ClosedPeer() const {
-  for (const TcpSocket& socket : sockets_) {
-    char byte;
-    const ssize_t got = recv(socket.fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return socket.peer;
-  }
-  return std::nullopt;
 }
 
 Status DeviceGroup::OfMessage(const Flight& flight, const Status& status) const {

@@ -22,7 +22,7 @@
 #include "runtime/op_event.h"
 #include "runtime/playable.h"
 #include "runtime/report.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost {
 
@@ -69,9 +69,9 @@ struct PlayerContext {
 };
 /// Connects this node with its peers and arms it.
 using PlayerFactory = std::function<Result<std::unique_ptr<Player>>(const PlayerContext&)>;
-/// Arms `node` over connections that are there: at least one with each peer.
+/// Arms `node` over `links`, which are there, one with each peer, and not null.
 using ConnectedPlayerFactory = std::function<Result<std::unique_ptr<Player>>(
-    NodeId node, std::vector<TcpSocket> sockets, const PlayerContext& context)>;
+    NodeId node, std::unique_ptr<PeerLinks> links, const PlayerContext& context)>;
 
 /// The CPU executor over an endpoint.
 class CpuPlayer final : public Player {

@@ -25,7 +25,7 @@ Result<std::unique_ptr<Player>> MakeDevicePlayer(PlayerDevice& device,
 RecordExchange ExchangeOf(const PlayerDevice::Task& task, std::string what) {
   return {.node = task.node,
           .what = std::move(what),
-          .sockets = task.sockets,
+          .links = *task.links,
           .checkpoint = task.context.checkpoint,
           .interval = task.context.checkpoint_interval,
           .answer_max = task.answer_max};
@@ -35,7 +35,7 @@ std::unique_ptr<Player> MakeQueuedPlayer(std::shared_ptr<ChannelQueues> queues,
                                          PlayerDevice::Task task) {
   return std::make_unique<CpuPlayer>(
       task.plan, task.node,
-      std::make_unique<QueuedEndpoint>(std::move(queues), std::move(task.sockets),
+      std::make_unique<QueuedEndpoint>(std::move(queues), std::move(task.links),
                                        task.context.wake_fd),
       task.context);
 }

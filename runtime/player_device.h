@@ -20,8 +20,8 @@
 #include "ir/verify/verify.h"
 #include "runtime/player.h"
 #include "runtime/transport/peer_exchange.h"
+#include "runtime/transport/peer_links.h"
 #include "runtime/transport/queued_endpoint.h"
-#include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
 
@@ -40,8 +40,8 @@ class PlayerDevice {
   struct Task {
     const VerifiedPlan& plan;  ///< must outlive the player
     NodeId node;
-    /// With each peer at least one, to learn where its device is; what else they carry is not read.
-    std::vector<TcpSocket> sockets;
+    /// With each peer, to learn where its device is; what else they carry is not read. Never null.
+    std::unique_ptr<PeerLinks> links;
     PlayerContext context;
     /// What connects this player stays with the device when it has ended well, for the next one.
     bool is_kept = false;

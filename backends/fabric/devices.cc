@@ -2,19 +2,19 @@
 //
 // Devices "fabric:PROVIDER": libfabric's providers, driven by the CPU, or, where a provider starts
 // deferred work by itself, preposted. A provider is opened with the first player, at the address of
-// its first socket.
+// its links.
 #include "backends/fabric/devices.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
 #include "backends/fabric/domain.h"
 #include "backends/fabric/endpoints.h"
 #include "backends/fabric/triggered_player.h"
 #include "backends/triggered/deferred_program.h"
-#include "runtime/transport/tcp_address.h"
 
 namespace prepost::fabric {
 namespace {
@@ -66,11 +66,10 @@ class FabricDevice final : public PlayerDevice {
  private:
   Status OpenDomain(const Task& task) {
     if (domain_ != nullptr) return {};
-    auto domain =
-        Domain::Open({.provider = provider_.name,
-                      .needs_triggers = provider_.is_triggered,
-                      .host = task.sockets.empty() ? "127.0.0.1"
-                                                   : LocalAddress(task.sockets.front().fd).Host()});
+    const std::string host = task.links->LocalHost();
+    auto domain = Domain::Open({.provider = provider_.name,
+                                .needs_triggers = provider_.is_triggered,
+                                .host = host.empty() ? "127.0.0.1" : host});
     if (domain.ok()) domain_ = *std::move(domain);
     return domain.status();
   }

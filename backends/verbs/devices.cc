@@ -11,7 +11,6 @@
 
 #include "backends/verbs/queue_pairs.h"
 #include "backends/verbs/rdma_device.h"
-#include "runtime/transport/tcp_address.h"
 
 namespace prepost::verbs {
 namespace {
@@ -32,8 +31,7 @@ class VerbsDevice final : public PlayerDevice {
   }
   Result<std::unique_ptr<Player>> MakeDriven(Task task) override {
     if (device_ == nullptr) {
-      auto opened = Device::Open(
-          selection_, task.sockets.empty() ? "" : LocalAddress(task.sockets.front().fd).Host());
+      auto opened = Device::Open(selection_, task.links->LocalHost());
       if (!opened.ok()) return OfDevice(opened.status());
       device_ = *std::move(opened);
       // Where that fails, as where little memory may be pinned, each message registers its own.

@@ -21,7 +21,6 @@
 #include "runtime/transport/ack_timeout.h"
 #include "runtime/transport/block_immediate.h"
 #include "runtime/transport/queue_names.h"
-#include "runtime/transport/tcp_path.h"
 
 namespace prepost::verbs {
 namespace {
@@ -237,8 +236,8 @@ Status QueuePairs::Learn(uint32_t end, std::span<const std::byte> name) {
 }
 
 Status QueuePairs::Connect(const PlayerDevice::Task& task) {
-  for (const TcpSocket& socket : task.sockets)
-    round_trips_[socket.peer] = RoundTripOf(socket.fd.get());
+  for (const ChannelEnd& end : ends_.all())
+    round_trips_[end.peer] = task.links->RoundTripTo(end.peer);
   std::vector<std::vector<std::byte>> own;
   for (const Part& part : parts_) own.push_back(NameOf(part));
   return ExchangeQueueNames(ExchangeOf(task, "queue pairs"),

@@ -22,7 +22,6 @@
 #include "runtime/player.h"
 #include "runtime/report.h"
 #include "runtime/transport/local_transport.h"
-#include "runtime/transport/tcp_mesh.h"
 #include "runtime/wait_policy.h"
 
 namespace prepost {
@@ -38,7 +37,7 @@ struct LocalGroupOptions {
   /// Called about once a second with the bytes that all receivers have received together. May be
   /// empty.
   std::function<void(uint64_t bytes_received)> progress;
-  /// Plays a node's part over a device, in the node's process; the node's sockets connect it with its
+  /// Plays a node's part over a device, in the node's process; the node's links reach its
   /// peers. Empty: the CPU executor over the transport, which must be kTcp otherwise.
   ConnectedPlayerFactory make_player = {};
   /// With make_player: what plays, for the report.

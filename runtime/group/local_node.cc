@@ -40,8 +40,11 @@ void RunLocalNode(LocalNodeTask task) {
               task.scratch == nullptr ? 0 : InputOffsets(task.plan.header())[task.node.index()],
           .scratch = task.scratch,
           .make_player = [&task](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-            if (task.make_player)
-              return task.make_player(task.node, task.transport.TakeSockets(task.node), context);
+            if (task.make_player) {
+              std::unique_ptr<PeerLinks> links = task.transport.TakeLinks(task.node);
+              PREPOST_CHECK(links != nullptr);
+              return task.make_player(task.node, std::move(links), context);
+            }
             auto endpoint =
                 task.transport.MakeEndpoint(task.node, context.wake_fd, context.checkpoint);
             if (!endpoint.ok()) return endpoint.status();

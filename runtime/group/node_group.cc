@@ -35,6 +35,7 @@
 #include "runtime/session/keeper.h"
 #include "runtime/transport/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_path.h"
 
 namespace prepost {
@@ -336,7 +337,8 @@ Status NodeRun::Play() {
 Result<std::unique_ptr<Player>> NodeRun::MakePlayer(const PlayerContext& context) {
   PREPOST_RETURN_IF_ERROR(Await(is_connected_));
   NotePaths(sockets_);
-  if (options_.make_player) return options_.make_player(node_, std::move(sockets_), context);
+  if (options_.make_player)
+    return options_.make_player(node_, std::make_unique<TcpLinks>(std::move(sockets_)), context);
   auto endpoint = TcpEndpoint::Make(plan_, node_, std::move(sockets_), context.wake_fd);
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = endpoint->get();

@@ -19,7 +19,6 @@
 #include "runtime/group/local_group.h"
 #include "runtime/playable.h"
 #include "runtime/player.h"
-#include "runtime/transport/tcp_mesh.h"
 #include "runtime/wait_policy.h"
 
 namespace prepost {
@@ -33,8 +32,8 @@ struct NodeRunOptions {
   std::chrono::milliseconds no_progress_max{30000};
   /// Within which all nodes hear that one is gone, stopped, or cut off.
   std::chrono::milliseconds failure_max{2000};
-  /// Plays this node's part over a NIC, from and to memory that no file backs; `sockets` connect it
-  /// with each peer, for whatever is to be agreed on before. Empty: the CPU executor over these
+  /// Plays this node's part over a NIC, from and to memory that no file backs; `links` reach
+  /// each peer, for whatever is to be agreed on before. Empty: the CPU executor over the same
   /// connections. Sets the carrier that the bootstrap names.
   ConnectedPlayerFactory make_player = {};
   std::string executor = "cpu";  ///< what plays, for the report

@@ -35,6 +35,7 @@
 #include "runtime/session/memory_pool.h"
 #include "runtime/transport/path_notes.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_watch.h"
 
 namespace prepost {
@@ -423,7 +424,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
   NotePeers(*group, sockets, std::move(round_trips));
   if (group->mover != nullptr) {
     const std::shared_ptr<MemoryPool>& pool = group->callbacks.pool;
-    group->mover->Open(std::move(sockets),
+    group->mover->Open(std::make_unique<TcpLinks>(std::move(sockets)),
                        pool == nullptr ? std::span<std::byte>() : pool->impl_->memory(),
                        [this, serial = group->serial](MessageMover::Event event) {
                          Report(serial, std::move(event));

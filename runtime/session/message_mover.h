@@ -12,15 +12,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "ir/ids.h"
 #include "ir/status.h"
 #include "runtime/executor.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost {
 
@@ -44,9 +44,9 @@ class MessageMover {
   };
 
   virtual ~MessageMover() = default;
-  /// `sockets`: with this node's peers. `pool`: where messages are received into, and stay until
-  /// the mover has stopped; may be empty. Events are reported by the mover's thread.
-  virtual void Open(std::vector<TcpSocket> sockets, std::span<std::byte> pool,
+  /// `links`: with this node's peers, not null. `pool`: where messages are received into, and stay
+  /// until the mover has stopped; may be empty. Events are reported by the mover's thread.
+  virtual void Open(std::unique_ptr<PeerLinks> links, std::span<std::byte> pool,
                     std::function<void(Event)> report) = 0;
   /// Not at the leader, after Open().
   virtual void Join(std::string place) = 0;

@@ -6,6 +6,7 @@
 #include "runtime/transport/shm_board.h"
 #include "runtime/transport/shm_endpoint.h"
 #include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost {
@@ -26,8 +27,8 @@ class LocalTcp final : public LocalTransport {
     if (!endpoint.ok()) return endpoint.status();
     return std::unique_ptr<Endpoint>(std::move(*endpoint));
   }
-  std::vector<TcpSocket> TakeSockets(NodeId node) override {
-    return std::move(mesh_[node.index()]);
+  std::unique_ptr<PeerLinks> TakeLinks(NodeId node) override {
+    return std::make_unique<TcpLinks>(std::move(mesh_[node.index()]));
   }
 
  private:

@@ -19,7 +19,7 @@
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/playable.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost {
 
@@ -58,8 +58,8 @@ class LocalTransport {
   /// wait. Errors: kEnvironment; those of `checkpoint`.
   virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd,
                                                          const Checkpoint& checkpoint) = 0;
-  /// Of kTcp, instead of MakeEndpoint(): the node's connections themselves.
-  virtual std::vector<TcpSocket> TakeSockets(NodeId /*node*/) { return {}; }
+  /// Of kTcp, instead of MakeEndpoint(): the node's links, over its connections. Of others null.
+  virtual std::unique_ptr<PeerLinks> TakeLinks(NodeId /*node*/) { return nullptr; }
 };
 
 }  // namespace prepost

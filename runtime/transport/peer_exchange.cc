@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // On the wire a record is its length, 4 bytes, little-endian, and its bytes. Everyone writes first; a
-// record is far smaller than what a socket takes.
+// record is far smaller than what a link takes.
 #include "runtime/transport/peer_exchange.h"
 
 #include <fmt/format.h>
 #include <poll.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cstring>
 
+#include "runtime/file_descriptor.h"
 #include "runtime/little_endian.h"
 
 namespace prepost {
@@ -25,7 +24,6 @@ constexpr std::chrono::milliseconds kWordMax{500};
 /// One peer: what is sent to it, and what has come from it so far.
 struct Conversation {
   PeerRecord* record;
-  int fd = -1;
   std::vector<std::byte> out;
   size_t written = 0;
   std::vector<std::byte> in = std::vector<std::byte>(kLengthBytes);
@@ -42,8 +40,6 @@ class Exchange {
     for (PeerRecord& record : records) {
       Conversation& talk = talks_.emplace_back();
       talk.record = &record;
-      const auto socket = std::ranges::find(exchange.sockets, record.peer, &TcpSocket::peer);
-      if (socket != exchange.sockets.end()) talk.fd = socket->fd.get();
       talk.out.resize(kLengthBytes);
       ByteWriter(talk.out).Put(static_cast<uint32_t>(record.sent.size()));
       talk.out.insert(talk.out.end(), record.sent.begin(), record.sent.end());
@@ -53,13 +49,14 @@ class Exchange {
   Status Run() {
     const auto due = std::chrono::steady_clock::now() + exchange_.answer_max;
     for (const Conversation& talk : talks_) {
-      if (talk.fd < 0) return Lost(talk, "there is no connection with it");
+      if (!exchange_.links.Has(talk.record->peer))
+        return Lost(talk, "there is no connection with it");
     }
     while (!std::ranges::all_of(talks_, &Conversation::is_done)) {
       if (std::chrono::steady_clock::now() >= due) {
         return Lost(*std::ranges::find(talks_, false, &Conversation::is_done), "no answer");
       }
-      PREPOST_RETURN_IF_ERROR(WaitForSockets());
+      PREPOST_RETURN_IF_ERROR(WaitForPeers());
       PREPOST_RETURN_IF_ERROR(Check(exchange_.checkpoint));
       for (Conversation& talk : talks_) {
         const Status status = Talk(talk);
@@ -85,13 +82,15 @@ class Exchange {
     return lost;
   }
 
-  Status WaitForSockets() const {
+  Status WaitForPeers() const {
     std::vector<pollfd> polls;
     for (const Conversation& talk : talks_) {
       if (talk.is_done()) continue;
       const int events =
           (talk.written < talk.out.size() ? POLLOUT : 0) | (talk.is_read() ? 0 : POLLIN);
-      polls.push_back({.fd = talk.fd, .events = static_cast<short>(events), .revents = 0});
+      polls.push_back({.fd = exchange_.links.File(talk.record->peer),
+                       .events = static_cast<short>(events),
+                       .revents = 0});
     }
     const int wait = static_cast<int>(exchange_.interval.count());
     if (poll(polls.data(), polls.size(), wait) >= 0 || errno == EINTR) return {};
@@ -99,19 +98,19 @@ class Exchange {
   }
 
   Status Talk(Conversation& talk) const {
+    const NodeId peer = talk.record->peer;
     if (talk.written < talk.out.size()) {
-      const ssize_t sent = send(talk.fd, talk.out.data() + talk.written,
-                                talk.out.size() - talk.written, MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return Lost(talk, std::strerror(errno));
-      if (sent > 0) talk.written += static_cast<size_t>(sent);
+      const Result<size_t> sent =
+          exchange_.links.Send(peer, std::span(talk.out).subspan(talk.written));
+      if (!sent.ok()) return Lost(talk, sent.status().message());
+      talk.written += *sent;
     }
     while (!talk.is_read()) {
-      const ssize_t got =
-          recv(talk.fd, talk.in.data() + talk.read, talk.in.size() - talk.read, MSG_DONTWAIT);
-      if (got == 0) return Lost(talk, "it closed the connection");
-      if (got < 0 && errno != EAGAIN && errno != EINTR) return Lost(talk, std::strerror(errno));
-      if (got < 0) break;
-      talk.read += static_cast<size_t>(got);
+      const Result<size_t> got =
+          exchange_.links.Receive(peer, std::span(talk.in).subspan(talk.read));
+      if (!got.ok()) return Lost(talk, got.status().message());
+      if (*got == 0) break;
+      talk.read += *got;
       if (talk.has_length || talk.read < kLengthBytes) continue;
       const auto bytes = ByteReader(talk.in).Get<uint32_t>();
       if (bytes > exchange_.bytes_max)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeRecords: members of a group tell each peer, over connections that they have already
-// (bootstrap.h), where their devices are: the addresses of queue pairs or endpoints.
+// ExchangeRecords: members of a group tell each peer, over the links that they have already
+// (peer_links.h), where their devices are: the addresses of queue pairs or endpoints.
 #ifndef PREPOST_RUNTIME_TRANSPORT_PEER_EXCHANGE_H_
 #define PREPOST_RUNTIME_TRANSPORT_PEER_EXCHANGE_H_
 
@@ -15,7 +15,7 @@
 #include "ir/ids.h"
 #include "ir/status.h"
 #include "runtime/checkpoint.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost {
 
@@ -27,11 +27,10 @@ struct PeerRecord {
 };
 
 struct RecordExchange {
-  NodeId node;             ///< this one
-  std::string what;        ///< for messages: "queue pairs"
-  uint32_t bytes_max = 0;  ///< of a record; a longer one is an error
-  std::span<const TcpSocket>
-      sockets;                   ///< at least one with each peer; of several the first is used
+  NodeId node;                   ///< this one
+  std::string what;              ///< for messages: "queue pairs"
+  uint32_t bytes_max = 0;        ///< of a record; a longer one is an error
+  PeerLinks& links;              ///< with each peer
   const Checkpoint& checkpoint;  ///< called every `interval` or so
   std::chrono::milliseconds interval{100};
   std::chrono::milliseconds answer_max{30000};

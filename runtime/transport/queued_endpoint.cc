@@ -2,12 +2,13 @@
 #include "runtime/transport/queued_endpoint.h"
 
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
+
+#include "runtime/file_descriptor.h"
 
 namespace prepost {
 namespace {
@@ -22,19 +23,17 @@ constexpr uint32_t kPollsPerGlance = 64;
 }  // namespace
 
 QueuedEndpoint::QueuedEndpoint(std::shared_ptr<ChannelQueues> queues,
-                               std::vector<TcpSocket> sockets, int wake_fd)
+                               std::unique_ptr<PeerLinks> links, int wake_fd)
     : queues_(std::move(queues)),
       wake_fd_(wake_fd),
       posts_(queues_->ends().size()),
-      sockets_(std::move(sockets)),
+      links_(std::move(links)),
       open_ops_(queues_->ends().ops()) {
   waits_.reserve(2 + posts_.size());
   for (const ChannelEnd& end : queues_->ends().all()) {
     if (queues_->is_automatic()) break;
-    const auto is_peer = [&](const TcpSocket* it) { return it->peer == end.peer; };
-    const auto socket = std::ranges::find(sockets_, end.peer, &TcpSocket::peer);
-    if (socket != sockets_.end() && std::ranges::none_of(peers_, is_peer))
-      peers_.push_back(&*socket);
+    const bool is_known = std::ranges::find(peers_, end.peer) != peers_.end();
+    if (!is_known && links_->Has(end.peer)) peers_.push_back(end.peer);
   }
 }
 
@@ -79,25 +78,27 @@ Status QueuedEndpoint::Retry() {
   return failure_;
 }
 
-Status QueuedEndpoint::Lost(const TcpSocket& peer) {
-  lost_peer_ = peer.peer;
-  return Rejected(fmt::format("lost its connection to node {}", peer.peer.value));
+Status QueuedEndpoint::Lost(NodeId peer) {
+  lost_peer_ = peer;
+  return Rejected(fmt::format("lost its connection to node {}", peer.value));
 }
 
 /// Says, when all ops have completed, that they have, and hears who else is done.
 Status QueuedEndpoint::SayGoodbye() {
   if (open_ops_ != 0 || peers_.empty()) return {};
   if (!std::exchange(has_said_, true)) {
-    for (const TcpSocket* const peer : peers_) {
-      if (send(peer->fd.get(), &kDone, 1, MSG_DONTWAIT | MSG_NOSIGNAL) != 1) return Lost(*peer);
+    for (const NodeId peer : peers_) {
+      const Result<size_t> sent = links_->Send(peer, std::as_bytes(std::span(&kDone, 1)));
+      if (!sent.ok() || *sent != 1) return Lost(peer);
     }
   }
   Status lost;
-  std::erase_if(peers_, [&](const TcpSocket* peer) {
+  std::erase_if(peers_, [&](NodeId peer) {
     char byte = 0;
-    const ssize_t got = recv(peer->fd.get(), &byte, 1, MSG_DONTWAIT);
-    if (got == 1 && byte == kDone) return true;
-    if (got >= 0 || (errno != EAGAIN && errno != EINTR)) lost = Lost(*peer);
+    const Result<size_t> got = links_->Receive(peer, std::as_writable_bytes(std::span(&byte, 1)));
+    if (got.ok() && *got == 0) return false;
+    if (got.ok() && byte == kDone) return true;
+    lost = Lost(peer);
     return false;
   });
   return lost;
@@ -151,8 +152,9 @@ Result<PollOutcome> QueuedEndpoint::Poll(std::span<OpId> completed,
   if (asks_again && (timeout.count() < 0 || timeout > kAskAgain)) timeout = kAskAgain;
   waits_.assign({pollfd{.fd = file, .events = POLLIN, .revents = 0},
                  pollfd{.fd = wake_fd_, .events = POLLIN, .revents = 0}});
-  for (const TcpSocket* const peer : peers_) {
-    if (open_ops_ == 0) waits_.push_back({.fd = peer->fd.get(), .events = POLLIN, .revents = 0});
+  for (const NodeId peer : peers_) {
+    if (open_ops_ == 0)
+      waits_.push_back({.fd = links_->File(peer), .events = POLLIN, .revents = 0});
   }
   const int limit =
       timeout.count() < 0 ? -1 : static_cast<int>(std::min<int64_t>(timeout.count(), 1'000'000));

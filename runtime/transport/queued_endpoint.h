@@ -20,7 +20,7 @@
 #include "runtime/endpoint.h"
 #include "runtime/executor.h"
 #include "runtime/transport/channel_ends.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost {
 
@@ -61,12 +61,12 @@ class ChannelQueues {
 /// Arrivals are not observed, and how often a peer had to wait is not known. Queues that make progress
 /// only when they are read deliver nothing to a peer, not even that what the peer sent is in place,
 /// while nobody reads: there each node, when all its ops have completed, says so to its peers over
-/// `sockets`, and is quiet when all of them have said it.
+/// `links`, and is quiet when all of them have said it.
 class QueuedEndpoint final : public Endpoint {
  public:
-  /// `sockets`: at least one with each peer. `wake_fd`: while it is readable, Poll() does not wait;
+  /// `links`: with each peer, not null. `wake_fd`: while it is readable, Poll() does not wait;
   /// -1: none. Not owned.
-  QueuedEndpoint(std::shared_ptr<ChannelQueues> queues, std::vector<TcpSocket> sockets,
+  QueuedEndpoint(std::shared_ptr<ChannelQueues> queues, std::unique_ptr<PeerLinks> links,
                  int wake_fd);
   /// Queues that have completed everything are released, others stopped.
   ~QueuedEndpoint() override;
@@ -94,15 +94,15 @@ class QueuedEndpoint final : public Endpoint {
   void Post(OpId op);
   void Submit(uint32_t end);
   Status SayGoodbye();
-  Status Lost(const TcpSocket& peer);
+  Status Lost(NodeId peer);
   Status Retry();
   Result<size_t> Read(std::span<OpId> completed);
 
   std::shared_ptr<ChannelQueues> queues_;  // null: stopped
   const int wake_fd_;
   std::vector<Posts> posts_;  // by end
-  std::vector<TcpSocket> sockets_;
-  std::vector<const TcpSocket*> peers_;  // that have not said that they are done; one of each
+  std::unique_ptr<PeerLinks> links_;
+  std::vector<NodeId> peers_;            // that have not said that they are done; one of each
   uint64_t open_ops_;                    // not completed
   std::vector<pollfd> waits_;
   uint32_t polls_ = 0;

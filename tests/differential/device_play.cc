@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "backends/registry.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "tests/support/collective_transfer.h"
 #include "tests/support/plans.h"
@@ -54,7 +55,7 @@ void PlayIn(const std::vector<NodeMemory>& memory, const VerifiedPlan& plan,
         PlayerDevice::Task task = {
             .plan = plan,
             .node = NodeId(i),
-            .sockets = std::move(mesh[i]),
+            .links = std::make_unique<TcpLinks>(std::move(mesh[i])),
             .context = {.memory = memory[i], .observer = [&played](const OpEvent& event) {
                           played.wakeups += event.kind == OpEvent::Kind::kWakeup ? 1 : 0;
                         }}};

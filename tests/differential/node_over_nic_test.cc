@@ -99,24 +99,23 @@ class NodeOverNicTest : public testing::Test {
         options.trace = &trace;
         nic::Device& device = fabric.device(NodeId(i));
         if (parts[i] == Part::kPreposted) {
-          options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+          options.make_player = [&](NodeId node, std::unique_ptr<PeerLinks> links,
                                     const PlayerContext& context) {
-            return nic::MakePrepostedPlayer(device, plan_, program.nodes[node.index()],
-                                            std::move(sockets), context, kAnswerMax);
+            return nic::MakePrepostedPlayer(device, plan_, program.nodes[node.index()], *links,
+                                            context, kAnswerMax);
           };
         } else if (parts[i] == Part::kDriven) {
-          options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+          options.make_player = [&](NodeId node, std::unique_ptr<PeerLinks> links,
                                     const PlayerContext& context) {
-            return nic::MakeDrivenPlayer(device, plan_, node, std::move(sockets), context,
-                                         kAnswerMax);
+            return nic::MakeDrivenPlayer(device, plan_, node, *links, context, kAnswerMax);
           };
         }
         if (failing_ == NodeId(i)) {
           options.make_player =
               [make = options.make_player](
-                  NodeId node, std::vector<TcpSocket> sockets,
+                  NodeId node, std::unique_ptr<PeerLinks> links,
                   const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-            auto armed = make(node, std::move(sockets), context);
+            auto armed = make(node, std::move(links), context);
             if (!armed.ok()) return armed;
             return std::unique_ptr<Player>(std::make_unique<FailingPlayer>(*std::move(armed)));
           };

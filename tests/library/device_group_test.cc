@@ -14,6 +14,7 @@
 
 #include "backends/registry.h"
 #include "library/group_plans.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "tests/support/plans.h"
 #include "tests/support/sessions.h"
@@ -47,7 +48,7 @@ class Part {
             *OpenGroupDevices(
                 {.device = device, .needs_offload = true, .nodes = 2, .self = NodeId(node)}),
             *plans_)) {
-    mover_->Open(std::move(sockets), {}, [this](Event event) {
+    mover_->Open(std::make_unique<TcpLinks>(std::move(sockets)), {}, [this](Event event) {
       const std::lock_guard lock(mutex_);
       events_.push_back(std::move(event));
       changed_.notify_all();

@@ -114,13 +114,13 @@ Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std:
     group.no_progress_max = options.no_progress_max;
     group.interrupt_fd = options.interrupt_fd;
     group.detail = name;
-    group.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+    group.make_player = [&](NodeId node, std::unique_ptr<PeerLinks> links,
                             const PlayerContext& context) {
       return MakeDevicePlayer(**device,
                               way == Way::kCpuDriven ? nullptr : (*programs)[node.index()].get(),
                               {.plan = plan,
                                .node = node,
-                               .sockets = std::move(sockets),
+                               .links = std::move(links),
                                .context = context,
                                .answer_max = options.no_progress_max});
     };

@@ -52,13 +52,13 @@ Result<DeviceRun> RunOverDevice(const RunJob& job) {
   options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
   options.executor = choice->name();
   options.detail = job.player_device;
-  options.make_player = [&](NodeId node, std::vector<TcpSocket> sockets,
+  options.make_player = [&](NodeId node, std::unique_ptr<PeerLinks> links,
                             const PlayerContext& context) {
     return MakeDevicePlayer(**device,
                             choice->program ? (*choice->program)[node.index()].get() : nullptr,
                             {.plan = plan,
                              .node = node,
-                             .sockets = std::move(sockets),
+                             .links = std::move(links),
                              .context = context,
                              .answer_max = job.no_progress_max});
   };

@@ -105,8 +105,7 @@ class PrepostedPlayer final : public Player {
 }  // namespace
 
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
-                                                    const NodeProgram& program,
-                                                    std::vector<TcpSocket> sockets,
+                                                    const NodeProgram& program, PeerLinks& links,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max) {
   PREPOST_RETURN_IF_ERROR(device.EventFile().status());
@@ -115,7 +114,7 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
                                             .writable = !context.memory.target.empty(),
                                             .rnr_retry = RnrRetryOfMember(plan.header())});
   if (!node.ok()) return node.status();
-  PREPOST_RETURN_IF_ERROR(ExchangeAddresses(node->open_node(), sockets, context.checkpoint,
+  PREPOST_RETURN_IF_ERROR(ExchangeAddresses(node->open_node(), links, context.checkpoint,
                                             context.checkpoint_interval, answer_max));
   PREPOST_RETURN_IF_ERROR(node->Arm());
   PREPOST_RETURN_IF_ERROR(node->RequestEvents());
@@ -125,7 +124,7 @@ Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& 
 }
 
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedPlan& plan,
-                                                 NodeId node, std::vector<TcpSocket> sockets,
+                                                 NodeId node, PeerLinks& links,
                                                  const PlayerContext& context,
                                                  std::chrono::milliseconds answer_max,
                                                  const DeviceProfile& limits) {
@@ -143,7 +142,7 @@ Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedP
        .cq_entries_max = std::bit_floor(limits.cq_entries),
        .wake_fd = context.wake_fd});
   if (!endpoint.ok()) return endpoint.status();
-  PREPOST_RETURN_IF_ERROR(ExchangeAddresses((*endpoint)->open_node(), sockets, context.checkpoint,
+  PREPOST_RETURN_IF_ERROR(ExchangeAddresses((*endpoint)->open_node(), links, context.checkpoint,
                                             context.checkpoint_interval, answer_max));
   return std::unique_ptr<Player>(
       std::make_unique<CpuPlayer>(plan, node, *std::move(endpoint), context));

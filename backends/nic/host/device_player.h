@@ -8,7 +8,6 @@
 
 #include <chrono>
 #include <memory>
-#include <vector>
 
 #include "backends/nic/device.h"
 #include "backends/nic/program/device_profile.h"
@@ -17,12 +16,12 @@
 #include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "runtime/player.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/peer_links.h"
 
 namespace prepost::nic {
 
 /// Everything on `device` for this node: its queues, connected with those of its peers (see
-/// ExchangeAddresses(), of which `sockets` and `answer_max` are), filled, and validated against
+/// ExchangeAddresses(), of which `links` and `answer_max` are), filled, and validated against
 /// `plan`. `program` is the node's of `plan`; they and `device` must outlive the player. Its end is
 /// the final completion and the check of all that came; after an error all its QPs are in the error
 /// state, so that nothing is forwarded any more. Errors: those of ArmedNode, ExchangeAddresses()
@@ -30,15 +29,14 @@ namespace prepost::nic {
 /// its host see anything move before the end, unless queues are written in parts: AskProgress()
 /// asks the device (QueueWatch), and when nothing has moved Waiting() asks it what it stands at.
 Result<std::unique_ptr<Player>> MakePrepostedPlayer(Device& device, const Plan& plan,
-                                                    const NodeProgram& program,
-                                                    std::vector<TcpSocket> sockets,
+                                                    const NodeProgram& program, PeerLinks& links,
                                                     const PlayerContext& context,
                                                     std::chrono::milliseconds answer_max);
 
 /// The CPU executor over `device`, which must outlive the player, as must `plan`. Rings and the CQ
 /// are no longer than `limits` has them. Errors: those of DeviceEndpoint and ExchangeAddresses().
 Result<std::unique_ptr<Player>> MakeDrivenPlayer(Device& device, const VerifiedPlan& plan,
-                                                 NodeId node, std::vector<TcpSocket> sockets,
+                                                 NodeId node, PeerLinks& links,
                                                  const PlayerContext& context,
                                                  std::chrono::milliseconds answer_max,
                                                  const DeviceProfile& limits = {});

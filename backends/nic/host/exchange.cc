@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "runtime/transport/peer_exchange.h"
-#include "runtime/transport/tcp_path.h"
 
 namespace prepost::nic {
 namespace {
@@ -52,8 +51,7 @@ std::vector<std::byte> RecordFor(const OpenNode& own, std::span<const OpenQp> qp
 }
 
 Status Connect(const OpenNode& own, const RecordExchange& exchange, const PeerRecord& record) {
-  const auto socket = std::ranges::find(exchange.sockets, record.peer, &TcpSocket::peer);
-  const std::chrono::microseconds round_trip = RoundTripOf(socket->fd.get());
+  const std::chrono::microseconds round_trip = exchange.links.RoundTripTo(record.peer);
   const auto wrong = [&](const std::string& why) { return NotLearned(exchange, record.peer, why); };
   const std::span<const OpenQp> qps = QpsFor(own, record.peer);
   const std::byte* at = record.received.data();
@@ -85,9 +83,8 @@ Status Connect(const OpenNode& own, const RecordExchange& exchange, const PeerRe
 
 }  // namespace
 
-Status ExchangeAddresses(const OpenNode& own, std::span<const TcpSocket> sockets,
-                         const Checkpoint& checkpoint, std::chrono::milliseconds interval,
-                         std::chrono::milliseconds answer_max) {
+Status ExchangeAddresses(const OpenNode& own, PeerLinks& links, const Checkpoint& checkpoint,
+                         std::chrono::milliseconds interval, std::chrono::milliseconds answer_max) {
   std::vector<PeerRecord> records;
   size_t bytes_max = 0;
   for (const OpenQp& qp : own.qps) {
@@ -98,7 +95,7 @@ Status ExchangeAddresses(const OpenNode& own, std::span<const TcpSocket> sockets
   const RecordExchange exchange = {.node = own.node,
                                    .what = "queue pairs",
                                    .bytes_max = static_cast<uint32_t>(bytes_max),
-                                   .sockets = sockets,
+                                   .links = links,
                                    .checkpoint = checkpoint,
                                    .interval = interval,
                                    .answer_max = answer_max};

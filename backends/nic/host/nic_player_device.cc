@@ -30,12 +30,12 @@ Result<std::shared_ptr<const PlayerDevice::Program>> NicPlayerDevice::Lower(
 }
 
 Result<std::unique_ptr<Player>> NicPlayerDevice::MakePreposted(const Program& program, Task task) {
-  return MakePrepostedPlayer(*device_, task.plan, QueuesOf(program).nodes.front(),
-                             std::move(task.sockets), task.context, task.answer_max);
+  return MakePrepostedPlayer(*device_, task.plan, QueuesOf(program).nodes.front(), *task.links,
+                             task.context, task.answer_max);
 }
 
 Result<std::unique_ptr<Player>> NicPlayerDevice::MakeDriven(Task task) {
-  return MakeDrivenPlayer(*device_, task.plan, task.node, std::move(task.sockets), task.context,
+  return MakeDrivenPlayer(*device_, task.plan, task.node, *task.links, task.context,
                           task.answer_max, limits_);
 }
 

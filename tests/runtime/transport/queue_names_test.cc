@@ -9,10 +9,12 @@
 #include <future>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compiler/compile.h"
 #include "runtime/little_endian.h"
+#include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_mesh.h"
 
 namespace prepost::queue_names_test {
@@ -33,14 +35,15 @@ struct Learned {
   std::map<uint32_t, std::string> names;  // by end
 };
 
-Learned Exchange(const ChannelEnds& ends, std::span<const TcpSocket> sockets,
+Learned Exchange(const ChannelEnds& ends, std::vector<TcpSocket> sockets,
                  std::span<const std::vector<std::byte>> own, const std::string& over = "tests") {
   Learned learned;
+  TcpLinks links(std::move(sockets));
   const Checkpoint checkpoint;
   learned.status = ExchangeQueueNames(
       {.node = ends.node(),
        .what = "queues",
-       .sockets = sockets,
+       .links = links,
        .checkpoint = checkpoint,
        .answer_max = std::chrono::milliseconds(20'000)},
       {.over = over, .ends = ends, .own = own, .learn = [&](uint32_t end, auto name) {
@@ -57,7 +60,7 @@ class QueueNamesTest : public testing::Test {
         mesh_(MakeTcpMesh(plan_).value()) {}
 
   const VerifiedPlan plan_;
-  const TcpMesh mesh_;
+  TcpMesh mesh_;
 };
 
 // Catches names that go to another end than the channel's other one.
@@ -75,8 +78,9 @@ TEST_F(QueueNamesTest, EachEndLearnsTheOtherEndOfItsChannel) {
   }
   std::vector<std::future<Learned>> nodes;
   for (uint32_t node = 0; node < 5; ++node) {
-    nodes.push_back(std::async(std::launch::async,
-                               [&, node] { return Exchange(ends[node], mesh_[node], own[node]); }));
+    nodes.push_back(std::async(std::launch::async, [&, node] {
+      return Exchange(ends[node], std::move(mesh_[node]), own[node]);
+    }));
   }
   for (uint32_t node = 0; node < 5; ++node) {
     const Learned learned = nodes[node].get();
@@ -147,7 +151,7 @@ TEST_F(QueueNamesTest, RecordsThatCannotBeAreErrorsWithThePeer) {
                 static_cast<ssize_t>(bytes.size()));
     }
     const Learned learned =
-        Exchange(ends, sockets, std::vector<std::vector<std::byte>>(ends.size()));
+        Exchange(ends, std::move(sockets), std::vector<std::vector<std::byte>>(ends.size()));
     ASSERT_FALSE(learned.status.ok());
     EXPECT_THAT(learned.status.message(), HasSubstr(it.why));
     EXPECT_THAT(learned.status.message(), HasSubstr(fmt::format("node {}", end.peer.value)));

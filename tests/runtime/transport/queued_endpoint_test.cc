@@ -3,16 +3,19 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <deque>
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "compiler/compile.h"
 #include "runtime/event_fd.h"
+#include "runtime/transport/tcp_links.h"
 
 namespace prepost::queued_endpoint_test {
 namespace {
@@ -29,6 +32,7 @@ struct Script {
   Status failure;              ///< of the next read
   std::optional<NodeId> lost_peer = {};
   Status event;  ///< of the next event
+  bool is_automatic = true;
   bool is_released = false;
   bool is_stopped = false;
 };
@@ -58,7 +62,7 @@ class FakeQueues final : public ChannelQueues {
   bool MayWait() override { return true; }
   Status TakeEvents() override { return script_.event; }
   int file() const override { return file_.fd(); }
-  bool is_automatic() const override { return true; }
+  bool is_automatic() const override { return script_.is_automatic; }
   bool has_room_on_completion() const override { return true; }
   std::optional<NodeId> lost_peer() const override { return script_.lost_peer; }
   void Release() override { script_.is_released = true; }
@@ -83,10 +87,29 @@ class QueuedEndpointTest : public testing::Test {
                   .value()),
         file_(EventFd::Make().value()),
         wake_(EventFd::Make().value()),
-        endpoint_(
-            std::make_unique<QueuedEndpoint>(std::make_shared<FakeQueues>(plan_, script_, file_),
-                                             std::vector<TcpSocket>(), wake_.fd())) {}
+        endpoint_(std::make_unique<QueuedEndpoint>(
+            std::make_shared<FakeQueues>(plan_, script_, file_),
+            std::make_unique<TcpLinks>(std::vector<TcpSocket>()), wake_.fd())) {}
 
+  /// Over queues that move nothing while nobody reads them; the peer's end of the link.
+  FileDescriptor MakeDependent() {
+    std::array<int, 2> pair;
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, pair.data()), 0);
+    std::vector<TcpSocket> sockets;
+    sockets.push_back({.peer = NodeId(1), .fd = FileDescriptor(pair[0])});
+    script_.is_automatic = false;
+    endpoint_ = std::make_unique<QueuedEndpoint>(
+        std::make_shared<FakeQueues>(plan_, script_, file_),
+        std::make_unique<TcpLinks>(std::move(sockets)), wake_.fd());
+    return FileDescriptor(pair[1]);
+  }
+  void CompleteAll() {
+    for (uint32_t op = 0; op < 6; ++op) {
+      Send(op);
+      script_.completed.push_back(OpId(op));
+      EXPECT_EQ(Poll().value().completed, 1u);
+    }
+  }
   void Send(uint32_t op) { endpoint_->PostSend({.op = OpId(op)}); }
   Result<PollOutcome> Poll(milliseconds timeout = milliseconds(0)) {
     return endpoint_->Poll(ops_, timeout);
@@ -155,6 +178,37 @@ TEST_F(QueuedEndpointTest, AFailureStopsTheQueuesAndIsAPeersOnlyIfTheySay) {
   EXPECT_EQ(endpoint_->lost_peer(), NodeId(1));
   endpoint_ = nullptr;
   EXPECT_TRUE(script_.is_stopped);
+}
+
+// Catches a node that leaves while a peer needs its reads, and one that never says it is done.
+TEST_F(QueuedEndpointTest, QueuesThatNeedTheHostAreLeftTogether) {
+  const FileDescriptor peer = MakeDependent();
+  char byte = 0;
+  EXPECT_EQ(recv(peer.get(), &byte, 1, MSG_DONTWAIT), -1) << "not all is done";
+  CompleteAll();
+  EXPECT_EQ(recv(peer.get(), &byte, 1, MSG_DONTWAIT), 1);
+  EXPECT_EQ(byte, 'd');
+  EXPECT_TRUE(Poll(milliseconds(1)).ok());
+  EXPECT_FALSE(endpoint_->quiet());
+  EXPECT_EQ(send(peer.get(), "d", 1, 0), 1);
+  EXPECT_TRUE(Poll(milliseconds(10'000)).ok());
+  EXPECT_TRUE(endpoint_->quiet());
+  EXPECT_EQ(endpoint_->lost_peer(), std::nullopt);
+}
+
+// Catches a wait for a peer that is gone, and one that takes anything for its word.
+TEST_F(QueuedEndpointTest, PeersThatLeaveOtherwiseAreLost) {
+  for (const bool closes : {true, false}) {
+    FileDescriptor peer = MakeDependent();
+    CompleteAll();
+    if (closes) {
+      peer = FileDescriptor();
+    } else {
+      EXPECT_EQ(send(peer.get(), "x", 1, 0), 1);
+    }
+    EXPECT_EQ(Poll(milliseconds(10'000)).status().message(), "lost its connection to node 1");
+    EXPECT_EQ(endpoint_->lost_peer(), NodeId(1));
+  }
 }
 
 }  // namespace

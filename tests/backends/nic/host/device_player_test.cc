@@ -19,6 +19,7 @@
 #include "backends/emulated/fabric.h"
 #include "backends/nic/program/lower.h"
 #include "runtime/mapping.h"
+#include "runtime/transport/tcp_links.h"
 #include "tests/support/plans.h"
 
 namespace prepost::device_player_test {
@@ -55,7 +56,7 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
       memory_[i] = *Mapping::Anonymous(kBytes);
       if (i == 0) std::ranges::fill(memory_[0].bytes(), kSent);
       made.push_back(std::async(std::launch::async, [this, i, part = parts[i], &sockets] {
-        return MakeOne(i, part, std::move(sockets[i]));
+        return MakeOne(i, part, TcpLinks(std::move(sockets[i])));
       }));
     }
     for (std::future<Status>& it : made) {
@@ -103,7 +104,7 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
   std::array<std::unique_ptr<Player>, kNodes> players_;
 
  private:
-  Status MakeOne(uint32_t i, Part part, std::vector<TcpSocket> sockets) {
+  Status MakeOne(uint32_t i, Part part, TcpLinks links) {
     const VerifiedPlan& plan = misses_receive_ && i == 1 ? *shorter_plan_ : *plan_;
     const std::span<std::byte> bytes = memory_[i].bytes().first(plan.header().payload.bytes);
     const PlayerContext context{
@@ -111,10 +112,9 @@ class DevicePlayerTest : public testing::TestWithParam<Part> {
     constexpr std::chrono::seconds kAnswerMax{60};
     nic::Device& device = fabric_.device(NodeId(i));
     auto player = part == Part::kPreposted
-                      ? nic::MakePrepostedPlayer(device, *plan_, program_.nodes[i],
-                                                 std::move(sockets), context, kAnswerMax)
-                      : nic::MakeDrivenPlayer(device, plan, NodeId(i), std::move(sockets), context,
-                                              kAnswerMax);
+                      ? nic::MakePrepostedPlayer(device, *plan_, program_.nodes[i], links, context,
+                                                 kAnswerMax)
+                      : nic::MakeDrivenPlayer(device, plan, NodeId(i), links, context, kAnswerMax);
     if (player.ok()) players_[i] = *std::move(player);
     return player.status();
   }
