@@ -32,8 +32,8 @@ Status Member::Run() {
 }
 
 Status Member::Transfer(uint64_t start_ns) {
-  PREPOST_RETURN_IF_ERROR(
-      part_.Play(start_ns, [] { return kForever; }, [this] { return AnswerQueries(); }));
+  PREPOST_RETURN_IF_ERROR(part_.Play(
+      start_ns, [] { return kForever; }, [this] { return AnswerQueries(); }));
   control_.Send({.kind = Kind::kDelivered, .report = part_.report()});
   return {};
 }

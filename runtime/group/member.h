@@ -43,8 +43,8 @@ class Member {
   NodePart part_;
   ControlSocket control_;
   const std::string leader_;
-  uint64_t checkpoints_ = 0;     ///< progress outside of the transfer
-  bool is_aborted_ = false;      ///< the leader has said so
+  uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
+  bool is_aborted_ = false;   ///< the leader has said so
   bool is_leader_lost_ = false;
 };
 

@@ -251,20 +251,20 @@ Status NodeRun::OpenKeeper() {
     if (fd >= 0 && epoll_ctl(wake_.get(), EPOLL_CTL_ADD, fd, &watched) != 0)
       return SystemError(StatusCode::kEnvironment, "cannot watch the group", errno);
   }
-  Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(
-      {.who = fmt::format("node {}", node_.value),
-       .own = given.peers[node_.index()],
-       .key = given.key,
-       .bind = given.bind,
-       .bind_option = "--bind",
-       .ports = given.ports,
-       .only_group = terms_,
-       .failure_max = options_.failure_max,
-       .connect_max = given.connect_max,
-       .reads_memory = false,
-       .notify = [this] { keeper_event_.Signal(); },
-       .attention = [this] { return attention_.Get(); },
-       .describe = [this](ControlMessage* answer) { Describe(answer); }});
+  Result<std::unique_ptr<Keeper>> keeper =
+      Keeper::Start({.who = fmt::format("node {}", node_.value),
+                     .own = given.peers[node_.index()],
+                     .key = given.key,
+                     .bind = given.bind,
+                     .bind_option = "--bind",
+                     .ports = given.ports,
+                     .only_group = terms_,
+                     .failure_max = options_.failure_max,
+                     .connect_max = given.connect_max,
+                     .reads_memory = false,
+                     .notify = [this] { keeper_event_.Signal(); },
+                     .attention = [this] { return attention_.Get(); },
+                     .describe = [this](ControlMessage* answer) { Describe(answer); }});
   if (!keeper.ok()) return keeper.status();
   keeper_ = *std::move(keeper);
   if (is_leader()) sums_.emplace(plan_.header(), prover_);
@@ -497,8 +497,7 @@ ProvenSum NodeRun::OwnSum(ProvenSum::Sender sender) const {
 /// Without it, who can change the leader's words could have this node name what it has received
 /// although the leader knows better.
 Status NodeRun::CheckLeadersSum() const {
-  if (commit_.sum == sum_ &&
-      prover_.Verify(commit_.proof, OwnSum(ProvenSum::Sender::kLeader))) {
+  if (commit_.sum == sum_ && prover_.Verify(commit_.proof, OwnSum(ProvenSum::Sender::kLeader))) {
     return {};
   }
   return Rejected(fmt::format(

@@ -29,7 +29,8 @@ Status NodePart::Prepare(int wake_fd, const Checkpoint& checkpoint) {
 }
 
 Result<NodeMemory> NodePart::PrepareMemory(const Checkpoint& checkpoint) {
-  if (task_.plan.header().collective.kind != CollectiveKind::kMulticast) return PrepareRooms(checkpoint);
+  if (task_.plan.header().collective.kind != CollectiveKind::kMulticast)
+    return PrepareRooms(checkpoint);
   if (is_target()) {
     if (task_.in_memory) PREPOST_RETURN_IF_ERROR(task_.buffer->KeepApart());
     PREPOST_RETURN_IF_ERROR(task_.buffer->Reserve(checkpoint));
@@ -100,8 +101,8 @@ Result<MessageSum> NodePart::Sum(const Checkpoint& checkpoint) {
   if (!is_multicast && !is_target()) return RunningSum().Get();  // of nothing
   if (is_target()) PREPOST_RETURN_IF_ERROR(task_.buffer->Store(checkpoint));
   return is_target()       ? task_.buffer->Sum(checkpoint)
-                                 : task_.in_memory ? SumMemory(message_.bytes(), checkpoint)
-                                                   : task_.input->Sum(checkpoint);
+         : task_.in_memory ? SumMemory(message_.bytes(), checkpoint)
+                           : task_.input->Sum(checkpoint);
 }
 
 std::optional<NodeId> NodePart::Stop() {

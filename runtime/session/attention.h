@@ -40,7 +40,7 @@ class Attention {
 
  private:
   const std::chrono::nanoseconds pause_max_;
-  std::atomic<int64_t> busy_since_ns_ = 0;  ///< by MonotonicNs(); 0: waits for events
+  std::atomic<int64_t> busy_since_ns_ = 0;       ///< by MonotonicNs(); 0: waits for events
   std::atomic<int64_t> attentive_since_ns_ = 0;  ///< no pause between two waits was longer
 };
 

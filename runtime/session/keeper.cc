@@ -86,16 +86,17 @@ Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   Result<EventFd> wake = EventFd::Make();
   if (!wake.ok()) return wake.status();
   keeper->wake_ = std::move(*wake);
-  Result<std::unique_ptr<Lobby>> lobby = Lobby::Open({.who = given.who,
-                                                      .own = given.own,
-                                                      .bind = given.bind,
-                                                      .bind_option = given.bind_option,
-                                                      .ports = given.ports,
-                                                      .key = given.key,
-                                                      .terms = given.only_group.value_or(GroupTerms()),
-                                                      .parked_max = given.connect_max,
-                                                      .parked_guests_max = parked_guests_max},
-                                                     *keeper);
+  Result<std::unique_ptr<Lobby>> lobby =
+      Lobby::Open({.who = given.who,
+                   .own = given.own,
+                   .bind = given.bind,
+                   .bind_option = given.bind_option,
+                   .ports = given.ports,
+                   .key = given.key,
+                   .terms = given.only_group.value_or(GroupTerms()),
+                   .parked_max = given.connect_max,
+                   .parked_guests_max = parked_guests_max},
+                  *keeper);
   if (!lobby.ok()) return lobby.status();
   keeper->lobby_ = std::move(*lobby);
   try {
@@ -302,7 +303,8 @@ void Keeper::Obey(Command command) {
       return;
     case Command::Kind::kNote:
       if (!group.is_leader() || !command.lost_peer || *command.lost_peer == group.kept.self) break;
-      if (Peer& to = group.peers[command.lost_peer->index()]; to.control) to.control->Queue(message);
+      if (Peer& to = group.peers[command.lost_peer->index()]; to.control)
+        to.control->Queue(message);
       return;
     case Command::Kind::kWant:
       for (const NodeId peer : command.peers) group.bootstrap->Want(peer, open_max_);
@@ -448,9 +450,9 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     case Kind::kFailed: {
       const bool is_interrupted = message.code == StatusCode::kInterrupted;
       Failure failure = {
-          .cause = Rejected(is_interrupted
-                                ? fmt::format("{} was interrupted", Who(group, peer.node))
-                                : fmt::format("{}: {}", Who(group, peer.node), message.text)),
+          .cause =
+              Rejected(is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
+                                      : fmt::format("{}: {}", Who(group, peer.node), message.text)),
           .where = WhereOf(group, message),
           .by = peer.node};
       return message.lost_peer ? Suspect(group, std::move(failure))
@@ -627,8 +629,9 @@ ControlMessage Keeper::Answer() const {
 /// Whether `message` is for those who lead and play a run, and nothing else.
 bool Keeper::TakeNote(Group& group, NodeId from, const ControlMessage& message) {
   if (!group.kept.run) return false;
-  const bool is_note = group.is_leader() ? message.kind == Kind::kSummed
-                                         : message.kind == Kind::kSum || message.kind == Kind::kCommit;
+  const bool is_note = group.is_leader()
+                           ? message.kind == Kind::kSummed
+                           : message.kind == Kind::kSum || message.kind == Kind::kCommit;
   const bool is_with_more =
       group.is_leader() && (message.kind == Kind::kProgress || message.kind == Kind::kReady ||
                             message.kind == Kind::kDelivered);
@@ -667,11 +670,10 @@ void Keeper::CheckProgress(Group& group) {
     if (!peer.waiting.empty() && reasons.size() < kStalledMax) reasons.push_back(peer.waiting);
   }
   if (reasons.empty()) reasons.push_back("no node has said what it waits for");
-  End(group,
-      {.cause = Rejected(fmt::format("no progress for {} ms: {}",
-                                     group.kept.run->no_progress_max.count(),
-                                     fmt::join(reasons, "; "))),
-       .where = {}});
+  End(group, {.cause = Rejected(fmt::format("no progress for {} ms: {}",
+                                            group.kept.run->no_progress_max.count(),
+                                            fmt::join(reasons, "; "))),
+              .where = {}});
 }
 
 void Keeper::Broadcast(Group& group, const ControlMessage& message) {

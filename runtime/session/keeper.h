@@ -126,8 +126,8 @@ struct KeeperOptions {
   PeerAddress own;  ///< port 0: any that is free
   GroupKey key;
   std::string bind;
-  std::string bind_option = "bind";      ///< what it is called where it is given
-  std::optional<PortRange> ports = {};   ///< instead of those of `own`; the first free one is taken
+  std::string bind_option = "bind";     ///< what it is called where it is given
+  std::optional<PortRange> ports = {};  ///< instead of those of `own`; the first free one is taken
   /// Whoever calls is for the one group that there will be, and these are its terms.
   std::optional<GroupTerms> only_group = {};
   std::chrono::milliseconds failure_max{2000};

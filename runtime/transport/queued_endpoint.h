@@ -102,8 +102,8 @@ class QueuedEndpoint final : public Endpoint {
   const int wake_fd_;
   std::vector<Posts> posts_;  // by end
   std::unique_ptr<PeerLinks> links_;
-  std::vector<NodeId> peers_;            // that have not said that they are done; one of each
-  uint64_t open_ops_;                    // not completed
+  std::vector<NodeId> peers_;  // that have not said that they are done; one of each
+  uint64_t open_ops_;          // not completed
   std::vector<pollfd> waits_;
   uint32_t polls_ = 0;
   bool has_said_ = false;   // that all have

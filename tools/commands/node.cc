@@ -190,9 +190,10 @@ Result<std::chrono::milliseconds> FailureMaxOf(const NodeFlags& flags) {
   const std::optional<double> number = NumberOf<double>(flags.failure_max);
   const Result<double> seconds = number ? Result(*number) : ParseLatency(flags.failure_max);
   if (!seconds.ok() || !(*seconds >= kLeast && *seconds <= kMost)) {
-    return UsageError(fmt::format("--failure-max: expected {:g} to {:g} seconds, such as 2 or 500ms, "
-                                  "got '{}'",
-                                  kLeast, kMost, flags.failure_max.substr(0, 40)));
+    return UsageError(
+        fmt::format("--failure-max: expected {:g} to {:g} seconds, such as 2 or 500ms, "
+                    "got '{}'",
+                    kLeast, kMost, flags.failure_max.substr(0, 40)));
   }
   return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
 }
