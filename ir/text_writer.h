@@ -7,10 +7,11 @@
 
 #include <fmt/format.h>
 
+#include <charconv>
 #include <concepts>
-#include <cstdint>
+#include <cstddef>
 #include <iterator>
-#include <optional>
+#include <limits>
 #include <ostream>
 #include <string_view>
 #include <utility>
@@ -27,42 +28,39 @@ class TextWriter {
   template <typename... Arguments>
   void Put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     fmt::format_to(std::back_inserter(buffer_), format, std::forward<Arguments>(arguments)...);
-    if (buffer_.size() >= kFlushBytes) Flush();
+    FlushLarge();
   }
-
-  /// The JSON array of the numbers that `number_of` gives of the elements; many times as fast as
-  /// Put() for each.
-  template <typename Range, typename NumberOf>
-  void PutNumbers(const Range& range, NumberOf number_of) {
-    PutArray(range, [&](const auto& element) { Append(number_of(element)); });
+  /// Many times as fast as Put().
+  void Append(std::string_view text) {
+    buffer_.append(text.data(), text.data() + text.size());
+    FlushLarge();
   }
-  /// The same, with null for std::nullopt.
-  template <typename Range, typename NumberOf>
-  void PutNumbersOrNull(const Range& range, NumberOf number_of) {
-    PutArray(range, [&](const auto& element) {
-      const std::optional<uint32_t> number = number_of(element);
-      number ? Append(*number) : buffer_.append(std::string_view("null"));
-    });
+  void Append(char byte) {
+    buffer_.push_back(byte);
+    FlushLarge();
+  }
+  void AppendNumber(std::integral auto number) {
+    const fmt::format_int digits(number);
+    Append(std::string_view(digits.data(), digits.size()));
+  }
+  /// `before`, then the number: for columns of numbers, and so written where they stay.
+  template <std::integral Number>
+  void AppendNumber(char before, Number number) {
+    constexpr size_t kBytesMax = std::numeric_limits<Number>::digits10 + 3;  // with it and a sign
+    const size_t size = buffer_.size();
+    buffer_.try_resize(size + kBytesMax);
+    char* const begin = buffer_.data() + size;
+    *begin = before;
+    const char* const end = std::to_chars(begin + 1, begin + kBytesMax, number).ptr;
+    buffer_.try_resize(size + static_cast<size_t>(end - begin));
+    FlushLarge();
   }
 
  private:
-  template <typename Range, typename AppendElement>
-  void PutArray(const Range& range, AppendElement append) {
-    buffer_.push_back('[');
-    bool is_first = true;
-    for (const auto& element : range) {
-      if (!is_first) buffer_.push_back(',');
-      is_first = false;
-      append(element);
-      if (buffer_.size() >= kFlushBytes) Flush();
-    }
-    buffer_.push_back(']');
-  }
-  void Append(std::unsigned_integral auto number) {
-    const fmt::format_int digits(number);
-    buffer_.append(digits.data(), digits.data() + digits.size());
-  }
   static constexpr size_t kFlushBytes = 1 << 16;
+  void FlushLarge() {
+    if (buffer_.size() >= kFlushBytes) Flush();
+  }
   void Flush() {
     out_.write(buffer_.data(), static_cast<std::streamsize>(buffer_.size()));
     buffer_.clear();

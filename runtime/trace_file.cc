@@ -29,8 +29,8 @@
 #include "ir/count.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/json_text.h"
+#include "ir/json/json_writer.h"
 #include "ir/messages.h"
-#include "ir/text_writer.h"
 #include "ir/version.h"
 
 namespace prepost {
@@ -64,7 +64,11 @@ struct Slice {
 class TraceWriter {
  public:
   TraceWriter(const Plan& plan, const RunTrace& trace, const TraceInfo& info, std::ostream& out)
-      : plan_(plan), trace_(trace), info_(info), out_(out), messages_(plan) {
+      : plan_(plan),
+        trace_(trace),
+        info_(info),
+        json_(out, JsonWriter::Style::kCompact),
+        messages_(plan) {
     FindZero();
     PlaceSlices();
   }
@@ -76,15 +80,19 @@ class TraceWriter {
       WriteNames(program);
       for (uint32_t id = 0; id < program.op_count; ++id) WriteOp(program, OpId(id));
     }
-    out_.Put("\n]}}\n");
+    json_.Line(0).EndArray().EndObject();
   }
 
  private:
-  /// The beginning of an event on the thread of `op`.
-  void BeginEvent(char phase, const Program& program, const Op& op) {
-    out_.Put("{}\n{{\"ph\":\"{}\",\"pid\":{},\"tid\":{}", separator_, phase, program.node.value,
-             op.channel.value);
-    separator_ = ",";
+  JsonWriter& BeginEvent(std::string_view phase, const Program& program) {
+    return json_.Line(0).BeginObject().Field("ph", phase).Field("pid", program.node.value);
+  }
+  /// On the thread of `channel`.
+  JsonWriter& BeginEvent(std::string_view phase, const Program& program, ChannelId channel) {
+    return BeginEvent(phase, program).Field("tid", channel.value);
+  }
+  void WriteTime(const char* key, uint64_t time_ns) {
+    if (time_ns != 0) json_.Field(key, Since(time_ns));
   }
 
   uint64_t Since(uint64_t time_ns) const { return time_ns == 0 ? 0 : time_ns - zero_ns_; }
@@ -98,6 +106,7 @@ class TraceWriter {
   void FindZero();
   void PlaceSlices();
   void WriteHeader();
+  void WriteHosts();
   void WriteNames(const Program& program);
   void WriteName(const Program& program, ChannelId channel);
   void WriteOp(const Program& program, OpId id);
@@ -108,11 +117,10 @@ class TraceWriter {
   const Plan& plan_;
   const RunTrace& trace_;
   const TraceInfo& info_;
-  TextWriter out_;
+  JsonWriter json_;
   const MessageTable messages_;
   uint64_t zero_ns_ = 0;
   std::vector<Slice> slices_;  ///< by position in Plan::ops()
-  const char* separator_ = "";
 };
 
 /// No recorded time becomes 0, which says that there is none.
@@ -156,47 +164,50 @@ void TraceWriter::PlaceSlices() {
 /// Perfetto reads this key only at the file's beginning, and nothing behind a key it does not know.
 void TraceWriter::WriteHeader() {
   const PlanHeader& header = plan_.header();
-  out_.Put("{{\"otherData\":{{\"format\":\"{}\",\"version\":\"{}.{}\",\"generator\":\"{}\",\n",
-           kTraceFormat, kTraceMajor, IsPlainMulticast(plan_) ? kMulticastMinor : kTraceMinor,
-           kGenerator);
-  out_.Put("\"executor\":{},\"detail\":{},\"outcome\":{},\"start_ns\":{},\n",
-           QuoteJson(info_.executor), QuoteJson(info_.detail), QuoteJson(info_.outcome),
-           std::max<uint64_t>(1, Since(trace_.start_ns)));
-  out_.Put(
-      "\"plan\":{{\"algorithm\":{},\"nodes\":{},\"root\":{},\"message_bytes\":{},"
-      "\"block_bytes\":{},\"channels\":{},\"ops\":{},\"rounds\":{}",
-      QuoteJson(header.algorithm), header.nodes, header.collective.root.value, header.payload.bytes,
-      header.payload.block_bytes, plan_.channels().size(), plan_.ops().size(), header.rounds);
+  json_.BeginObject().Key("otherData").BeginObject();
+  json_.Format(kTraceFormat, kTraceMajor, IsPlainMulticast(plan_) ? kMulticastMinor : kTraceMinor)
+      .Field("generator", kGenerator);
+  json_.Line(0).Field("executor", info_.executor).Field("detail", info_.detail);
+  json_.Field("outcome", info_.outcome)
+      .Field("start_ns", std::max<uint64_t>(1, Since(trace_.start_ns)));
+  json_.Line(0).Key("plan").BeginObject();
+  json_.Field("algorithm", header.algorithm).Field("nodes", header.nodes);
+  json_.Field("root", header.collective.root.value);
+  json_.Field("message_bytes", header.payload.bytes);
+  json_.Field("block_bytes", header.payload.block_bytes);
+  json_.Field("channels", plan_.channels().size()).Field("ops", plan_.ops().size());
+  json_.Field("rounds", header.rounds);
   if (header.collective.kind != CollectiveKind::kMulticast) {
-    out_.Put(",\"collective\":{}", QuoteJson(Name(header.collective.kind)));
-    if (!header.combine.is_none()) out_.Put(",\"combine\":{}", QuoteJson(ToString(header.combine)));
+    json_.Field("collective", Name(header.collective.kind));
+    if (!header.combine.is_none()) json_.Field("combine", ToString(header.combine));
   }
-  out_.Put("}}");
-  for (size_t i = 0; i < info_.hosts.size(); ++i) {
-    const TraceHost& host = info_.hosts[i];
-    out_.Put("{}\n{{\"node\":{},\"posts\":{},\"posts_during\":{},\"wakeups\":{},\"cpu_ns\":{}",
-             i == 0 ? ",\n\"hosts\":[" : ",", host.node.value, host.posts, host.posts_during,
-             host.wakeups, host.cpu_ns);
-    for (size_t k = 0; k < host.wakeups_ns.size(); ++k) {
-      out_.Put("{}{}", k == 0 ? ",\"wakeups_ns\":[" : ",", Since(host.wakeups_ns[k]));
+  json_.EndObject();
+  if (!info_.hosts.empty()) WriteHosts();
+  json_.EndObject().Line(0).Field("displayTimeUnit", "ns").Line(0).Key("traceEvents").BeginArray();
+}
+
+void TraceWriter::WriteHosts() {
+  json_.Line(0).Key("hosts").BeginArray();
+  for (const TraceHost& host : info_.hosts) {
+    json_.Line(0).BeginObject().Field("node", host.node.value).Field("posts", host.posts);
+    json_.Field("posts_during", host.posts_during).Field("wakeups", host.wakeups);
+    json_.Field("cpu_ns", host.cpu_ns);
+    if (!host.wakeups_ns.empty()) {
+      json_.Key("wakeups_ns").Numbers(host.wakeups_ns, [&](uint64_t time) { return Since(time); });
     }
-    out_.Put("{}}}", host.wakeups_ns.empty() ? "" : "]");
+    json_.EndObject();
   }
-  out_.Put("{}}},\n\"displayTimeUnit\":\"ns\",\n\"traceEvents\":[", info_.hosts.empty() ? "" : "]");
+  json_.EndArray();
 }
 
 void TraceWriter::WriteNames(const Program& program) {
   const uint32_t node = program.node.value;
   const bool root = plan_.header().collective.IsRoot(program.node);
-  out_.Put(
-      "{}\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_name\",\"args\":{{\"name\":\"node "
-      "{}{}\"}}}}",
-      separator_, node, node, root ? " (root)" : "");
-  separator_ = ",";
-  out_.Put(
-      ",\n{{\"ph\":\"M\",\"pid\":{},\"name\":\"process_sort_index\",\"args\":{{\"sort_index\":{}}}}"
-      "}",
-      node, node);
+  BeginEvent("M", program).Field("name", "process_name").Key("args").BeginObject();
+  json_.Field("name", fmt::format("node {}{}", node, root ? " (root)" : ""));
+  json_.EndObject().EndObject();
+  BeginEvent("M", program).Field("name", "process_sort_index").Key("args").BeginObject();
+  json_.Field("sort_index", node).EndObject().EndObject();
   std::vector<ChannelId> channels;
   for (const Op& op : plan_.ops(program)) channels.push_back(op.channel);
   std::ranges::sort(channels);
@@ -206,15 +217,12 @@ void TraceWriter::WriteNames(const Program& program) {
 
 void TraceWriter::WriteName(const Program& program, ChannelId id) {
   const Channel& channel = plan_.channels()[id.index()];
-  out_.Put(
-      ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_name\",\"args\":{{\"name\":"
-      "\"channel {}: {}>{} lane {}\"}}}}",
-      program.node.value, id.value, id.value, channel.from.value, channel.to.value,
-      NumberOf(channel.lane));
-  out_.Put(
-      ",\n{{\"ph\":\"M\",\"pid\":{},\"tid\":{},\"name\":\"thread_sort_index\",\"args\":{{\"sort_"
-      "index\":{}}}}}",
-      program.node.value, id.value, id.value);
+  BeginEvent("M", program, id).Field("name", "thread_name").Key("args").BeginObject();
+  json_.Field("name", fmt::format("channel {}: {}>{} lane {}", id.value, channel.from.value,
+                                  channel.to.value, NumberOf(channel.lane)));
+  json_.EndObject().EndObject();
+  BeginEvent("M", program, id).Field("name", "thread_sort_index").Key("args").BeginObject();
+  json_.Field("sort_index", id.value).EndObject().EndObject();
 }
 
 void TraceWriter::WriteOp(const Program& program, OpId id) {
@@ -222,11 +230,12 @@ void TraceWriter::WriteOp(const Program& program, OpId id) {
   const Op& op = plan_.ops()[position];
   const OpTimes& times = trace_.times(program.node)[id.index()];
   if (times.posted_ns != 0) {
-    BeginEvent('i', program, op);
-    out_.Put(
-        ",\"ts\":{},\"s\":\"p\",\"cat\":\"posted\",\"name\":\"post {}\",\"args\":{{\"op\":{},"
-        "\"posted_ns\":{}}}}}",
-        Microseconds(Since(times.posted_ns)), NameOf(op), id.value, Since(times.posted_ns));
+    BeginEvent("i", program, op.channel);
+    json_.Key("ts").Literal(Microseconds(Since(times.posted_ns)));
+    json_.Field("s", "p").Field("cat", "posted").Field("name", "post " + NameOf(op));
+    json_.Key("args").BeginObject().Field("op", id.value);
+    WriteTime("posted_ns", times.posted_ns);
+    json_.EndObject().EndObject();
   }
   if (!slices_[position].drawn()) return;
   WriteSlice(program, id, op, times, slices_[position]);
@@ -237,19 +246,19 @@ void TraceWriter::WriteSlice(const Program& program, OpId id, const Op& op, cons
                              const Slice& slice) {
   const Channel& channel = plan_.channels()[op.channel.index()];
   const bool completed = slice.end != Slice::kNone;
-  BeginEvent(completed ? 'X' : 'B', program, op);
-  out_.Put(",\"ts\":{}", Microseconds(slice.begin));
-  if (completed) out_.Put(",\"dur\":{}", Microseconds(slice.end - slice.begin));
-  out_.Put(",\"cat\":\"{}\",\"name\":\"{}\",\"args\":{{\"op\":{}", Name(op.kind), NameOf(op),
-           id.value);
-  if (!op.is_credit()) out_.Put(",\"block\":{}", op.block);
-  if (op.count != 1) out_.Put(",\"count\":{}", op.count);
-  out_.Put(",\"round\":{},\"peer\":{}", op.round,
-           op.is_send() ? channel.to.value : channel.from.value);
-  if (times.posted_ns != 0) out_.Put(",\"posted_ns\":{}", Since(times.posted_ns));
-  if (times.started_ns != 0) out_.Put(",\"started_ns\":{}", Since(times.started_ns));
-  if (times.completed_ns != 0) out_.Put(",\"completed_ns\":{}", Since(times.completed_ns));
-  out_.Put("}}}}");
+  BeginEvent(completed ? "X" : "B", program, op.channel);
+  json_.Key("ts").Literal(Microseconds(slice.begin));
+  if (completed) json_.Key("dur").Literal(Microseconds(slice.end - slice.begin));
+  json_.Field("cat", Name(op.kind)).Field("name", NameOf(op));
+  json_.Key("args").BeginObject().Field("op", id.value);
+  if (!op.is_credit()) json_.Field("block", op.block);
+  if (op.count != 1) json_.Field("count", op.count);
+  json_.Field("round", op.round);
+  json_.Field("peer", op.is_send() ? channel.to.value : channel.from.value);
+  WriteTime("posted_ns", times.posted_ns);
+  WriteTime("started_ns", times.started_ns);
+  WriteTime("completed_ns", times.completed_ns);
+  json_.EndObject().EndObject();
 }
 
 void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t position) {
@@ -259,10 +268,11 @@ void TraceWriter::WriteArrow(const Program& program, const Op& op, uint32_t posi
   if (!send.drawn() || !receive.drawn()) return;
   const uint64_t arrival = std::max(receive.begin, send.begin + 1);
   if (arrival >= receive.end) return;
-  BeginEvent(op.is_send() ? 's' : 'f', program, op);
-  out_.Put(",\"ts\":{},\"id\":{},\"cat\":\"message\",\"name\":\"message\"{}}}",
-           Microseconds(op.is_send() ? send.begin : arrival), message,
-           op.is_send() ? "" : ",\"bp\":\"e\"");
+  BeginEvent(op.is_send() ? "s" : "f", program, op.channel);
+  json_.Key("ts").Literal(Microseconds(op.is_send() ? send.begin : arrival));
+  json_.Field("id", message).Field("cat", "message").Field("name", "message");
+  if (!op.is_send()) json_.Field("bp", "e");
+  json_.EndObject();
 }
 
 /// One event as it stands in the file.

@@ -14,15 +14,13 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
-#include <utility>
 #include <variant>
 #include <vector>
 
 #include "ir/json/json_reader.h"
-#include "ir/json/json_text.h"
 #include "ir/json/json_word.h"
+#include "ir/json/json_writer.h"
 #include "ir/plan_fields.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 
@@ -86,52 +84,39 @@ class FieldForms {
   std::deque<JsonForm> objects_;
 };
 
-/// Writes fields, from the first key on; each but the last with its comma.
-class FieldWriter {
- public:
-  explicit FieldWriter(TextWriter& out) : out_(out) {}
+template <typename It>
+void WriteFields(const It& it, JsonWriter& json);
 
-  template <typename It>
-  void PutAll(const It& it) {
-    VisitFields(it, [&](const PlanField& field, const auto& value) { Put(field, value); });
-  }
-  template <typename Value>
-  void Put(const PlanField& field, const Value& value) {
-    if (IsAbsent(field, value)) return;
-    if constexpr (HasFields<const Value>) {
-      PutText(field, "{ ");
-      FieldWriter(out_).PutAll(value);
-      out_.Put(" }}");
-    } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
-      PutText(field, "");
-      out_.PutNumbers(value, std::identity());
+/// As a key of the object that is open; nothing where files leave it out.
+template <typename Value>
+void WriteField(const PlanField& field, const Value& value, JsonWriter& json) {
+  if (IsAbsent(field, value)) return;
+  if (field.starts_line) json.Line(2);
+  json.Key(field.key);
+  if constexpr (HasFields<const Value>) {
+    json.BeginObject();
+    WriteFields(value, json);
+    json.EndObject();
+  } else if constexpr (std::is_same_v<Value, std::vector<uint64_t>>) {
+    json.Numbers(value, std::identity());
+  } else {
+    const FieldValue plain = ValueOf(field, value);
+    if (const auto* number = std::get_if<uint64_t>(&plain)) {
+      json.Value(*number);
+    } else if (const auto* text = std::get_if<std::string_view>(&plain)) {
+      json.Value(*text);
     } else {
-      const FieldValue plain = ValueOf(field, value);
-      if (const auto* number = std::get_if<uint64_t>(&plain)) {
-        out_.Put("{}\"{}\": {}", Separator(field), field.key, *number);
-      } else if constexpr (std::is_same_v<Value, std::string>) {
-        PutText(field, QuoteJson(value));
-      } else if (const auto* word = std::get_if<std::string_view>(&plain)) {
-        out_.Put("{}\"{}\": \"{}\"", Separator(field), field.key, *word);
-      } else {
-        PutText(field, "null");
-      }
+      json.Literal("null");
     }
   }
-  /// `text`: the value's JSON, or its beginning.
-  void PutText(const PlanField& field, std::string_view text) {
-    out_.Put("{}\"{}\": {}", Separator(field), field.key, text);
-  }
+}
 
- private:
-  const char* Separator(const PlanField& field) {
-    if (std::exchange(is_first_, false)) return "";
-    return field.starts_line ? ",\n  " : ", ";
-  }
-
-  TextWriter& out_;
-  bool is_first_ = true;
-};
+/// All of `it`, as keys of the object that is open.
+template <typename It>
+void WriteFields(const It& it, JsonWriter& json) {
+  VisitFields(it,
+              [&](const PlanField& field, const auto& value) { WriteField(field, value, json); });
+}
 
 }  // namespace prepost
 

@@ -35,18 +35,23 @@ Status CheckLength(const char* column, size_t length, const char* other, size_t 
                               expected, other));
 }
 
-/// The columns of numbers of what `range` has, each with its key, `separator` before it. One that
-/// may be absent is where all its elements are what absence says.
+/// A line of the object that is open.
+JsonWriter& Column(std::string_view key, JsonWriter& json) { return json.Line(4).Key(key); }
+
+/// The columns of numbers of what `range` has. One that may be absent is where all its elements are
+/// what absence says.
 template <typename It, typename Range>
-void WriteColumns(const Range& range, const char* separator, TextWriter& out) {
+void WriteColumns(const Range& range, JsonWriter& json) {
   ListColumns(std::type_identity<It>(), [&](const PlanField& field, auto get) {
     const auto number_of = [&](const It& it) { return static_cast<uint32_t>(NumberOf(get(it))); };
     const auto is_usual = [&](const It& it) { return IsAbsent(field, get(it)); };
     if (field.if_absent && std::ranges::all_of(range, is_usual)) return;
-    out.Put("{}\n    \"{}\": ", separator, field.key);
-    separator = ",";
-    if (!field.null_value) return out.PutNumbers(range, number_of);
-    out.PutNumbersOrNull(range, [&](const It& it) {
+    Column(field.key, json);
+    if (!field.null_value) {
+      json.Numbers(range, number_of);
+      return;
+    }
+    json.Numbers(range, [&](const It& it) {
       const uint32_t number = number_of(it);
       return number == field.null_value ? std::nullopt : std::optional(number);
     });
@@ -111,15 +116,11 @@ ChannelColumns::ChannelColumns(Ids ids) {
 }
 
 void WriteChannelColumns(std::span<const Channel> channels,
-                         std::optional<std::span<const uint32_t>> ids, TextWriter& out) {
-  out.Put("{{");
-  if (ids) {
-    out.Put("\n    \"id\": ");
-    out.PutNumbers(*ids, std::identity());
-    out.Put(",");
-  }
-  WriteColumns<Channel>(channels, "", out);
-  out.Put(" }}");
+                         std::optional<std::span<const uint32_t>> ids, JsonWriter& json) {
+  json.BeginObject();
+  if (ids) Column("id", json).Numbers(*ids, std::identity());
+  WriteColumns<Channel>(channels, json);
+  json.EndObject();
 }
 
 OpColumns::OpColumns(PlanBuilder* builder, EntryCount* count) : builder_(builder), count_(count) {
@@ -182,23 +183,22 @@ Status OpColumns::AddOps() {
   return {};
 }
 
-void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out) {
+void WriteOpColumns(const Plan& plan, const Program& program, JsonWriter& json) {
   const std::span<const Op> ops = plan.ops(program);
   std::string kinds;
   kinds.reserve(ops.size());
   for (const Op& op : ops) kinds += kLetters[static_cast<size_t>(op.kind)];
-  out.Put("{{\n    \"op\": \"{}\"", kinds);
-  WriteColumns<Op>(ops, ",", out);
+  json.BeginObject();
+  Column("op", json).Value(kinds);
+  WriteColumns<Op>(ops, json);
   if (std::ranges::any_of(ops, [](const Op& op) { return op.after_count != 0; })) {
-    out.Put(",\n    \"after_count\": ");
-    out.PutNumbers(ops, [](const Op& op) { return op.after_count; });
+    Column("after_count", json).Numbers(ops, [](const Op& op) { return op.after_count; });
     std::vector<uint32_t> after;
     for (const Op& op : ops)
       for (const OpId before : plan.after(op)) after.push_back(before.value);
-    out.Put(",\n    \"after\": ");
-    out.PutNumbers(after, std::identity());
+    Column("after", json).Numbers(after, std::identity());
   }
-  out.Put(" }}");
+  json.EndObject();
 }
 
 template class FieldColumns<Channel>;

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "ir/json/json_reader.h"
+#include "ir/json/json_writer.h"
 #include "ir/plan.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 
@@ -69,7 +69,7 @@ class ChannelColumns {
 };
 /// `ids`, if given, has one for each channel.
 void WriteChannelColumns(std::span<const Channel> channels,
-                         std::optional<std::span<const uint32_t>> ids, TextWriter& out);
+                         std::optional<std::span<const uint32_t>> ids, JsonWriter& json);
 
 /// The ops of one program as one object of arrays.
 class OpColumns {
@@ -92,7 +92,7 @@ class OpColumns {
   FieldColumns<Op> columns_;
   std::vector<uint32_t> after_count_, after_;
 };
-void WriteOpColumns(const Plan& plan, const Program& program, TextWriter& out);
+void WriteOpColumns(const Plan& plan, const Program& program, JsonWriter& json);
 
 }  // namespace prepost
 

@@ -8,7 +8,6 @@
 #include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/plan_forms.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 namespace {
@@ -87,39 +86,26 @@ class PlanReader {
   std::vector<OpId> reading_after_;
 };
 
-void WriteChannels(const Plan& plan, TextWriter& out) {
-  out.Put("[");
-  const char* separator = "\n";
+void WriteChannels(const Plan& plan, JsonWriter& json) {
+  json.BeginArray();
   for (const Channel& channel : plan.channels()) {
-    out.Put("{}    {{ ", separator);
-    FieldWriter(out).PutAll(channel);
-    out.Put(" }}");
-    separator = ",\n";
+    json.Line(4).BeginObject();
+    WriteFields(channel, json);
+    json.EndObject();
   }
-  out.Put("]");
+  json.EndArray();
 }
 
-void WriteOp(const Plan& plan, const Op& op, TextWriter& out) {
-  out.Put("    {{ ");
-  FieldWriter(out).PutAll(op);
-  out.Put(", \"after\": [");
-  const char* separator = "";
-  for (OpId before : plan.after(op)) {
-    out.Put("{}{}", separator, before.value);
-    separator = ", ";
-  }
-  out.Put("] }}");
-}
-
-void WriteOps(const Plan& plan, const Program& program, TextWriter& out) {
-  out.Put("[");
-  const char* separator = "\n";
+void WriteOps(const Plan& plan, const Program& program, JsonWriter& json) {
+  json.BeginArray();
   for (const Op& op : plan.ops(program)) {
-    out.Put("{}", separator);
-    WriteOp(plan, op, out);
-    separator = ",\n";
+    json.Line(4).BeginObject();
+    WriteFields(op, json);
+    json.Key("after").BeginArray();
+    for (const OpId before : plan.after(op)) json.Value(before.value);
+    json.EndArray().EndObject();
   }
-  out.Put("]");
+  json.EndArray();
 }
 
 }  // namespace
@@ -131,24 +117,22 @@ Result<Plan> ReadPlan(std::istream& in, const std::string& name,
 
 void WritePlan(const Plan& plan, std::ostream& stream, PlanEncoding encoding) {
   const bool is_columns = encoding == PlanEncoding::kColumns;
-  TextWriter out(stream);
   const uint32_t minor = !IsPlainMulticast(plan) ? kPlanMinor
                          : is_columns            ? kMinorOfMulticasts
                                                  : kMinorOfRows;
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanFormat, kPlanMajor, minor);
-  FieldWriter(out).PutAll(plan.header());
-  out.Put(",\n  \"channels\": ");
-  is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, out) : WriteChannels(plan, out);
-  out.Put(",\n  \"programs\": [");
-  const char* separator = "\n";
+  JsonWriter json(stream, JsonWriter::Style::kSpaced);
+  json.BeginObject().Format(kPlanFormat, kPlanMajor, minor);
+  WriteFields(plan.header(), json);
+  json.Line(2).Key("channels");
+  is_columns ? WriteChannelColumns(plan.channels(), std::nullopt, json) : WriteChannels(plan, json);
+  json.Line(2).Key("programs").BeginArray();
   for (const Program& program : plan.programs()) {
-    out.Put("{}  {{ \"node\": {}, \"{}\": ", separator, program.node.value,
-            is_columns ? "columns" : "ops");
-    is_columns ? WriteOpColumns(plan, program, out) : WriteOps(plan, program, out);
-    out.Put(" }}");
-    separator = ",\n";
+    json.Line(2).BeginObject().Field("node", program.node.value);
+    json.Key(is_columns ? "columns" : "ops");
+    is_columns ? WriteOpColumns(plan, program, json) : WriteOps(plan, program, json);
+    json.EndObject();
   }
-  out.Put("] }}\n");
+  json.EndArray().EndObject();
 }
 
 }  // namespace prepost

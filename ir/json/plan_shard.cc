@@ -8,7 +8,6 @@
 #include "ir/count.h"
 #include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
-#include "ir/json/json_text.h"
 #include "ir/json/plan_forms.h"
 
 namespace prepost {
@@ -145,13 +144,13 @@ void WriteShard(const Plan& plan, const Program& program, std::span<const Placed
     plain.push_back(placed.channel);
     ids.push_back(placed.id.value);
   }
-  TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", \"node\": {},\n  \"channels\": ",
-          kShardFormat, kShardMajor, MinorOf(plan.header()), program.node.value);
-  WriteChannelColumns(plain, ids, out);
-  out.Put(",\n  \"columns\": ");
-  WriteOpColumns(plan, program, out);
-  out.Put(" }}\n");
+  JsonWriter json(stream, JsonWriter::Style::kSpaced);
+  json.BeginObject().Format(kShardFormat, kShardMajor, MinorOf(plan.header()));
+  json.Field("node", program.node.value).Line(2).Key("channels");
+  WriteChannelColumns(plain, ids, json);
+  json.Line(2).Key("columns");
+  WriteOpColumns(plan, program, json);
+  json.EndObject();
 }
 
 Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
@@ -160,22 +159,19 @@ Result<PlanIndex> ReadPlanIndex(std::istream& in, const std::string& name,
 }
 
 void WritePlanIndex(const PlanIndex& index, std::ostream& stream) {
-  TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kPlanIndexFormat, kShardMajor,
-          MinorOf(index.header));
-  FieldWriter(out).PutAll(index.header);
-  out.Put(",\n  \"channels\": {},\n  \"plan_hash\": {},\n  \"shards\": [", index.channels,
-          QuoteJson(index.plan_hash));
-  const char* separator = "\n";
+  JsonWriter json(stream, JsonWriter::Style::kSpaced);
+  json.BeginObject().Format(kPlanIndexFormat, kShardMajor, MinorOf(index.header));
+  WriteFields(index.header, json);
+  json.Line(2).Field("channels", index.channels).Line(2).Field("plan_hash", index.plan_hash);
+  json.Line(2).Key("shards").BeginArray();
   for (size_t node = 0; node < index.shards.size(); ++node) {
     const ShardEntry& entry = index.shards[node];
-    out.Put(
-        "{}    {{ \"node\": {}, \"file\": \"{}\", \"ops\": {}, \"after\": {}, \"hash\": \"{}\" }}",
-        separator, node, ShardFileName(NodeId::FromIndex(node)), entry.ops, entry.afters,
-        entry.hash);
-    separator = ",\n";
+    json.Line(4).BeginObject().Field("node", node);
+    json.Field("file", ShardFileName(NodeId::FromIndex(node)));
+    json.Field("ops", entry.ops).Field("after", entry.afters).Field("hash", entry.hash);
+    json.EndObject();
   }
-  out.Put("] }}\n");
+  json.EndArray().EndObject();
 }
 
 Status CheckShard(const PlanIndex& index, NodeId node, const PlanShard& shard) {

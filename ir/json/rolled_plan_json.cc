@@ -150,44 +150,45 @@ class RolledPlanReader {
   TransferForm send_, recv_;
 };
 
-std::string ToJson(const LinearInBlocks& linear) {
-  if (linear.per_block == 0 && linear.divisor == 1) return fmt::to_string(linear.constant);
-  std::string text = fmt::format("{{ \"k\": {}", linear.per_block);
-  if (linear.constant != 0) text += fmt::format(", \"plus\": {}", linear.constant);
-  if (linear.divisor != 1) text += fmt::format(", \"over\": {}", linear.divisor);
-  return text + " }";
-}
-
-std::string ToJson(const char* key, const char* peer,
-                   const std::optional<RolledTransfer>& transfer) {
-  if (!transfer) return "";
-  return fmt::format("\"{}\": {{ \"{}\": {}, \"offset\": {} }}", key, peer, transfer->peer.value,
-                     ToJson(transfer->offset));
-}
-
-void WriteSlot(const RolledSlot& slot, TextWriter& out) {
-  const std::string send = ToJson("send", "to", slot.send);
-  const std::string recv = ToJson("recv", "from", slot.recv);
-  const char* const comma = send.empty() || recv.empty() ? "" : ", ";
-  if (send.empty() && recv.empty()) return out.Put("      {{}}");
-  out.Put("      {{ {}{}{} }}", send, comma, recv);
-}
-
-void WriteSegment(const Segment& segment, TextWriter& out) {
-  out.Put("    {{ \"from\": {}, \"to\": {}", ToJson(segment.from), ToJson(segment.to));
-  if (segment.phase != LinearInBlocks{}) out.Put(", \"phase\": {}", ToJson(segment.phase));
-  if (segment.rounds_per_block != 1)
-    out.Put(", \"rounds_per_block\": {}", segment.rounds_per_block);
-  if (segment.blocks_min != 1) out.Put(", \"blocks_min\": {}", segment.blocks_min);
-  if (segment.blocks_max != kBlocksMax) out.Put(", \"blocks_max\": {}", segment.blocks_max);
-  out.Put(", \"above\": \"{}\", \"slots\": [", segment.clamps ? "clamp" : "skip");
-  const char* separator = "\n";
-  for (const RolledSlot& slot : segment.slots) {
-    out.Put("{}", separator);
-    WriteSlot(slot, out);
-    separator = ",\n";
+void WriteLinear(const LinearInBlocks& linear, JsonWriter& json) {
+  if (linear.per_block == 0 && linear.divisor == 1) {
+    json.Value(linear.constant);
+    return;
   }
-  out.Put("] }}");
+  json.BeginObject().Field("k", linear.per_block);
+  if (linear.constant != 0) json.Field("plus", linear.constant);
+  if (linear.divisor != 1) json.Field("over", linear.divisor);
+  json.EndObject();
+}
+
+void WriteTransfer(const char* key, const char* peer, const std::optional<RolledTransfer>& transfer,
+                   JsonWriter& json) {
+  if (!transfer) return;
+  json.Key(key).BeginObject().Field(peer, transfer->peer.value).Key("offset");
+  WriteLinear(transfer->offset, json);
+  json.EndObject();
+}
+
+void WriteSegment(const Segment& segment, JsonWriter& json) {
+  json.BeginObject().Key("from");
+  WriteLinear(segment.from, json);
+  json.Key("to");
+  WriteLinear(segment.to, json);
+  if (segment.phase != LinearInBlocks{}) {
+    json.Key("phase");
+    WriteLinear(segment.phase, json);
+  }
+  if (segment.rounds_per_block != 1) json.Field("rounds_per_block", segment.rounds_per_block);
+  if (segment.blocks_min != 1) json.Field("blocks_min", segment.blocks_min);
+  if (segment.blocks_max != kBlocksMax) json.Field("blocks_max", segment.blocks_max);
+  json.Field("above", segment.clamps ? "clamp" : "skip").Key("slots").BeginArray();
+  for (const RolledSlot& slot : segment.slots) {
+    json.Line(6).BeginObject();
+    WriteTransfer("send", "to", slot.send, json);
+    WriteTransfer("recv", "from", slot.recv, json);
+    json.EndObject();
+  }
+  json.EndArray().EndObject();
 }
 
 }  // namespace
@@ -198,31 +199,27 @@ Result<RolledPlan> ReadRolledPlan(std::istream& in, const std::string& name,
 }
 
 void WriteRolledPlan(const RolledPlan& plan, std::ostream& stream) {
-  TextWriter out(stream);
-  out.Put("{{ \"format\": \"{}\", \"version\": \"{}.{}\", ", kRolledPlanFormat, kRolledMajor,
-          kRolledMinor);
-  FieldWriter header(out);
-  VisitFields(plan, [&header](const PlanField& field, const auto& value) {
+  JsonWriter json(stream, JsonWriter::Style::kSpaced);
+  json.BeginObject().Format(kRolledPlanFormat, kRolledMajor, kRolledMinor);
+  VisitFields(plan, [&json](const PlanField& field, const auto& value) {
     if constexpr (std::is_same_v<decltype(value), const LinearInBlocks&>) {
-      header.PutText(field, ToJson(value));
+      if (field.starts_line) json.Line(2);
+      json.Key(field.key);
+      WriteLinear(value, json);
     } else {
-      header.Put(field, value);
+      WriteField(field, value, json);
     }
   });
-  out.Put(",\n  \"programs\": [");
-  const char* program_separator = "\n";
+  json.Line(2).Key("programs").BeginArray();
   for (const RolledProgram& program : plan.programs) {
-    out.Put("{}  {{ \"node\": {}, \"segments\": [", program_separator, program.node.value);
-    program_separator = ",\n";
-    const char* separator = "\n";
+    json.Line(2).BeginObject().Field("node", program.node.value).Key("segments").BeginArray();
     for (const Segment& segment : program.segments) {
-      out.Put("{}", separator);
-      WriteSegment(segment, out);
-      separator = ",\n";
+      json.Line(4);
+      WriteSegment(segment, json);
     }
-    out.Put("] }}");
+    json.EndArray().EndObject();
   }
-  out.Put("] }}\n");
+  json.EndArray().EndObject();
 }
 
 }  // namespace prepost
