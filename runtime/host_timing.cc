@@ -23,6 +23,7 @@
 #include <thread>
 #include <vector>
 
+#include "ir/json/rate_text.h"
 #include "runtime/combine_blocks.h"
 #include "runtime/event_fd.h"
 #include "runtime/file_descriptor.h"
@@ -343,8 +344,9 @@ std::string WhyBusy(const MachineUse& before, const MachineUse& after, double se
   std::string why;
   if (before.load >= kBusyLoad) why = fmt::format("its load was {:.2f} before", before.load);
   if (static_cast<double>(switches) > kBusySwitchesPerSecond * std::max(1.0, seconds)) {
-    fmt::format_to(std::back_inserter(why), "{}others took the core {} times in {:.3g} s",
-                   why.empty() ? "" : ", and ", switches, seconds);
+    fmt::format_to(std::back_inserter(why), "{}others took the core {} times in {}",
+                   why.empty() ? "" : ", and ", switches,
+                   ShortDuration(std::llround(1e9 * seconds)));
   }
   return why;
 }

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 #include "viz/chart.h"
 #include "viz/racks.h"
 #include "viz/share_table.h"
@@ -206,7 +207,7 @@ TracePicture ReadTracePicture(const Plan& plan, const RunTrace& trace, const Sel
 /// "1.2 ms late", "30 us early", "on time".
 std::string LateText(int64_t late) {
   if (late == 0) return "on time";
-  return fmt::format("{} {}", FormatDuration(std::abs(late)), late < 0 ? "early" : "late");
+  return fmt::format("{} {}", ShortDuration(std::abs(late)), late < 0 ? "early" : "late");
 }
 
 /// "took 27.94 ms; against rounds of equal length, receives end 1.2 ms early at the median, at
@@ -224,7 +225,7 @@ std::string Findings(const TracePicture& picture) {
   const std::string text = fmt::format(
       "{}took {}{}; against rounds of equal length, receives end {} at the median, at worst {} "
       "(node {}, {}); the last one at node {}",
-      missing, picture.is_partial ? "at least " : "", FormatDuration(picture.total),
+      missing, picture.is_partial ? "at least " : "", ShortDuration(picture.total),
       LateText(median), LateText(picture.latest->late), picture.latest->node.value,
       picture.latest->blocks, picture.slowest->value);
   if (picture.lateness.size() == picture.expected) return text;
@@ -255,11 +256,11 @@ ChartTitle TitleOf(const TracePicture& picture, const std::string& summary) {
 std::string EndOf(const TracePicture& picture, const TimedRow& row) {
   if (row.is_root) return IsMulticast(picture) ? "from the start" : "receives nothing";
   if (picture.selection.rounds) {
-    return row.completed.empty() ? "" : FormatDuration(row.completed.back());
+    return row.completed.empty() ? "" : ShortDuration(row.completed.back());
   }
   if (!row.has_trace) return "no trace";
   if (row.received.empty()) return "nothing known";
-  return row.completed.size() < row.expected ? "never" : FormatDuration(row.completed.back());
+  return row.completed.size() < row.expected ? "never" : ShortDuration(row.completed.back());
 }
 
 // ---- Detail -----------------------------------------------------------------------------------
@@ -302,7 +303,7 @@ void DrawAxis(Svg& svg, const TracePicture& picture, const Grid& grid, const Tim
   const int64_t step = TickStep(axis.last() - axis.first());
   for (int64_t time = (axis.first() + step - 1) / step * step; time <= axis.last(); time += step) {
     svg.Rect("tick", {axis.X(time), grid.top - 5, 1, 5});
-    svg.Text("c", axis.X(time), grid.top - 20, FormatDuration(time));
+    svg.Text("c", axis.X(time), grid.top - 20, ShortDuration(time));
   }
   const uint32_t rounds = picture.plan.header().rounds;
   int free = 0;
@@ -348,9 +349,9 @@ std::string BarTooltip(const TracePicture& picture, const TimedRow& row, const T
                                                  : "receives",
                                  BlocksText(move), sent ? "to" : "from", move.peer.value,
                                  picture.racks.PeerText(row.node, move.peer), move.round,
-                                 FormatDuration(move.started));
+                                 ShortDuration(move.started));
   if (!move.completed) return text + ", never completed";
-  text += fmt::format(" to {}", FormatDuration(*move.completed));
+  text += fmt::format(" to {}", ShortDuration(*move.completed));
   if (sent) return text;
   return text + ", " + LateText(*move.completed - IdealEnd(picture, move.round));
 }
@@ -473,7 +474,7 @@ std::string EndOfGroup(const TracePicture& picture, std::span<const TimedRow> ro
     if (!picture.selection.rounds && row.completed.size() < row.expected) return "never";
     if (!row.completed.empty()) last = std::max(last, row.completed.back());
   }
-  return "by " + FormatDuration(last);
+  return "by " + ShortDuration(last);
 }
 
 std::string DrawSummary(const TracePicture& picture) {
@@ -502,7 +503,7 @@ std::string DrawSummary(const TracePicture& picture) {
                                   : picture.first + static_cast<int64_t>(share * span);
   };
   for (int64_t column = 0; column < kColumns; ++column) {
-    const std::string time = FormatDuration(time_of(column));
+    const std::string time = ShortDuration(time_of(column));
     table.columns.push_back({.name = column % 2 == 1 ? time : "", .meaning = "at " + time});
   }
   uint64_t most = picture.blocks;  // nodes of others expect more or fewer: shares of the most
@@ -521,22 +522,6 @@ std::string DrawSummary(const TracePicture& picture) {
 }
 
 }  // namespace
-
-std::string FormatDuration(int64_t ns) {
-  const double magnitude = std::abs(static_cast<double>(ns));
-  if (ns == 0) return "0";
-  if (magnitude < 1e3) return fmt::format("{} ns", ns);
-  constexpr std::pair<double, std::string_view> kUnits[] = {{1e3, "us"}, {1e6, "ms"}, {1e9, "s"}};
-  size_t unit = 0;
-  while (unit + 1 < std::size(kUnits) && magnitude >= kUnits[unit + 1].first * 0.9999) ++unit;
-  const double value = static_cast<double>(ns) / kUnits[unit].first;
-  const double shown = std::abs(value);
-  return fmt::format("{:.{}f} {}", value,
-                     shown < 10    ? 2
-                     : shown < 100 ? 1
-                                   : 0,
-                     kUnits[unit].second);
-}
 
 std::vector<bool> NodesWithoutTrace(const Plan& plan, const RunTrace& trace) {
   std::vector<bool> without(plan.header().nodes, false);

@@ -36,9 +36,6 @@ int64_t RunDuration(const Plan& plan, const RunTrace& trace);
 /// own is missing. All false where `trace` knows nothing at all.
 std::vector<bool> NodesWithoutTrace(const Plan& plan, const RunTrace& trace);
 
-/// "0", "950 ns", "12.3 us", "27.94 ms", "-3.21 s": three or four digits.
-std::string FormatDuration(int64_t ns);
-
 }  // namespace prepost::viz
 
 #endif  // PREPOST_VIZ_TRACE_PICTURE_H_

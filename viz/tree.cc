@@ -29,6 +29,7 @@
 
 #include "ir/analysis/expressions.h"
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 #include "viz/chart.h"
 #include "viz/racks.h"
 #include "viz/trace_picture.h"
@@ -286,7 +287,7 @@ ChartTitle Tree::Title() const {
       std::ranges::any_of(nodes_, [](const TreeNode& node) { return !node.has_trace; });
   if (duration > 0) {
     note +=
-        fmt::format("; the run took {}{}", is_partial ? "at least " : "", FormatDuration(duration));
+        fmt::format("; the run took {}{}", is_partial ? "at least " : "", ShortDuration(duration));
   }
   return {.headline = Headline(plan_.header()) + (trace_ == nullptr          ? ""
                                                   : trace_->modelled.empty() ? ", measured"
@@ -310,8 +311,8 @@ std::string Tree::TextOf(uint32_t node) const {
     text += !has_trace ? ", no trace"
             : here.completed_ns == 0
                 ? ", never"
-                : ", " + FormatDuration(static_cast<int64_t>(here.completed_ns) -
-                                        static_cast<int64_t>(trace_->start_ns));
+                : ", " + ShortDuration(static_cast<int64_t>(here.completed_ns) -
+                                       static_cast<int64_t>(trace_->start_ns));
   }
   if (here.below != here.drawn_below)
     text += fmt::format(" (+{} not drawn)", here.below - here.drawn_below);

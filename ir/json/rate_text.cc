@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <iterator>
 #include <span>
 
 #include "ir/utf8.h"
@@ -75,5 +76,19 @@ std::string WriteRate(double bytes_per_second) {
 }
 
 std::string WriteLatency(double seconds) { return Write(seconds, kLatencies); }
+
+std::string ShortDuration(int64_t ns) {
+  const double magnitude = std::abs(static_cast<double>(ns));
+  if (ns == 0) return "0";
+  size_t unit = 0;
+  // From 0.9995 of a unit on three digits of the one before would round to 1000.
+  while (unit + 1 < std::size(kLatencies) &&
+         magnitude * kLatencies[unit + 1].per >= (unit == 0 ? 1 : 0.9995) * 1e9)
+    ++unit;
+  const double value = static_cast<double>(ns) * kLatencies[unit].per / 1e9;
+  const double shown = std::abs(value);
+  const int decimals = unit == 0 || shown >= 100 ? 0 : shown < 10 ? 2 : 1;
+  return fmt::format("{:.{}f} {}", value, decimals, kLatencies[unit].name);
+}
 
 }  // namespace prepost

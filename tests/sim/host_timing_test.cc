@@ -178,9 +178,9 @@ TEST(HostTimingTest, SaysWhyAMachineIsBusy) {
   EXPECT_EQ(WhyBusy(idle, {.load = 0.9, .switches = 40}, 5), "");  // the load is its own by then
   EXPECT_EQ(WhyBusy({.load = 2.25, .switches = 7}, idle, 5), "its load was 2.25 before");
   EXPECT_EQ(WhyBusy(idle, {.load = 0.05, .switches = 207}, 5),
-            "others took the core 200 times in 5 s");
+            "others took the core 200 times in 5.00 s");
   EXPECT_EQ(WhyBusy({.load = 1, .switches = 0}, {.load = 1, .switches = 21}, 0.1),
-            "its load was 1.00 before, and others took the core 21 times in 0.1 s");
+            "its load was 1.00 before, and others took the core 21 times in 100 ms");
   EXPECT_GE(UseOfMachine().load, 0);
 }
 

@@ -153,16 +153,6 @@ TEST(TracePictureTest, OneNodeAndOtherBoundaryCases) {
   }
 }
 
-TEST(TracePictureTest, DurationsHaveThreeOrFourDigits) {
-  EXPECT_EQ(FormatDuration(0), "0");
-  EXPECT_EQ(FormatDuration(-999), "-999 ns");
-  EXPECT_EQ(FormatDuration(1000), "1.00 us");
-  EXPECT_EQ(FormatDuration(12'345), "12.3 us");
-  EXPECT_EQ(FormatDuration(999'999), "1.00 ms");
-  EXPECT_EQ(FormatDuration(-2'340'000'000), "-2.34 s");
-  EXPECT_EQ(FormatDuration(123'456'000'000'000), "123456 s");
-}
-
 TEST(TracePictureTest, AHostileNameStaysText) {
   Plan plan = PlanOf(2, 1, "chain");
   PlanHeader header = plan.header();

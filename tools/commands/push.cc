@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <iostream>
 #include <memory>
@@ -18,6 +19,7 @@
 
 #include "backends/registry.h"
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 #include "ir/utf8.h"
 #include "runtime/group/peers_file.h"
 #include "runtime/interrupt.h"
@@ -134,8 +136,9 @@ void PrintVerdicts(const PushReport& report) {
     } else if (host.was_there) {
       text = fmt::format("unchanged: {}", same);
     } else {
-      text = fmt::format("ok: {} in {:.3g} s, {}/s, verified", FormatBytes(host.bytes),
-                         host.seconds, FormatBytes(RateOf(host)));
+      text =
+          fmt::format("ok: {} in {}, {}/s, verified", FormatBytes(host.bytes),
+                      ShortDuration(std::llround(1e9 * host.seconds)), FormatBytes(RateOf(host)));
       if (unsent > 0) text += fmt::format("; {} unchanged: {}", Count(unsent, "file"), same);
     }
     std::cout << fmt::format("{:<{}}  {}\n", Printable(host.host), widest, Printable(text));

@@ -11,6 +11,7 @@
 
 #include "ir/analysis/collective_bounds.h"
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 #include "ir/utf8.h"
 #include "tools/report/plan_text.h"
 
@@ -300,17 +301,6 @@ std::string ToText(const Gap& gap, uint64_t bound) {
   return fmt::format("{} above the lower bound of {} ({:.1f} %)", gap.above, bound, gap.percent);
 }
 
-std::string SecondsText(double seconds) {
-  if (seconds == 0) return "0 s";
-  if (seconds < 1e-3) return fmt::format("{:.3f} us", seconds * 1e6);
-  if (seconds < 1) return fmt::format("{:.3f} ms", seconds * 1e3);
-  return fmt::format("{:.3f} s", seconds);
-}
-
-std::string Rate(double bytes_per_second) {
-  return fmt::format("{:.4g} Gbit/s", bytes_per_second * 8 / 1e9);
-}
-
 /// Blocks that the busiest port carries one way.
 uint64_t BusiestPortOf(const PlanStats& stats) {
   uint64_t most = 0;
@@ -446,7 +436,7 @@ std::string Describe(const PlanStats& stats, const Burden& burden) {
           : fmt::format("latency, {}", Count(stats.tables.plan().header().rounds, "round"));
   if (stats.has_ranges()) return what;  // rounds are of different lengths
   return fmt::format("{}{}, {:.1f} % of the {}", what,
-                     stats.topology ? ", " + SecondsText(burden.seconds) : "",
+                     stats.topology ? ", " + WriteLatency(burden.seconds) : "",
                      100 * burden.busy_share, stats.topology ? "modelled time" : "rounds");
 }
 
@@ -488,19 +478,20 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
   if (latency.rounds == 0) return;
   Line(out, "  latency",
        fmt::format("{}: {}, ceil(log{} {}), as those who {} grow {} at most in one;",
-                   SecondsText(latency.seconds), Count(latency.rounds, "round"),
+                   WriteLatency(latency.seconds), Count(latency.rounds, "round"),
                    uint64_t{header.ports} + 1,
                    IsMulticast(stats) ? header.nodes : header.roles().members(),
                    IsMulticast(stats) ? "have a block" : "know of a member's part",
                    header.ports == 1 ? "to twice as many"
                                      : fmt::format("{} times", uint64_t{header.ports} + 1)));
   const std::string crossing =
-      latency.crosses ? fmt::format(", one in which {} changes {}s {}",
-                                    IsMulticast(stats) ? "the message" : "a block",
-                                    stats.network.RackWord(), SecondsText(latency.crossing_seconds))
-                      : "";
+      latency.crosses
+          ? fmt::format(", one in which {} changes {}s {}",
+                        IsMulticast(stats) ? "the message" : "a block", stats.network.RackWord(),
+                        WriteLatency(latency.crossing_seconds))
+          : "";
   Line(out, "",
-       fmt::format("each takes {} or more{}", SecondsText(latency.round_seconds), crossing));
+       fmt::format("each takes {} or more{}", WriteLatency(latency.round_seconds), crossing));
 }
 
 /// Members are alike, mostly, and so are their ports: of those that carry the same, one is named.
@@ -513,10 +504,10 @@ void PrintCollectiveCuts(const PlanStats& stats, std::ostream& out) {
            stats.cuts[i].rate == cut.rate)
       ++i;
     const size_t more = i - first - 1;
-    Line(
-        out, shown == 0 ? "  cut" : "  then",
-        fmt::format("{}: {}{}, {:.0f} bytes at {}", SecondsText(cut.seconds), cut.cut,
-                    more == 0 ? "" : fmt::format(" and {} more", more), cut.bytes, Rate(cut.rate)));
+    Line(out, shown == 0 ? "  cut" : "  then",
+         fmt::format("{}: {}{}, {:.0f} bytes at {}", WriteLatency(cut.seconds), cut.cut,
+                     more == 0 ? "" : fmt::format(" and {} more", more), cut.bytes,
+                     WriteRate(cut.rate)));
   }
 }
 
@@ -525,16 +516,16 @@ void PrintTimes(const PlanStats& stats, std::ostream& out) {
   std::string above;
   if (bound > 0)
     above = fmt::format(", {:.2f} times the bound in rounds", stats.load.seconds / bound);
-  Line(
-      out, "modelled time",
-      fmt::format("{}, round after round, credits free{}", SecondsText(stats.load.seconds), above));
+  Line(out, "modelled time",
+       fmt::format("{}, round after round, credits free{}", WriteLatency(stats.load.seconds),
+                   above));
   if (stats.cuts.empty()) return;
   Line(out, "  bound",
        fmt::format("{} in rounds: what the first of these cuts takes, and latency",
-                   SecondsText(bound)));
+                   WriteLatency(bound)));
   Line(out, "  network bound",
        fmt::format("{}, also without rounds: what simulate compares with",
-                   SecondsText(stats.network_bound.seconds)));
+                   WriteLatency(stats.network_bound.seconds)));
   if (!IsMulticast(stats)) {
     PrintCollectiveCuts(stats, out);
     return PrintLatencyBound(stats, out);
@@ -542,9 +533,9 @@ void PrintTimes(const PlanStats& stats, std::ostream& out) {
   for (size_t i = 0; i < std::min(kCutsMax, stats.cuts.size()); ++i) {
     const CutBound& cut = stats.cuts[i];
     Line(out, i == 0 ? "  cut" : "  then",
-         fmt::format("{}: {} of the message through the {}, {}", SecondsText(cut.seconds),
+         fmt::format("{}: {} of the message through the {}, {}", WriteLatency(cut.seconds),
                      cut.copies == 1 ? "1 copy" : fmt::format("{} copies", cut.copies), cut.cut,
-                     Rate(cut.rate)));
+                     WriteRate(cut.rate)));
   }
   PrintLatencyBound(stats, out);
 }
@@ -571,8 +562,8 @@ void PrintPaths(const PlanStats& stats, std::ostream& out) {
   for (size_t i = 0; i < names.size(); ++i) {
     const ResourceLoad& load = loads[used[i]];
     out << fmt::format("  {:<{}} {} ({}), {} at {}\n", names[i], width, load.blocks,
-                       load.peak_blocks, SecondsText(load.seconds),
-                       Rate(stats.network.links[used[i]].capacity()));
+                       load.peak_blocks, WriteLatency(load.seconds),
+                       WriteRate(stats.network.links[used[i]].capacity()));
   }
   if (used.size() > kRacksMax)
     out << fmt::format("  ... and {} less busy\n", used.size() - kRacksMax);
@@ -594,11 +585,13 @@ std::string CrossingsText(const PlanStats& stats) {
 void PrintRacks(const PlanStats& stats, std::ostream& out) {
   const uint32_t occupied = stats.network.OccupiedRacks();
   const std::string word = stats.network.RackWord();
-  Line(out, "topology",
-       fmt::format("{}: {} in {}; a round is a block at {}", *stats.topology,
-                   Count(stats.network.nodes.size(), "node"), Count(occupied, word),
-                   Rate(stats.network.nodes[stats.tables.plan().header().collective.root.index()]
-                            .out_rate)));
+  Line(
+      out, "topology",
+      fmt::format(
+          "{}: {} in {}; a round is a block at {}", *stats.topology,
+          Count(stats.network.nodes.size(), "node"), Count(occupied, word),
+          WriteRate(
+              stats.network.nodes[stats.tables.plan().header().collective.root.index()].out_rate)));
   PrintLimitedRounds(stats, out);
   PrintTimes(stats, out);
   if (occupied < 2) return;

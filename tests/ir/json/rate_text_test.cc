@@ -36,5 +36,18 @@ TEST(RateTextTest, Writes) {
   EXPECT_EQ(WriteLatency(2), "2s");
 }
 
+TEST(RateTextTest, ShortDurationsHaveThreeOrFourDigits) {
+  EXPECT_EQ(ShortDuration(0), "0");
+  EXPECT_EQ(ShortDuration(-999), "-999 ns");
+  EXPECT_EQ(ShortDuration(1000), "1.00 us");
+  EXPECT_EQ(ShortDuration(12'345), "12.3 us");
+  EXPECT_EQ(ShortDuration(9'999), "10.00 us");
+  EXPECT_EQ(ShortDuration(999'499), "999 us");
+  EXPECT_EQ(ShortDuration(999'500), "1.00 ms");
+  EXPECT_EQ(ShortDuration(999'999), "1.00 ms");
+  EXPECT_EQ(ShortDuration(-2'340'000'000), "-2.34 s");
+  EXPECT_EQ(ShortDuration(123'456'000'000'000), "123456 s");
+}
+
 }  // namespace
 }  // namespace prepost::rate_text_test

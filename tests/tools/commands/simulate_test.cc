@@ -330,7 +330,7 @@ TEST_F(SimulateTest, TheNetworkBoundHasLatency) {
   }
   EXPECT_THAT(Simulate({"--topology", topology}), HasSubstr("  of network bound 30.0008ms"));
   const std::vector<std::string> stats = {"stats", plan_, "--topology", topology};
-  EXPECT_THAT(test::OutputOf(stats), HasSubstr("  network bound 30.001 ms, also without rounds"));
+  EXPECT_THAT(test::OutputOf(stats), HasSubstr("  network bound 30.0008ms, also without rounds"));
   std::vector<std::string> as_json = stats;
   as_json.emplace_back("--json");
   const Json found = Json::parse(test::OutputOf(as_json))["topology"];
