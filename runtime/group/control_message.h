@@ -25,12 +25,14 @@ namespace prepost {
 ///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
 ///     kSummed     `sum`                         kCommit   all have what they must, you your `sum`:
 ///                                                         name your copy
-///     kCommitted  the copy has its name         kRelease  all is well: exit
+///                                               kRelease  all is well: exit
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
-/// On one machine the launcher names all copies, and kCommit is left out. On several, sums are
-/// proved (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's.
+/// On one machine the launcher names all copies, and kCommit is left out. On several (node_group.h) sums
+/// are proved (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's;
+/// kDone, below, says that the copy has its name; and in kProgress `start_ns` is what rises whenever
+/// there is progress.
 ///
 /// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed
 /// and kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it
@@ -67,7 +69,6 @@ struct ControlMessage {
     kSum,
     kSummed,
     kCommit,
-    kCommitted,
     kRelease,
     kQuery,
     kProgress,

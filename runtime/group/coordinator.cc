@@ -156,7 +156,6 @@ Status Coordinator::Handle(Member& member, const ControlMessage& message) {
     case Kind::kStart:
     case Kind::kSum:
     case Kind::kCommit:
-    case Kind::kCommitted:
     case Kind::kRelease:
     case Kind::kQuery:
     case Kind::kAbort:

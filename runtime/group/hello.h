@@ -25,7 +25,7 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 13;
+inline constexpr uint32_t kProtocolVersion = 14;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 

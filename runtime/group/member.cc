@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kForever{-1};
 }  // namespace
 
 Member::Member(NodePartTask part, ControlSocket control, std::string leader)
-    : part_(std::move(part)), control_(std::move(control)), leader_(std::move(leader)) {}
+    : control_(std::move(control)), leader_(std::move(leader)), part_(std::move(part)) {}
 
 Status Member::Run() {
   PREPOST_RETURN_IF_ERROR(part_.Prepare(control_.fd(), Answering()));

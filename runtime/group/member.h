@@ -40,9 +40,9 @@ class Member {
   Status WaitForControl();
   Checkpoint Answering();
 
-  NodePart part_;
-  ControlSocket control_;
+  ControlSocket control_;  // goes last: then the leader may end this process
   const std::string leader_;
+  NodePart part_;
   uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
   bool is_aborted_ = false;   ///< the leader has said so
   bool is_leader_lost_ = false;

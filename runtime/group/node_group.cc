@@ -28,6 +28,7 @@
 #include "runtime/clock.h"
 #include "runtime/event_fd.h"
 #include "runtime/files/collective_sums.h"
+#include "runtime/group/copy_sums.h"
 #include "runtime/group/node_part.h"
 #include "runtime/group/sum_proof.h"
 #include "runtime/interrupt.h"
@@ -48,83 +49,6 @@ using Kind = ControlMessage::Kind;
 constexpr GroupSerial kSerial = 1;     ///< of the one group
 constexpr milliseconds kEndMax{1000};  ///< beyond failure_max, for the cause of a failure
 constexpr size_t kNodeFiles = 32;
-
-/// How the leader compares copies.
-class SumsOfAll {
- public:
-  SumsOfAll(const PlanHeader& header, const SumProver& prover)
-      : header_(header), prover_(prover), nonce_(RandomNonce()), nodes_(header.nodes) {
-    if (header.collective.kind != CollectiveKind::kMulticast)
-      firsts_ = FirstsOfEqualOutputs(header);
-  }
-
-  const NonceBytes& nonce() const { return nonce_; }
-  void NoteReady(const KeeperEvent& event) { nodes_[event.node.index()].nonce = event.note.proof; }
-  /// Whether it is the last of them.
-  bool NoteSummed(const KeeperEvent& event) {
-    Node& node = nodes_[event.node.index()];
-    if (!std::exchange(node.is_summed, true)) {
-      node.sum = event.note.sum;
-      node.proof = event.note.proof;
-    }
-    return std::ranges::all_of(nodes_, &Node::is_summed);
-  }
-  /// Errors (kRejected): a sum is not proved, or copies differ that must not.
-  Status Compare() const;
-  ControlMessage CommitOf(NodeId node) const {
-    const MessageSum& sum = nodes_[node.index()].sum;
-    return {.kind = Kind::kCommit,
-            .sum = sum,
-            .proof = prover_.Prove(Of(node, ProvenSum::Sender::kLeader))};
-  }
-  const MessageSum& of(NodeId node) const { return nodes_[node.index()].sum; }
-
- private:
-  struct Node {
-    NonceBytes nonce = {};
-    bool is_summed = false;
-    MessageSum sum;
-    MacBytes proof = {};
-  };
-  ProvenSum Of(NodeId node, ProvenSum::Sender sender) const {
-    const Node& it = nodes_[node.index()];
-    return {.sender = sender,
-            .node = node,
-            .member_nonce = it.nonce,
-            .leader_nonce = nonce_,
-            .sum = it.sum};
-  }
-
-  const PlanHeader& header_;
-  const SumProver& prover_;
-  const NonceBytes nonce_;
-  std::vector<NodeId> firsts_;  ///< FirstsOfEqualOutputs(); empty: all are to be the leader's
-  std::vector<Node> nodes_;
-};
-
-Status SumsOfAll::Compare() const {
-  const NodeId leader = header_.collective.root;
-  for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    const NodeId node(i);
-    if (!prover_.Verify(nodes_[i].proof, Of(node, ProvenSum::Sender::kMember))) {
-      return Rejected(
-          fmt::format("the sum of node {} is not proved to be its own: its control messages were "
-                      "changed on the way",
-                      i));
-    }
-    if (firsts_.empty()) {
-      PREPOST_RETURN_IF_ERROR(CheckCopy(node, of(node), of(leader)));
-      continue;
-    }
-    const NodeId first = firsts_[i];
-    if (of(node) == of(first)) continue;
-    return Rejected(
-        fmt::format("the output of node {} has the BLAKE2b-256 sum {}, that of node {} {}: the "
-                    "plan makes them equal",
-                    i, of(node).ToString(), first.value, of(first).ToString()));
-  }
-  return {};
-}
 
 class NodeRun {
  public:
@@ -183,10 +107,13 @@ class NodeRun {
   NodePart part_;
   TcpEndpoint* endpoint_ = nullptr;  ///< the player's, if it goes over TCP
   Clock::time_point next_tick_;
+  bool is_playing_ = false;
   bool is_committed_ = false;
+  uint64_t checkpoints_ = 0;  ///< progress outside of the transfer
 
   // What the keeper has said.
   std::vector<TcpSocket> sockets_;
+  bool is_let_in_ = false;
   bool is_connected_ = false;
   bool may_start_ = false;
   bool have_all_delivered_ = false;
@@ -200,14 +127,14 @@ class NodeRun {
   MessageSum sum_;         ///< of this copy
 
   // At the leader.
-  std::optional<SumsOfAll> sums_;
+  std::optional<CopySums> sums_;
   std::vector<NodeReport> reports_;
 
   // For the keeper's thread.
   std::mutex mutex_;
   NodeReport so_far_;      ///< under mutex_
   std::string waits_for_;  ///< under mutex_
-  uint64_t steps_ = 0;     ///< under mutex_: rises whenever there is progress
+  uint64_t progress_ = 0;  ///< under mutex_: rises whenever there is some
 
   // The keeper goes first: its thread calls back.
   EventFd keeper_event_;
@@ -305,7 +232,10 @@ Status NodeRun::Play() {
                      .created = Clock::now()};
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) group.members.push_back(node);
   keeper_->Add(std::move(group));
+  // From then on its failure is everyone's.
+  if (!is_leader()) PREPOST_RETURN_IF_ERROR(Await(is_let_in_));
   const Checkpoint checkpoint = [this] {
+    ++checkpoints_;
     Publish();
     return Wait(milliseconds(0));
   };
@@ -317,7 +247,10 @@ Status NodeRun::Play() {
   const auto wait_max = [this] {
     return std::max(std::chrono::ceil<milliseconds>(next_tick_ - Clock::now()), milliseconds(0));
   };
-  PREPOST_RETURN_IF_ERROR(part_.Play(MonotonicNs(), wait_max, [this] { return CheckPeers(); }));
+  is_playing_ = true;
+  PREPOST_RETURN_IF_ERROR(part_.Play(
+      MonotonicNs(), wait_max, [this] { return CheckPeers(); }, &attention_));
+  is_playing_ = false;
   Publish();
   keeper_->Arrive(kSerial, Gate::kMoved, 0, {.report = part_.report()});
   PREPOST_RETURN_IF_ERROR(Await(may_sum_));
@@ -361,17 +294,13 @@ Status NodeRun::Wait(milliseconds timeout) {
   const int interrupt_fd = options_.bootstrap.interrupt_fd;
   std::array<pollfd, 2> files = {pollfd{.fd = keeper_event_.fd(), .events = POLLIN, .revents = 0},
                                  pollfd{.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
-  attention_.BeginWait();
   poll(files.data(), files.size(), static_cast<int>(timeout.count()));
-  attention_.EndWait();
   if (IsInterrupted(interrupt_fd)) return Interrupted();
   return TakeEvents();
 }
 
 /// During the transfer.
 Status NodeRun::CheckPeers() {
-  attention_.BeginWait();
-  attention_.EndWait();
   if (IsInterrupted(options_.bootstrap.interrupt_fd)) return Interrupted();
   PREPOST_RETURN_IF_ERROR(TakeEvents());
   if (Clock::now() < next_tick_) return {};
@@ -379,7 +308,7 @@ Status NodeRun::CheckPeers() {
   Publish();
   if (endpoint_ == nullptr || part_.player() == nullptr) return {};
   PREPOST_RETURN_IF_ERROR(endpoint_->CheckPeers(PeerSilenceMax(options_.failure_max)));
-  if (part_.player()->done()) return {};
+  if (!is_playing_ || part_.player()->done()) return {};
   if (const auto silent = endpoint_->AskPeers(PeerAnswerMax(options_.failure_max)))
     keeper_->Stalled(kSerial, *silent);
   return {};
@@ -388,12 +317,10 @@ Status NodeRun::CheckPeers() {
 /// What this node has done so far, for the keeper's next answer.
 void NodeRun::Publish() {
   Player* const player = part_.player();
-  const uint64_t progress = player == nullptr ? 0 : player->AskProgress();
+  const uint64_t progress = checkpoints_ + (player == nullptr ? 0 : player->AskProgress());
   const std::lock_guard lock(mutex_);
-  ++steps_;
+  progress_ = progress;
   if (player == nullptr) return;
-  // What is played moves on by itself; what is prepared or summed, by checkpoints.
-  steps_ = std::max(steps_ - 1, progress);
   so_far_ = player->report();
   waits_for_ = player->Waiting(kWaitingOpsMax);
 }
@@ -402,7 +329,7 @@ void NodeRun::Publish() {
 void NodeRun::Describe(ControlMessage* answer) {
   const std::lock_guard lock(mutex_);
   answer->report = so_far_;
-  answer->start_ns = steps_;
+  answer->start_ns = progress_;
   answer->SetText(waits_for_);
 }
 
@@ -411,6 +338,9 @@ Status NodeRun::TakeEvents() {
   keeper_event_.Take();
   for (KeeperEvent& event : keeper_->TakeEvents()) {
     switch (event.kind) {
+      case KeeperEvent::Kind::kLetIn:
+        is_let_in_ = true;
+        break;
       case KeeperEvent::Kind::kConnected:
         sockets_ = std::move(event.sockets);
         is_connected_ = true;
@@ -459,7 +389,7 @@ Status NodeRun::TakeNote(const KeeperEvent& event) {
   NodeReport& report = reports_[event.node.index()];
   switch (event.note.kind) {
     case Kind::kReady:
-      sums_->NoteReady(event);
+      sums_->NoteNonce(event.node, event.note.proof);
       return {};
     case Kind::kProgress:
       if (have_all_delivered_ || report.elapsed_ns != 0) return {};
@@ -474,7 +404,9 @@ Status NodeRun::TakeNote(const KeeperEvent& event) {
       report = event.note.report;
       return {};
     case Kind::kSummed:
-      if (!sums_->NoteSummed(event) || std::exchange(may_commit_, true)) return {};
+      if (!sums_->NoteSum(event.node, event.note.sum, event.note.proof) ||
+          std::exchange(may_commit_, true))
+        return {};
       PREPOST_RETURN_IF_ERROR(sums_->Compare());
       for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
         if (NodeId(node) != node_)

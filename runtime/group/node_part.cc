@@ -75,13 +75,15 @@ Result<NodeMemory> NodePart::PrepareRooms(const Checkpoint& checkpoint) {
 }
 
 Status NodePart::Play(uint64_t start_ns, const std::function<milliseconds()>& wait_max,
-                      const std::function<Status()>& between) {
+                      const std::function<Status()>& between, Attention* attention) {
   WaitPacer pacer(task_.wait);
   const uint64_t cpu_before_ns = ThreadCpuNs();
   if (task_.trace != nullptr) task_.trace->start_ns = start_ns;
   player_->Start();
   while (!player_->done()) {
+    if (attention != nullptr) attention->BeginWait();
     const Status status = player_->Poll(Sooner(pacer.Timeout(player_->progress()), wait_max()));
+    if (attention != nullptr) attention->EndWait();
     if (!status.ok()) {
       const bool plays_file = task_.input != nullptr && !task_.in_memory;
       if (plays_file) PREPOST_RETURN_IF_ERROR(task_.input->CheckStillWhole());

@@ -19,6 +19,7 @@
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
 #include "runtime/player.h"
+#include "runtime/session/attention.h"
 #include "runtime/wait_policy.h"
 
 namespace prepost {
@@ -55,9 +56,10 @@ class NodePart {
   Status Prepare(int wake_fd, const Checkpoint& checkpoint);
   /// To the end of its program, which begins at `start_ns`. Waits at most `wait_max()` (negative: for
   /// ever) at a time, and calls `between` after each wait that was ended by `wake_fd`, or took that
-  /// long. Errors: those of the player and of `between`.
+  /// long. `attention`: is told of waits; null: nobody asks. Errors: those of the player and of
+  /// `between`.
   Status Play(uint64_t start_ns, const std::function<std::chrono::milliseconds()>& wait_max,
-              const std::function<Status()>& between);
+              const std::function<Status()>& between, Attention* attention = nullptr);
   /// Of what it has in the end, which is in its file then.
   Result<MessageSum> Sum(const Checkpoint& checkpoint);
   /// After an error: ends what goes on. Whether that was only the loss of a peer.

@@ -40,7 +40,8 @@ class Attention {
 
  private:
   const std::chrono::nanoseconds pause_max_;
-  std::atomic<int64_t> busy_since_ns_ = 0;       ///< by MonotonicNs(); 0: waits for events
+  /// By MonotonicNs(); 0: waits for events. At first it has not polled for long.
+  std::atomic<int64_t> busy_since_ns_ = 1;
   std::atomic<int64_t> attentive_since_ns_ = 0;  ///< no pause between two waits was longer
 };
 

@@ -396,6 +396,7 @@ void Engine::Hear(KeeperEvent event) {
     case KeeperEvent::Kind::kLast:
       group->last = event.number;
       return Advance(*group);
+    case KeeperEvent::Kind::kLetIn:
     case KeeperEvent::Kind::kNote:
       return;  // of runs
     case KeeperEvent::Kind::kClaim:

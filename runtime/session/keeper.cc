@@ -389,7 +389,8 @@ void Keeper::Serve(Group& group) {
   }
   if (!group.is_over && group.is_formed) Introduce(group);
   if (!group.is_over) CheckSilence(group);
-  if (!group.is_over && !group.is_formed) CheckLosses(group);
+  // A run waits for a node to come, perhaps again, as long as it may take.
+  if (!group.is_over && !group.is_formed && !group.kept.run) CheckLosses(group);
   if (!group.is_over && group.is_leader()) AskAll(group);
   if (!group.is_over && group.is_leader()) CheckProgress(group);
   if (!group.is_over && !group.finding && !group.suspicions.empty() &&

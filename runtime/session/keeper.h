@@ -95,6 +95,7 @@ inline constexpr size_t kGates = 4;
 /// What the keeper reports to the engine.
 struct KeeperEvent {
   enum class Kind : uint8_t {
+    kLetIn,      ///< of a run: the leader has let this node in
     kConnected,  ///< `sockets`: with this node's peers, `round_trips`; again: with later ones
     kDelivered,  ///< at the leader: all have message `number`
     kPassed,     ///< all have come to `number` of `gate`

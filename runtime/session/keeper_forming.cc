@@ -182,6 +182,8 @@ void Keeper::Connect(Group& group) {
   if (!group.is_leader() && !group.peers.front().control) {
     group.peers.front().control.emplace(bootstrap.TakeControl());
     group.peers.front().heard = Clock::now();
+    lobby_->Reconsider();  // peers may have come before the leader's word
+    if (group.kept.run) Report({.kind = KeeperEvent::Kind::kLetIn, .group = group.kept.serial});
     Hear(group, group.peers.front());
     return group.is_over ? void() : Connect(group);
   }

@@ -62,11 +62,10 @@ class MemberTest : public testing::Test {
            .make_player = [this](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
              return std::unique_ptr<Player>(
                  std::make_unique<PlayedPlayer>(context.wake_fd, fails_, is_stopped_));
-           },
-           .control = std::move(control),
-           .leader = "the test"});
+           }},
+          std::move(control), "the test");
       status_ = member.Run();
-      if (!status_.ok()) status_ = member.ReportFailure(status_, milliseconds(-1));
+      if (!status_.ok()) status_ = member.ReportFailure(status_);
     });
   }
   ~MemberTest() override {

@@ -165,7 +165,7 @@ class ManInTheMiddle {
           has_lied_ = true;
         }
         if (kind == Kind::kFailed && lie_ == Lie::kCommit) return;  // both see the other go
-        if (kind == Kind::kCommitted && lie_ == Lie::kCommit) {
+        if (kind == Kind::kDone && lie_ == Lie::kCommit) {
           member.Send({.kind = Kind::kRelease});
         } else {
           root.Send(*message);
@@ -188,7 +188,7 @@ class ManInTheMiddle {
       if (!Wait(&polls)) return;
       while (const std::optional<ControlMessage> message = member.Receive()) {
         if (message->kind == Kind::kFailed) return;
-        if (message->kind == Kind::kCommitted) member.Send({.kind = Kind::kRelease});
+        if (message->kind == Kind::kDone) member.Send({.kind = Kind::kRelease});
       }
     }
   }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// CopySums: how the leader of a run on several machines compares what all nodes have in the end: by
+// sums that each node proves to be its own (sum_proof.h).
+#ifndef PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
+#define PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
+
+#include <vector>
+
+#include "ir/plan.h"
+#include "ir/status.h"
+#include "runtime/group/control_message.h"
+#include "runtime/group/sum_proof.h"
+
+namespace prepost {
+
+class CopySums {
+ public:
+  /// Both must outlive it.
+  CopySums(const PlanHeader& header, const SumProver& prover);
+
+  /// The leader's, for proofs.
+  const NonceBytes& nonce() const { return nonce_; }
+  void NoteNonce(NodeId node, const NonceBytes& nonce) { nodes_[node.index()].nonce = nonce; }
+  /// What `node` has summed, the first time that it says so. Whether all have.
+  bool NoteSum(NodeId node, const MessageSum& sum, const MacBytes& proof);
+  /// When all have. Errors (kRejected): a sum is not proved, or copies differ that must not: all of a
+  /// multicast; of another collective those that are equal by the plan.
+  Status Compare() const;
+  /// What the leader answers `node` then.
+  ControlMessage CommitOf(NodeId node) const;
+  const MessageSum& of(NodeId node) const { return nodes_[node.index()].sum; }
+
+ private:
+  struct Node {
+    NonceBytes nonce = {};
+    bool is_summed = false;
+    MessageSum sum;
+    MacBytes proof = {};
+  };
+  ProvenSum Of(NodeId node, ProvenSum::Sender sender) const;
+
+  const PlanHeader& header_;
+  const SumProver& prover_;
+  const NonceBytes nonce_;
+  std::vector<NodeId> firsts_;  ///< FirstsOfEqualOutputs(); empty: all are to be the leader's
+  std::vector<Node> nodes_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
