@@ -22,7 +22,7 @@
 // the deadline. Of what tries have ended with, the most telling is kept for the report: a refusal
 // at one port says more than nobody at the next.
 //
-// A node that ends after the leader has let it in ends the group (coordinator.h).
+// A node that ends after the leader has let it in ends the group (session/keeper.h).
 //
 // Where connections are opened later, who connects is the same, and who listens takes whatever may
 // be wanted, though it does not want it yet: it may come to that later.
@@ -42,7 +42,6 @@
 
 #include "ir/count.h"
 #include "runtime/group/conversation.h"
-#include "runtime/interrupt.h"
 #include "runtime/transport/tcp_address.h"
 
 namespace prepost {
@@ -51,12 +50,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick{100};       ///< between checkpoints, and polls of host look-ups
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
-constexpr milliseconds kParkedMax{3000};  ///< of a stream, for the first one
-constexpr size_t kOwnFiles = 32;          ///< that a node has open beside its connections
-constexpr size_t kMissingMax = 4;         ///< nodes named when not all have come
+constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
 /// Its two connections, and what finding out takes whether it is on this machine.
 constexpr size_t kFilesPerPeer = 4;
 
@@ -134,25 +130,6 @@ Bootstrap::Bootstrap(Membership group, BootstrapOptions options)
 
 Bootstrap::~Bootstrap() = default;
 
-Result<std::unique_ptr<Bootstrap>> Bootstrap::Open(Playable plan, BootstrapOptions options) {
-  Membership group = Membership::Of(plan, options.carrier);
-  auto bootstrap = std::make_unique<Bootstrap>(std::move(group), std::move(options));
-  const BootstrapOptions& given = bootstrap->options_;
-  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(bootstrap->links_.size() + Lobby::kGuestsMax + kOwnFiles));
-  Result<std::unique_ptr<Lobby>> lobby =
-      Lobby::Open({.who = fmt::format("node {}", given.node.value),
-                   .own = given.peers[given.node.index()],
-                   .bind = given.bind,
-                   .ports = given.ports,
-                   .key = given.key,
-                   .terms = bootstrap->group_.terms,
-                   .parked_max = kParkedMax},
-                  *bootstrap);
-  if (!lobby.ok()) return lobby.status();
-  bootstrap->lobby_ = std::move(*lobby);
-  return bootstrap;
-}
-
 LinkName Bootstrap::DataLink(NodeId one, NodeId other, Lane lane) const {
   const auto is_near = [this](NodeId node) {
     const std::vector<uint32_t>& sites = options_.sites;
@@ -183,14 +160,6 @@ void Bootstrap::ListLinks() {
     }
     for (Link& link : links_) link.is_expected |= link.name.to == node;
   }
-}
-
-Result<FileDescriptor> Bootstrap::ConnectToLeader() {
-  PREPOST_CHECK(to_leader_only_);
-  lobby_->set_open(false);
-  PREPOST_RETURN_IF_ERROR(Serve(/*wake_fd=*/-1, {}));
-  lobby_->set_open(true);
-  return TakeControl();
 }
 
 NodeId Bootstrap::PeerOf(const Link& link) const {
@@ -257,14 +226,6 @@ Status Bootstrap::AddStreams(const LinkName& first) {
   return {};
 }
 
-Result<std::vector<TcpSocket>> Bootstrap::ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
-                                                       const Arrival& arrival) {
-  arrival_ = arrival;
-  PREPOST_RETURN_IF_ERROR(Serve(wake_fd, checkpoint));
-  lobby_.reset();
-  return TakeSockets();
-}
-
 FileDescriptor Bootstrap::TakeControl() {
   PREPOST_CHECK(to_leader_only_ && connected());
   to_leader_only_ = false;
@@ -318,19 +279,6 @@ bool Bootstrap::settled() const {
   return std::ranges::all_of(links_, [this](const Link& it) { return IsServed(it); });
 }
 
-/// Until connected().
-Status Bootstrap::Serve(int wake_fd, const Checkpoint& checkpoint) {
-  for (;;) {
-    PREPOST_RETURN_IF_ERROR(Step());
-    if (connected()) return {};
-    TellWaiting();
-    PREPOST_RETURN_IF_ERROR(WaitForEvents(wake_fd));
-    if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
-    PREPOST_RETURN_IF_ERROR(Check(checkpoint));
-    PREPOST_RETURN_IF_ERROR(lobby_->Serve());
-  }
-}
-
 Status Bootstrap::Step() {
   std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
   if (!refused_.ok()) return refused_;
@@ -347,18 +295,6 @@ void Bootstrap::AddPolls(std::vector<pollfd>* polls) const {
     const short events = call->is_connected ? POLLIN : POLLOUT;
     polls->push_back({.fd = call->fd.get(), .events = events, .revents = 0});
   }
-}
-
-/// Returns when there may be something to do; what, the callers find out.
-Status Bootstrap::WaitForEvents(int wake_fd) const {
-  std::vector<pollfd> polls = {{.fd = options_.interrupt_fd, .events = POLLIN, .revents = 0},
-                               {.fd = wake_fd, .events = POLLIN, .revents = 0}};
-  lobby_->AddPolls(&polls);
-  AddPolls(&polls);
-  if (poll(polls.data(), polls.size(), static_cast<int>(kTick.count())) < 0 && errno != EINTR) {
-    return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
-  }
-  return {};
 }
 
 void Bootstrap::NoteRefused(const LinkName& name, const std::string& address,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bootstrap: how one node of a group on several machines gets its connections: it connects to its
-// peers as soon as they are there, and takes from a lobby (lobby.h) those who belong to the group.
+// peers as soon as they are there, and takes from the keeper's lobby (lobby.h) those who belong to the
+// group.
 #ifndef PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 #define PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 
@@ -15,7 +16,6 @@
 #include <vector>
 
 #include "ir/status.h"
-#include "runtime/checkpoint.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/group_key.h"
@@ -54,10 +54,6 @@ struct BootstrapOptions {
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
   PathOptions paths = {};  ///< of connections that this node makes, where blocks go over TCP
-  /// Where to listen. Empty: at the node's own address of `peers` or, if that is a name (which may
-  /// mean something else on this machine than on others), at all addresses.
-  std::string bind;
-  std::optional<PortRange> ports;  ///< instead of those of `peers`; the first free one is taken
   /// From now: until when all peers must be there.
   std::chrono::milliseconds connect_max{30000};
   /// Called about once a second, from the second second on, with the nodes that are missing and
@@ -68,42 +64,24 @@ struct BootstrapOptions {
   /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the leader
   /// calls the ones that are to call it.
   std::vector<NodeId> known = {};
-  /// The bootstrap is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
-  int interrupt_fd = -1;
 };
 
-/// Used by one thread: Open(), ConnectToLeader() unless it is the leader, ConnectPeers(). Or, where
-/// the thread has other things to do as well and a lobby of its own: the constructor, then
-/// AddPolls(), poll(), Step() until connected(), once for the leader and once for the peers; of a
-/// group that opens connections later, then again and again.
+/// Used by one thread: AddPolls(), poll(), Step() until connected(), once for the leader, unless it is
+/// this node, and once for the peers; of a group that opens connections later, then again and again.
 class Bootstrap final : public Lobby::Owner {
  public:
   /// Called at the leader with the control connection of another node.
   using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
 
-  /// Has a lobby. `plan` is verified and must outlive it. Errors: those of Lobby::Open().
-  static Result<std::unique_ptr<Bootstrap>> Open(Playable plan, BootstrapOptions options);
   /// Its guests come through a lobby that asks it (Lobby::Owner). It seeks the leader first, if it
   /// is another node.
   Bootstrap(Membership group, BootstrapOptions options);
   ~Bootstrap() override;
 
-  uint16_t port() const { return lobby_->port(); }
-  const GroupTerms& terms() const { return group_.terms; }
-
-  /// The control connection to the leader, whose word on whether this node belongs to the group is
-  /// final. Errors: kRejected: the leader refuses this node, or has not come in time; kInterrupted.
-  Result<FileDescriptor> ConnectToLeader();
-  /// The data connections with all peers and, at the leader, control connections with all nodes;
-  /// then nothing listens any more. Calls `checkpoint` about ten times a second, and when `wake_fd`
-  /// (-1: none) is readable. Errors: kRejected: not all have come in time; kInterrupted;
-  /// kEnvironment; those of `checkpoint`.
-  Result<std::vector<TcpSocket>> ConnectPeers(int wake_fd, const Checkpoint& checkpoint,
-                                              const Arrival& arrival);
-
   void AddPolls(std::vector<pollfd>* polls) const;
   /// Goes on with calls, and begins those that are due, some 100 ms after the last at the latest.
-  /// Errors: kRejected, as ConnectToLeader() and ConnectPeers().
+  /// Errors (kRejected): the leader, whose word is final, refuses this node, or not all have come in
+  /// time.
   Status Step();
   /// With the leader, until TakeControl(); then with all that it begins with.
   bool connected() const;
@@ -157,8 +135,6 @@ class Bootstrap final : public Lobby::Owner {
   NodeId PeerOf(const Link& link) const;
   Clock::time_point DueOf(const Link& link) const;
   void ListLinks();
-  Status Serve(int wake_fd, const Checkpoint& checkpoint);
-  Status WaitForEvents(int wake_fd) const;
   std::string Name(NodeId node) const;
   bool is_leader() const { return options_.node == group_.leader; }
   bool IsServed(const Link& link) const;
@@ -176,7 +152,6 @@ class Bootstrap final : public Lobby::Owner {
   Membership group_;
   const BootstrapOptions options_;
   const Clock::time_point due_;
-  std::unique_ptr<Lobby> lobby_;  ///< null: somebody else's
   Clock::time_point tell_at_ = Clock::now() + std::chrono::seconds(1);
   std::deque<Link> links_;       ///< calls point to them
   std::vector<FileRoom> rooms_;  ///< for streams

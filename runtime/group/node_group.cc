@@ -173,7 +173,7 @@ Status NodeRun::OpenKeeper() {
   if (!event.ok()) return event.status();
   keeper_event_ = *std::move(event);
   wake_ = FileDescriptor(epoll_create1(EPOLL_CLOEXEC));
-  for (const int fd : {keeper_event_.fd(), given.interrupt_fd}) {
+  for (const int fd : {keeper_event_.fd(), options_.interrupt_fd}) {
     epoll_event watched = {.events = EPOLLIN, .data = {.fd = fd}};
     if (fd >= 0 && epoll_ctl(wake_.get(), EPOLL_CTL_ADD, fd, &watched) != 0)
       return SystemError(StatusCode::kEnvironment, "cannot watch the group", errno);
@@ -182,9 +182,9 @@ Status NodeRun::OpenKeeper() {
       Keeper::Start({.who = fmt::format("node {}", node_.value),
                      .own = given.peers[node_.index()],
                      .key = given.key,
-                     .bind = given.bind,
+                     .bind = options_.bind,
                      .bind_option = "--bind",
-                     .ports = given.ports,
+                     .ports = options_.ports,
                      .only_group = terms_,
                      .failure_max = options_.failure_max,
                      .connect_max = given.connect_max,
@@ -291,7 +291,7 @@ Status NodeRun::Await(const bool& condition) {
 
 /// Errors: also the interrupt.
 Status NodeRun::Wait(milliseconds timeout) {
-  const int interrupt_fd = options_.bootstrap.interrupt_fd;
+  const int interrupt_fd = options_.interrupt_fd;
   std::array<pollfd, 2> files = {pollfd{.fd = keeper_event_.fd(), .events = POLLIN, .revents = 0},
                                  pollfd{.fd = interrupt_fd, .events = POLLIN, .revents = 0}};
   poll(files.data(), files.size(), static_cast<int>(timeout.count()));
@@ -301,7 +301,7 @@ Status NodeRun::Wait(milliseconds timeout) {
 
 /// During the transfer.
 Status NodeRun::CheckPeers() {
-  if (IsInterrupted(options_.bootstrap.interrupt_fd)) return Interrupted();
+  if (IsInterrupted(options_.interrupt_fd)) return Interrupted();
   PREPOST_RETURN_IF_ERROR(TakeEvents());
   if (Clock::now() < next_tick_) return {};
   next_tick_ = Clock::now() + tick_;

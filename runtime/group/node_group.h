@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +25,13 @@
 namespace prepost {
 
 struct NodeRunOptions {
-  BootstrapOptions bootstrap;  ///< its node is the one to run; its interrupt_fd counts throughout
+  BootstrapOptions bootstrap;  ///< its node is the one to run
+  /// Where to listen. Empty: at the node's own address of the bootstrap's peers or, if that is a name
+  /// (which may mean something else on this machine than on others), at all addresses.
+  std::string bind = {};
+  std::optional<PortRange> ports =
+      {};                 ///< instead of those of the peers; the first free one is taken
+  int interrupt_fd = -1;  ///< the run is interrupted when it is readable; -1: never. Not owned
   WaitPolicy wait = {};
   RunTrace* trace =
       nullptr;  ///< filled with what this node does; also when the run fails. Not owned

@@ -119,8 +119,6 @@ void Keeper::AddGroup(KeptGroup kept) {
                               .sites = group.kept.sites,
                               .key = options_.key,
                               .paths = group.kept.paths,
-                              .bind = {},
-                              .ports = {},
                               .connect_max = options_.connect_max,
                               .leader_first = silence_max_,
                               .known = KnownNodes(group.kept)};

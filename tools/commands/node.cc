@@ -13,6 +13,7 @@
 
 #include "backends/node_device.h"
 #include "backends/registry.h"
+#include "compiler/choice/stream_advice.h"
 #include "ir/analysis/site_entries.h"
 #include "ir/json/rate_text.h"
 #include "runtime/files/message_file.h"
@@ -208,16 +209,18 @@ Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const PlanHeader& h
       .node = NodeId(flags.node),
       .peers = std::move(*peers),
       .key = *key,
-      .bind = flags.bind,
       .connect_max = std::chrono::ceil<std::chrono::milliseconds>(connect_max)};
   const Result<PathOptions> paths = flags.paths.Options();
   if (!paths.ok()) return paths.status();
   options.paths = *paths;
-  if (flags.ports.empty()) return options;
-  const Result<PortRange> ports = ParsePorts(flags.ports);
-  if (!ports.ok()) return Status(StatusCode::kUsage, "--port: " + ports.status().message());
-  options.ports = *ports;
   return options;
+}
+
+Result<std::optional<PortRange>> PortsOf(const NodeFlags& flags) {
+  if (flags.ports.empty()) return std::optional<PortRange>();
+  const Result<PortRange> ports = ParsePorts(flags.ports);
+  if (!ports.ok()) return UsageError("--port: " + ports.status().message());
+  return std::optional(*ports);
 }
 
 /// How often blocks cross between the sites of the peers file, if it names some: at the root, of a
@@ -237,6 +240,15 @@ void NoteCrossings(const std::vector<PeerAddress>& peers, const VerifiedPlan* pl
             (is_least ? ""
                       : "; a plan whose nodes of a site are neighbours, as compile makes with "
                         "--topology, crosses once"));
+}
+
+/// At the root, of a plan that TCP carries within one site.
+void NoteForStreams(const NodeFlags& flags, const std::vector<PeerAddress>& peers,
+                    const PlanHeader& header) {
+  const bool has_sites = std::ranges::any_of(
+      peers, [&](const PeerAddress& peer) { return peer.site != peers.front().site; });
+  if (has_sites || !flags.device.empty()) return;
+  if (const std::optional<std::string> advice = AdviceForStreams(header)) PrintNote(*advice);
 }
 
 /// What --message-bytes or, at the root, the input says.
@@ -317,7 +329,12 @@ Status Run(NodeFlags& flags) {
   if (input) PREPOST_RETURN_IF_ERROR(CheckInputSize(plan->header(), *input, NodeId(flags.node)));
   Result<BootstrapOptions> bootstrap = BootstrapOf(flags, plan->header());
   if (!bootstrap.ok()) return bootstrap.status();
-  if (input && is_multicast) NoteCrossings(bootstrap->peers, plan->flat());
+  const Result<std::optional<PortRange>> ports = PortsOf(flags);
+  if (!ports.ok()) return ports.status();
+  if (input && is_multicast) {
+    NoteCrossings(bootstrap->peers, plan->flat());
+    NoteForStreams(flags, bootstrap->peers, plan->header());
+  }
   PREPOST_RETURN_IF_ERROR(
       flags.trace.Prepare(plan->flat(), {flags.input_path, flags.plan_path, flags.peers_path}));
   Result<NodeDevice> device = ChooseDevice(flags, plan->flat());
@@ -332,7 +349,6 @@ Status Run(NodeFlags& flags) {
   }
   const Result<std::chrono::milliseconds> failure_max = FailureMaxOf(flags);
   if (!failure_max.ok()) return failure_max.status();
-  bootstrap->interrupt_fd = signals->fd();
   const bool shows_progress = ShowsProgress();
   if (shows_progress) {
     bootstrap->waiting = [](const std::string& missing) {
@@ -341,6 +357,9 @@ Status Run(NodeFlags& flags) {
   }
   NodeRunOptions options = {
       .bootstrap = std::move(*bootstrap),
+      .bind = flags.bind,
+      .ports = *ports,
+      .interrupt_fd = signals->fd(),
       .wait = flags.play.wait.policy(),
       .trace = flags.trace.table(),
       .no_progress_max = flags.play.no_progress_max(),

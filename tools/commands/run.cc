@@ -15,6 +15,7 @@
 
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
+#include "compiler/choice/stream_advice.h"
 #include "ir/count.h"
 #include "runtime/executor_choice.h"
 #include "runtime/files/message_file.h"
@@ -345,6 +346,10 @@ Status Run(RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.trace.Prepare(plan->flat(), {flags.input_path, flags.plan_path}));
   const Result<RunChoice> choice = ChooseFor(flags, plan->flat(), *lower);
   if (!choice.ok()) return choice.status();
+  const bool is_over_tcp = !choice->program && !IsPerNode(flags) &&
+                           TransportOf(flags) == TransportKind::kTcp && !flags.plan_path.empty();
+  if (const auto advice = is_over_tcp ? AdviceForStreams(plan->header()) : std::nullopt)
+    PrintNote(*advice);
   Result<InterruptSignals> signals = InterruptSignals::Hold();
   if (!signals.ok()) return signals.status();
   const Result<LocalRun> run =

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -42,22 +41,54 @@ struct Outcome {
   std::map<uint32_t, FileDescriptor> controls;  ///< at the root by node, elsewhere the one
 };
 
-Outcome Connect(const VerifiedPlan& plan, BootstrapOptions options) {
+/// With where it listens.
+struct NodeOptions : BootstrapOptions {
+  std::string bind = {};
+  std::optional<PortRange> ports = {};
+};
+
+Result<std::unique_ptr<Lobby>> OpenLobby(const NodeOptions& options, const GroupTerms& terms,
+                                         Lobby::Owner& owner) {
+  return Lobby::Open({.who = "node " + std::to_string(options.node.value),
+                      .own = options.peers[options.node.index()],
+                      .bind = options.bind,
+                      .ports = options.ports,
+                      .key = options.key,
+                      .terms = terms,
+                      .parked_max = std::chrono::seconds(3)},
+                     owner);
+}
+
+/// As a keeper does it that does nothing else.
+Outcome Connect(const VerifiedPlan& plan, const NodeOptions& options) {
   Outcome outcome;
   const NodeId node = options.node;
-  Result<std::unique_ptr<Bootstrap>> bootstrap = Bootstrap::Open(plan, std::move(options));
-  outcome.status = bootstrap.status();
-  if (!bootstrap.ok()) return outcome;
-  if (node != plan.header().collective.root) {
-    Result<FileDescriptor> control = (*bootstrap)->ConnectToLeader();
-    outcome.status = control.status();
-    if (!control.ok()) return outcome;
-    outcome.controls[node.value] = std::move(*control);
+  const Membership group = Membership::Of(plan, options.carrier);
+  Bootstrap bootstrap(group, options);
+  bootstrap.set_arrival([&](NodeId from, FileDescriptor control) {
+    outcome.controls[from.value] = std::move(control);
+  });
+  Result<std::unique_ptr<Lobby>> lobby = OpenLobby(options, group.terms, bootstrap);
+  outcome.status = lobby.status();
+  if (!lobby.ok()) return outcome;
+  bool seeks_leader = node != group.leader;
+  for (;;) {
+    outcome.status = bootstrap.Step();
+    if (!outcome.status.ok()) return outcome;
+    if (bootstrap.connected()) {
+      if (!std::exchange(seeks_leader, false)) break;
+      outcome.controls[node.value] = bootstrap.TakeControl();
+      (*lobby)->Reconsider();
+      continue;
+    }
+    std::vector<pollfd> polls;
+    (*lobby)->AddPolls(&polls);
+    bootstrap.AddPolls(&polls);
+    poll(polls.data(), polls.size(), /*timeout=*/100);
+    outcome.status = (*lobby)->Serve();
+    if (!outcome.status.ok()) return outcome;
   }
-  Result<std::vector<TcpSocket>> sockets =
-      (*bootstrap)->ConnectPeers(/*wake_fd=*/-1, {}, [&](NodeId from, FileDescriptor control) {
-        outcome.controls[from.value] = std::move(control);
-      });
+  Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
   outcome.status = sockets.status();
   if (sockets.ok()) outcome.sockets = std::move(*sockets);
   return outcome;
@@ -80,8 +111,8 @@ class BootstrapTest : public ::testing::Test {
     if (key != keys.end()) return key->second;
     return keys.emplace(secret, GroupKey::FromSecret(secret, "").value()).first->second;
   }
-  BootstrapOptions Options(uint32_t node) const {
-    BootstrapOptions options = {.node = NodeId(node), .key = Key()};
+  NodeOptions Options(uint32_t node) const {
+    NodeOptions options{{.node = NodeId(node), .key = Key()}};
     for (uint32_t i = 0; i < kNodes; ++i) options.peers.push_back(PeerOf(i));
     options.connect_max = std::chrono::seconds(60);
     return options;
@@ -89,7 +120,7 @@ class BootstrapTest : public ::testing::Test {
   static PeerAddress PeerOf(uint32_t node) { return {.host = test::LoopbackAddress(node)}; }
 
   void Start(uint32_t node) { Start(node, Options(node)); }
-  void Start(uint32_t node, BootstrapOptions options) {
+  void Start(uint32_t node, NodeOptions options) {
     nodes_[node] = std::async(std::launch::async, [this, options = std::move(options)]() mutable {
       return Connect(plan_, std::move(options));
     });
@@ -162,7 +193,7 @@ class BootstrapTest : public ::testing::Test {
     }
   }
   /// The outcome of a node that is refused although, or before, the group is whole.
-  Status Refused(const VerifiedPlan& plan, BootstrapOptions options) {
+  Status Refused(const VerifiedPlan& plan, NodeOptions options) {
     options.bind = test::LoopbackAddress(kNodes);  // its own place may be taken
     return Connect(plan, std::move(options)).status;
   }
@@ -177,7 +208,7 @@ TEST_F(BootstrapTest, AGroupConnects) { ExpectGroupConnects(); }
 // round trip, and two ends of which none connects.
 TEST_F(BootstrapTest, WhoIsAtTheLeadersSiteConnectsToWhoIsNot) {
   for (uint32_t node = 0; node < kNodes; ++node) {
-    BootstrapOptions options = Options(node);
+    NodeOptions options = Options(node);
     options.sites = {7, 7, 5, 5};
     Start(node, options);
   }
@@ -195,7 +226,7 @@ TEST_F(BootstrapTest, WhoIsAtTheLeadersSiteConnectsToWhoIsNot) {
 
 TEST_F(BootstrapTest, AGroupOfOneConnectsWithNobody) {
   const VerifiedPlan plan = Compile({.nodes = 1, .message_bytes = 10}).value();
-  BootstrapOptions options = Options(0);
+  NodeOptions options = Options(0);
   options.peers.resize(1);
   EXPECT_TRUE(Connect(plan, options).status.ok());
 }
@@ -203,7 +234,7 @@ TEST_F(BootstrapTest, AGroupOfOneConnectsWithNobody) {
 TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
   for (const uint32_t node : {0u, kRoot, 2u}) Start(node);
 
-  BootstrapOptions other_secret = Options(3);
+  NodeOptions other_secret = Options(3);
   other_secret.key = Key("not the secret of this test");
   EXPECT_THAT(Refused(plan_, other_secret).message(),
               AllOf(HasSubstr("node 1 at 127."), HasSubstr(" refuses node 3: the secrets differ")));
@@ -211,7 +242,7 @@ TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
   EXPECT_THAT(Refused(PlanOf(2000), Options(3)).message(),
               HasSubstr("refuses node 3: it has another plan"));
 
-  BootstrapOptions wrong_place = Options(3);
+  NodeOptions wrong_place = Options(3);
   std::swap(wrong_place.peers[0], wrong_place.peers[kRoot]);
   EXPECT_THAT(Refused(plan_, wrong_place).message(),
               HasSubstr("refuses node 3: it is another node"));
@@ -221,7 +252,7 @@ TEST_F(BootstrapTest, WhoeverIsWrongIsToldAndTheGroupGoesOn) {
 // As when one node has found no NIC: catches a group that begins to move blocks in two ways, and
 // sides of which only one says what is the matter.
 TEST_F(BootstrapTest, ANodeThatGoesOverSomethingElseIsRefused) {
-  BootstrapOptions root = Options(kRoot);
+  NodeOptions root = Options(kRoot);
   root.carrier = Carrier::kDevice;
   root.connect_max = milliseconds(1500);
   Start(kRoot, root);
@@ -237,7 +268,7 @@ TEST_F(BootstrapTest, ANodeIsThereOnce) {
   Start(kRoot);
   Start(2);
   // One of the two is first, and waits for the others; the other one is refused.
-  BootstrapOptions again = Options(2);
+  NodeOptions again = Options(2);
   again.bind = test::LoopbackAddress(kNodes);
   Start(kTwin, again);
   const auto ended = [this](uint32_t node) {
@@ -251,7 +282,7 @@ TEST_F(BootstrapTest, ANodeIsThereOnce) {
   if (!twin_lost) nodes_[2] = std::move(nodes_[kTwin]);
   nodes_.erase(kTwin);
   for (const uint32_t node : {0u, 3u}) {
-    BootstrapOptions options = Options(node);
+    NodeOptions options = Options(node);
     if (!twin_lost) options.peers[2].host = again.bind;
     Start(node, options);
   }
@@ -344,7 +375,7 @@ TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
   ASSERT_TRUE(stranger.valid());
   std::vector<FileDescriptor> guests;
   for (uint32_t node = 0; node < kNodes; ++node) {
-    BootstrapOptions options = Options(node);
+    NodeOptions options = Options(node);
     options.peers[kRoot].ports = kPorts;
     Start(node, options);
   }
@@ -370,11 +401,11 @@ TEST_F(BootstrapTest, AStrangerWhoOnlyChallengesIsLeft) {
 
 // Catches a refusal that is forgotten for the next port, where nobody is.
 TEST_F(BootstrapTest, AWrongSecretIsNamedAlthoughThereAreOtherPorts) {
-  BootstrapOptions root = Options(kRoot);
+  NodeOptions root = Options(kRoot);
   root.connect_max = milliseconds(2000);
   Start(kRoot, root);
   Dial(kRoot);
-  BootstrapOptions other = Options(3);
+  NodeOptions other = Options(3);
   other.key = Key("not the secret of this test");
   other.connect_max = milliseconds(500);
   other.peers[kRoot].ports = {.first = kDefaultPort, .last = kDefaultPort + 2};
@@ -412,9 +443,9 @@ TEST_F(BootstrapTest, ARootOfAnotherVersionIsNamed) {
 }
 
 TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {
-  BootstrapOptions root = Options(kRoot);
+  NodeOptions root = Options(kRoot);
   root.connect_max = milliseconds(500);
-  BootstrapOptions other = Options(0);
+  NodeOptions other = Options(0);
   other.connect_max = milliseconds(500);
   Start(kRoot, root);
   Start(0, other);
@@ -422,62 +453,46 @@ TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {
               AllOf(HasSubstr("not connected with all nodes after 0.5 s: "),
                     HasSubstr("node 2 (never seen)"), HasSubstr("node 3 (never seen)")));
   nodes_[0].get();
-  BootstrapOptions alone = Options(2);
+  NodeOptions alone = Options(2);
   alone.connect_max = milliseconds(300);
   EXPECT_THAT(Connect(plan_, alone).status.message(),
               AllOf(HasSubstr("node 1 (127."), HasSubstr(":7811: Connection refused)")));
-  BootstrapOptions unknown = Options(2);
+  NodeOptions unknown = Options(2);
   unknown.connect_max = milliseconds(300);
   unknown.peers[kRoot].host = "prepost-test.invalid";
   EXPECT_THAT(Connect(plan_, unknown).status.message(), HasSubstr("node 1 ("));
 }
 
 TEST_F(BootstrapTest, APortThatIsTakenIsAnErrorOrTheNextIsTaken) {
-  const Result<std::unique_ptr<Bootstrap>> first = Bootstrap::Open(plan_, Options(0));
+  Bootstrap owner(Membership::Of(plan_, Carrier::kTcp), Options(0));
+  const auto open = [&](const NodeOptions& options) { return OpenLobby(options, {}, owner); };
+  const Result<std::unique_ptr<Lobby>> first = open(Options(0));
   ASSERT_TRUE(first.ok());
-  const Status second = Bootstrap::Open(plan_, Options(0)).status();
+  const Status second = open(Options(0)).status();
   EXPECT_EQ(second.code(), StatusCode::kEnvironment);
   EXPECT_THAT(second.message(), AllOf(HasSubstr("node 0 cannot listen on 127."),
                                       HasSubstr("Address already in use")));
-  BootstrapOptions range = Options(0);
+  NodeOptions range = Options(0);
   range.ports = PortRange{.first = kDefaultPort, .last = kDefaultPort + 2};
-  EXPECT_EQ(Bootstrap::Open(plan_, range).value()->port(), kDefaultPort + 1);
-  BootstrapOptions elsewhere = Options(0);
+  EXPECT_EQ(open(range).value()->port(), kDefaultPort + 1);
+  NodeOptions elsewhere = Options(0);
   elsewhere.bind = "192.0.2.1";
-  EXPECT_THAT(Bootstrap::Open(plan_, elsewhere).status().message(),
+  EXPECT_THAT(open(elsewhere).status().message(),
               HasSubstr("(--bind takes an address of this machine)"));
   elsewhere.bind = "a-name";
-  EXPECT_EQ(Bootstrap::Open(plan_, elsewhere).status().code(), StatusCode::kUsage);
+  EXPECT_EQ(open(elsewhere).status().code(), StatusCode::kUsage);
 }
 
 // All nodes at one address: each finds the others by trying the ports.
 TEST_F(BootstrapTest, AGroupFindsItselfInOneRangeOfPorts) {
   for (uint32_t node = 0; node < kNodes; ++node) {
-    BootstrapOptions options = Options(node);
+    NodeOptions options = Options(node);
     for (PeerAddress& peer : options.peers) {
       peer = {.host = test::LoopbackAddress(0), .ports = {.first = 7000, .last = 7005}};
     }
     Start(node, options);
   }
   ExpectGroupConnects();
-}
-
-TEST_F(BootstrapTest, IsInterrupted) {
-  const FileDescriptor interrupt(eventfd(1, 0));
-  for (const uint32_t node : {0u, kRoot}) {
-    BootstrapOptions options = Options(node);
-    options.interrupt_fd = interrupt.get();
-    EXPECT_EQ(Connect(plan_, options).status.code(), StatusCode::kInterrupted);
-  }
-}
-
-// As when the root says that the group has failed: catches a node that waits on nevertheless.
-TEST_F(BootstrapTest, EndsWithTheCheckpointsError) {
-  auto bootstrap = Bootstrap::Open(plan_, Options(kRoot));
-  ASSERT_TRUE(bootstrap.ok());
-  const Status status =
-      (*bootstrap)->ConnectPeers(-1, [] { return Rejected("node 7 failed"); }, {}).status();
-  EXPECT_EQ(status.message(), "node 7 failed");
 }
 
 // What a node lets in of a group whose connections are opened when they are wanted. Catches a peer
