@@ -665,14 +665,15 @@ void Keeper::CheckProgress(Group& group) {
     group.progress_at = now;
     return;
   }
-  if (now - group.progress_at < group.kept.run->no_progress_max) return;
+  // Of a member's progress the leader hears two ticks later, at most.
+  const milliseconds limit = std::max(group.kept.run->no_progress_max, 4 * tick_);
+  if (now - group.progress_at < limit) return;
   std::vector<std::string> reasons;
   for (const Peer& peer : group.peers) {
     if (!peer.waiting.empty() && reasons.size() < kStalledMax) reasons.push_back(peer.waiting);
   }
   if (reasons.empty()) reasons.push_back("no node has said what it waits for");
-  End(group, {.cause = Rejected(fmt::format("no progress for {} ms: {}",
-                                            group.kept.run->no_progress_max.count(),
+  End(group, {.cause = Rejected(fmt::format("no progress for {} ms: {}", limit.count(),
                                             fmt::join(reasons, "; "))),
               .where = {}});
 }
