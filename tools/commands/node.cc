@@ -316,6 +316,8 @@ Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInp
 Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(CheckExecutor(flags));
+  const Result<std::chrono::milliseconds> failure_max = FailureMaxOf(flags);
+  if (!failure_max.ok()) return failure_max.status();
   std::optional<MappedInput> input;
   if (!flags.input_path.empty()) {
     Result<MappedInput> opened = MappedInput::Open(flags.input_path);
@@ -347,8 +349,6 @@ Status Run(NodeFlags& flags) {
     if (!created.ok()) return created.status();
     output.emplace(std::move(*created));
   }
-  const Result<std::chrono::milliseconds> failure_max = FailureMaxOf(flags);
-  if (!failure_max.ok()) return failure_max.status();
   const bool shows_progress = ShowsProgress();
   if (shows_progress) {
     bootstrap->waiting = [](const std::string& missing) {

@@ -554,6 +554,8 @@ TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
       {Arguments(1, {"--port", "9-8"}), "--port: '9-8' is no range"},
       {Arguments(1, {"--bind", "x y"}), "--bind: 'x y' is no address"},
       {Arguments(1, {"--wait", "poling"}), "did you mean 'polling'?"},
+      {Arguments(1, {"--failure-max", "50ms"}), "--failure-max: expected 0.1 to 3600 seconds"},
+      {Arguments(1, {"--failure-max", "2 weeks"}), "got '2 weeks'"},
       {Arguments(1, {"--executor", "ofload"}), "did you mean 'offload'?"},
       {Arguments(1, {"--executor", "offload"}), "--executor offload needs a --device"},
       {Arguments(1, {"--device", "emulated"}), "emulated NICs live in one process"},
