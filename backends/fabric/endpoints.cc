@@ -212,8 +212,9 @@ Status Endpoints::ErrorOf(ssize_t error) {
   const auto index =
       static_cast<size_t>(static_cast<const fi_context2*>(entry.op_context) - contexts_.data());
   const std::string why = ReasonOf(-entry.err);
-  if (index >= contexts_.size()) return Rejected("a request has failed: " + why);
-  return Failed(OpId::FromIndex(index), why);
+  if (index < contexts_.size()) return Failed(OpId::FromIndex(index), why);
+  const std::optional<OpId> op = spec_.find_op ? spec_.find_op(entry.op_context) : std::nullopt;
+  return op ? Failed(*op, why) : Rejected("a request has failed: " + why);
 }
 
 }  // namespace prepost::fabric

@@ -10,6 +10,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -33,6 +34,8 @@ struct EndpointsSpec {
   NodeMemory memory;
   /// Each end counts its completions, and sends make no entries in the queue.
   bool has_counters = false;
+  /// The op of a request that is posted elsewhere, by its context, when it has failed. May be empty.
+  std::function<std::optional<OpId>(const void* context)> find_op = {};
 };
 
 /// Used by the domain's thread. A send that the CPU posts completes when its bytes are in place

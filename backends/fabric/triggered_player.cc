@@ -65,6 +65,7 @@ class TriggeredPlayer final : public Player {
   }
   Status ReadCompletions();
   Status CheckErrors();
+  std::optional<OpId> OpOf(const void* context) const;
   Status Finish();
 
   const Domain& domain_;
@@ -98,9 +99,11 @@ class TriggeredPlayer final : public Player {
 
 Status TriggeredPlayer::Prepare(PlayerDevice::Task& task) {
   PREPOST_RETURN_IF_ERROR(triggered::ValidateDeferred(task.plan, program_));
-  auto endpoints = Endpoints::Make(domain_, {.ends = {task.plan, task.node, program_.ends},
-                                             .memory = task.context.memory,
-                                             .has_counters = true});
+  auto endpoints =
+      Endpoints::Make(domain_, {.ends = {task.plan, task.node, program_.ends},
+                                .memory = task.context.memory,
+                                .has_counters = true,
+                                .find_op = [this](const void* context) { return OpOf(context); }});
   if (!endpoints.ok()) return endpoints.status();
   endpoints_ = *std::move(endpoints);
   PREPOST_RETURN_IF_ERROR(endpoints_->Connect(task));
@@ -257,15 +260,24 @@ Status TriggeredPlayer::ReadCompletions() {
   }
 }
 
-/// What a counter of completions does not count.
+/// What a counter of completions does not count. Some providers count errors; those of sends that
+/// sockets has started are in the completion queue alone.
 Status TriggeredPlayer::CheckErrors() {
   const bool has_errors =
       std::ranges::any_of(program_.ends, [&, end = uint32_t{0}](const ChannelEnd&) mutable {
         return fi_cntr_readerr(counters_[end++]) != 0;
       });
-  if (!has_errors) return {};
-  const Status read = ReadCompletions();
-  return Failed(read.ok() ? Rejected("a request of the deferred work has failed") : read);
+  if (const Status read = ReadCompletions(); !read.ok()) return Failed(read);
+  return has_errors ? Failed(Rejected("a request of the deferred work has failed")) : Status();
+}
+
+/// Work that is queued has a context of its own.
+std::optional<OpId> TriggeredPlayer::OpOf(const void* context) const {
+  for (size_t i = 0; i < works_.size(); ++i) {
+    const DeferredWork& work = program_.works[i];
+    if (work.kind == DeferredWork::Kind::kSend && &works_[i].context == context) return work.op;
+  }
+  return std::nullopt;
 }
 
 /// Every receive is of what the plan has.
