@@ -62,12 +62,14 @@ class PlayerDevice {
   /// device: it need not be made known to the hardware for each. May be empty.
   virtual void KeepMemory(std::span<std::byte> /*memory*/) {}
 
-  /// Errors (kRejected): the plan does not fit the device, or it carries out nothing by itself.
+  /// Errors (kRejected): the plan does not fit the device, or is for CPUs alone (WhyNotPreposted());
+  /// or the device carries out nothing by itself.
   virtual Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
                                                        NodeId node) const = 0;
   /// The device does all from Start() to the final completion, and no CPU touches it meanwhile.
   /// `program` is of Lower() and must outlive the player. Errors: kEnvironment; a peer does not
-  /// answer, or plays otherwise (kRejected); those of the task's checkpoint.
+  /// answer, or plays otherwise, or there can be no such program (kRejected); those of the task's
+  /// checkpoint.
   virtual Result<std::unique_ptr<Player>> MakePreposted(const Program& program, Task task) = 0;
   /// The CPU executor over the device. Errors: as of MakePreposted().
   virtual Result<std::unique_ptr<Player>> MakeDriven(Task task) = 0;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -15,11 +16,13 @@
 #include "backends/fabric/endpoints.h"
 #include "backends/fabric/triggered_player.h"
 #include "backends/triggered/deferred_program.h"
+#include "runtime/executor_choice.h"
 
 namespace prepost::fabric {
 namespace {
 
 constexpr char kPrefix[] = "fabric:";
+constexpr char kStartsNothing[] = "it starts nothing by itself";
 
 struct FabricProgram final : PlayerDevice::Program {
   explicit FabricProgram(triggered::DeferredProgram made) : works(std::move(made)) {}
@@ -34,13 +37,15 @@ class FabricDevice final : public PlayerDevice {
   bool is_automatic() const override { return provider_.is_automatic; }
   Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
                                                NodeId node) const override {
-    if (!provider_.is_triggered) return Rejected("it starts nothing by itself");
+    if (!provider_.is_triggered) return Rejected(kStartsNothing);
+    if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
     auto works = triggered::LowerDeferred(plan, node, {.counters_max = provider_.counters_max});
     if (!works.ok()) return works.status();
     return std::shared_ptr<const Program>(std::make_shared<FabricProgram>(*std::move(works)));
   }
 
   Result<std::unique_ptr<Player>> MakePreposted(const Program& program, Task task) override {
+    if (!provider_.is_triggered) return Rejected(kStartsNothing);
     PREPOST_RETURN_IF_ERROR(OpenDomain(task));
     return MakeTriggeredPlayer(*domain_, static_cast<const FabricProgram&>(program).works,
                                std::move(task));

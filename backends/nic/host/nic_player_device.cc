@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/nic/host/nic_player_device.h"
 
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backends/nic/host/device_player.h"
+#include "runtime/executor_choice.h"
 
 namespace prepost::nic {
 namespace {
@@ -22,6 +25,7 @@ const QueueProgram& NicPlayerDevice::QueuesOf(const Program& program) {
 
 Result<std::shared_ptr<const PlayerDevice::Program>> NicPlayerDevice::Lower(
     const VerifiedPlan& plan, NodeId node) const {
+  if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
   LowerOptions options = lower_;
   options.node = node;
   Result<QueueProgram> queues = nic::Lower(plan, options);
