@@ -30,7 +30,7 @@ void WriteSome(JsonWriter& json) {
   for (const char* name : {"a", "b"}) json.Line(4).BeginObject().Field("name", name).EndObject();
   json.Line(0).EndArray();
   json.Key("objects").BeginArray();
-  for (const uint32_t n : {1, 2}) json.BeginObject().Line(2).Field("n", n).EndObject();
+  for (const uint32_t n : {1u, 2u}) json.BeginObject().Line(2).Field("n", n).EndObject();
   json.EndArray().EndObject();
 }
 
