@@ -248,7 +248,7 @@ std::string NoteOfPorts(const RoundsFile& file, const RoundPorts& ports) {
   const PlannedTransfer& busiest = file.transfers[*ports.busiest];
   uint32_t sends = 0;
   for (uint32_t t = *ports.busiest + 1; t-- > 0 && file.transfers[t].round == busiest.round;)
-    sends += file.transfers[t].from == busiest.from ? 1 : 0;
+    sends += file.transfers[t].from == busiest.from ? 1u : 0u;
   const bool is_send = sends == ports.ports;
   return file
       .At(*ports.busiest,

@@ -54,7 +54,7 @@ Result<Plan> PlaySchedule(PlanHeader header, const NodeSource& source) {
     for (uint32_t round = rounds.begin; round < rounds.end; ++round) {
       const std::optional<Transfer> in = part->Incoming(round);
       const std::optional<Transfer> out = part->Outgoing(round);
-      ops += (in ? 1 : 0) + (out ? 1 : 0);
+      ops += (in ? 1u : 0u) + (out ? 1u : 0u);
       if (ops > ops_max) {
         return Rejected(
             fmt::format("node {} is the first with which there are more than {} ops "

@@ -224,7 +224,7 @@ std::vector<Passing> PassingOf(const PlanHeader& header, const std::vector<uint3
   std::vector<NodeSet> sets(groups);
   for (uint32_t node = 0; node < group_of.size(); ++node) {
     NodeSet& set = sets[group_of[node]];
-    set.members += node < header.roles().members() ? 1 : 0;
+    set.members += node < header.roles().members() ? 1u : 0u;
     set.has_root |= header.collective.IsRoot(NodeId(node));
   }
   std::vector<Passing> passing;

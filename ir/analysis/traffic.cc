@@ -48,7 +48,7 @@ void CountPeers(const PlanTables& tables, Traffic* traffic) {
 uint64_t EmptyBlocksOf(const Payload& payload, uint32_t first, uint32_t count) {
   if (!payload.is_uneven()) return 0;
   uint64_t empty = 0;
-  for (uint32_t i = 0; i < count; ++i) empty += payload.BlockSize(first + i) == 0 ? 1 : 0;
+  for (uint32_t i = 0; i < count; ++i) empty += payload.BlockSize(first + i) == 0 ? 1u : 0u;
   return empty;
 }
 

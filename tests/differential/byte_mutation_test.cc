@@ -82,7 +82,7 @@ class Trial {
       for (nic::ArmedNode& node : group_->nodes()) {
         const Result<bool> is_done = node.Poll(std::chrono::milliseconds(0), /*wake_fd=*/-1);
         if (!is_done.ok()) return is_done.status();
-        done += *is_done ? 1 : 0;
+        done += *is_done ? 1u : 0u;
       }
       Overwrite(objects);  // the NICs stand still meanwhile
       if (is_idle && WqesWritten() == written && done != group_->nodes().size()) {
@@ -274,7 +274,7 @@ class ByteMutation : public testing::Test {
 
   /// Prints the table. A part of the grid need not have damage of every kind.
   void Report() {
-    const bool is_whole = test::IsLongRun();
+    const bool is_whole = test::TakesAllCases();
     std::cout << fmt::format("{:<32} {:>8} {:>15} {:>9} {:>9}\n", "damage", "refused",
                              "and seen in run", "seen only", "harmless");
     std::vector<const char*> names;

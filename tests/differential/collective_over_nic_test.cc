@@ -32,7 +32,7 @@ void PlaySmallPlans(test::SpecLimits limits, uint32_t fewer, NicSetting setting)
   const std::vector<Spec> specs = test::SpecsOfExactCollectives(limits, random);
   std::vector<std::string> labels = test::CollectiveLabels(specs);
   for (size_t i = 0; i < specs.size(); ++i) labels[i] += " ready=" + ToString(specs[i].ready);
-  test::Sample sample(labels, test::IsLongRun() ? 1 : fewer * test::SampleDivisor());
+  test::Sample sample(labels, test::SampleDivisor(fewer));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     ++setting.seed;

@@ -85,7 +85,7 @@ TEST_P(CpuOverNicTest, EverySmallPlanDelivers) {
   uint64_t seed = test::TestSeed();
   const std::vector<Case> cases =
       CasesOf(test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6}, {schedule_}), kWaits);
-  test::Sample sample(LabelsOf(cases), test::IsLongRun() ? 1 : 6 * test::SampleDivisor());
+  test::Sample sample(LabelsOf(cases), test::SampleDivisor(6));
   for (const Case& it : cases) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(it.spec));
@@ -105,7 +105,7 @@ TEST_P(CpuOverNicTest, EverySmallPlanDeliversOverMlx5) {
   const std::vector<Case> cases =
       CasesOf(test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 4}, {schedule_}),
               std::array{WaitMode::kInterrupt});
-  test::Sample sample(LabelsOf(cases), test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
+  test::Sample sample(LabelsOf(cases), test::SampleDivisor(2));
   for (const Case& it : cases) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(it.spec));

@@ -121,7 +121,7 @@ void PlayEveryCollective(const std::string& device, uint32_t fewer) {
   Random random(TestSeed());
   const std::vector<Spec> specs =
       SpecsOfExactCollectives({.nodes_max = 5, .blocks_max = 2}, random);
-  Sample sample(CollectiveLabels(specs), IsLongRun() ? 1 : fewer * SampleDivisor());
+  Sample sample(CollectiveLabels(specs), SampleDivisor(fewer));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(Label(spec));

@@ -48,8 +48,7 @@ TEST(FabricSignalsTest, BelongToTheProgram) {
 TEST(TriggeredTest, EverySmallPlan) {
   if (!HasProvider("fabric:sockets")) GTEST_SKIP() << "libfabric has no provider sockets here";
   const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6});
-  test::Sample sample(test::ScheduleLabels(specs),
-                      test::IsLongRun() ? 1 : 16 * test::SampleDivisor());
+  test::Sample sample(test::ScheduleLabels(specs), test::SampleDivisor(16));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));
@@ -75,8 +74,7 @@ TEST_P(FabricTest, EverySmallPlan) {
   if (!HasProvider(GetParam())) GTEST_SKIP() << "libfabric has no such provider here";
   // Four plans at a time without sanitizers, of as many schedules.
   const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 6, .blocks_max = 6});
-  test::Sample sample(test::ScheduleLabels(specs),
-                      test::IsLongRun() ? 1 : 63 * test::SampleDivisor());
+  test::Sample sample(test::ScheduleLabels(specs), test::SampleDivisor(63));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

@@ -55,8 +55,7 @@ TEST_F(VerbsTest, EveryScheduleWith4And8Nodes) {
 
 TEST_F(VerbsTest, EverySmallPlan) {
   const std::vector<Spec> specs = test::SpecsForExecutors({.nodes_max = 9, .blocks_max = 6});
-  test::Sample sample(test::ScheduleLabels(specs),
-                      test::IsLongRun() ? 1 : 2 * test::SampleDivisor());
+  test::Sample sample(test::ScheduleLabels(specs), test::SampleDivisor(2));
   for (const Spec& spec : specs) {
     if (!sample.Takes()) continue;
     SCOPED_TRACE(test::Label(spec));

@@ -82,7 +82,7 @@ std::vector<Spec> BaseSpecs(Random& random) {
   for (const Spec& spec : smallest_specs)
     labels.insert(labels.end(), kMost - kLeast + 1, "schedule=" + spec.algorithm);
   std::vector<Spec> specs;
-  Sample sample(labels, IsLongRun() ? 1 : 2);
+  Sample sample(labels, TakesAllCases() ? 1 : 2);
   for (const Spec& smallest : smallest_specs) {
     for (uint32_t nodes = kLeast; nodes <= kMost; ++nodes) {
       if (!sample.Takes()) continue;
@@ -109,7 +109,7 @@ std::vector<Spec> CollectiveSpecs() {
   std::vector<std::string> labels;
   for (const Spec& spec : all)
     labels.push_back(fmt::format("{}={}", Name(spec.collective), spec.algorithm));
-  Sample sample(labels, IsLongRun() ? 1 : 12);
+  Sample sample(labels, TakesAllCases() ? 1 : 12);
   std::vector<Spec> specs;
   for (const Spec& spec : all) {
     if (sample.Takes() && spec.nodes >= 3) specs.push_back(spec);

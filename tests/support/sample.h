@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sample: the part of a test's grid of cases that this run goes through. `scripts/test --long` sets
-// PREPOST_TEST_LONG=1 and goes through all. Other runs take one of so many parts, never none:
-// PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits, says which, so that as many
-// commits in a row as there are parts go through the whole grid. Which cases are a part depends on the
-// test's name and its parameters. Each sample prints what it took, and after how many commits what is
-// covered; `scripts/test --coverage` collects that.
+// PREPOST_TEST_LONG=1 and goes through all, with sanitizers through a quarter. Other runs take one of
+// more parts, never none: PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits, says
+// which, so that as many commits in a row as there are parts go through the whole grid. Which cases are
+// a part depends on the test's name and its parameters. Each sample prints what it took, and after how
+// many commits what is covered; `scripts/test --coverage` collects that.
 //
 // With sanitizers the instances of a test are slots, in which schedules take turns (Turns).
 #ifndef PREPOST_TESTS_SUPPORT_SAMPLE_H_
@@ -26,9 +26,15 @@ bool IsLongRun();
 /// PREPOST_GRID_SEED from the environment, or 0.
 uint64_t GridSeed();
 
-/// One case of so many is taken: all in long runs, 1 in 12 otherwise, 1 in 20 with sanitizers, whose
-/// tests take four to ten times as long.
-inline uint64_t SampleDivisor() { return IsLongRun() ? 1 : kIsSanitized ? 20 : 12; }
+/// Long runs take all cases but with sanitizers, whose tests take four to ten times as long.
+inline bool TakesAllCases() { return IsLongRun() && !kIsSanitized; }
+
+/// One case of so many is taken: 1 in 12, with sanitizers in 20, and a `fewer`-th of that where a case is
+/// dear; in long runs all, with sanitizers 1 in 4.
+inline uint64_t SampleDivisor(uint64_t fewer = 1) {
+  if (IsLongRun()) return TakesAllCases() ? 1 : 4;
+  return fewer * (kIsSanitized ? 20 : 12);
+}
 
 /// How many of `count` random cases a run makes.
 inline uint64_t RandomCases(uint64_t count) {

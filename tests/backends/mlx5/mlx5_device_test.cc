@@ -284,7 +284,7 @@ TEST_F(Mlx5DeviceTest, FailureOfAnyCallLeavesNothingBehind) {
         EXPECT_TRUE(status.ok()) << status.ToString();
         break;
       }
-      failures += status.ok() ? 0 : 1;
+      failures += status.ok() ? 0u : 1u;
       if (status.ok()) continue;
       EXPECT_EQ(status.code(), StatusCode::kEnvironment);
       EXPECT_THAT(status.message(), HasSubstr("Cannot allocate memory")) << "call " << fail_at;

@@ -396,7 +396,7 @@ TEST(RoundsReaderTest, RandomRoundsMakeValidPlans) {
                              << rounds.text;
       EXPECT_THAT(test::IndependentCheck(*plan), IsEmpty());
       EXPECT_LE(plan->header().ports, rounds.ports);
-      several_ports += plan->header().ports > 1 ? 1 : 0;
+      several_ports += plan->header().ports > 1 ? 1u : 0u;
     }
   }
   EXPECT_GT(several_ports, 0u) << "seed " << seed;
@@ -412,7 +412,7 @@ TEST(RoundsReaderTest, ChangedRoundsAreRefusedOrValid) {
     std::string text = test::MakeRandomRounds(random, 5, 3).text;
     text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:+-# \n"));
     const Result<RoundsPlan> read = Read(text);
-    refused += read.ok() ? 0 : 1;
+    refused += read.ok() ? 0u : 1u;
     if (read.ok()) {
       ASSERT_EQ(Verify(read->plan).ToString(), "") << "seed " << seed << " case " << i << "\n"
                                                    << text;
@@ -597,7 +597,7 @@ TEST(RoundsReaderTest, ChangedCollectivesAreRefusedOrValid) {
     std::string text = test::RoundsText(test::CompileOrDie(spec));
     text[random.Below(text.size())] = random.Pick(std::string_view("0123456789>:+-# \n"));
     const Result<VerifiedPlan> plan = test::CompileRounds(text, {});
-    refused += plan.ok() ? 0 : 1;
+    refused += plan.ok() ? 0u : 1u;
     if (plan.ok()) {
       EXPECT_THAT(test::IndependentCheck(*plan), IsEmpty()) << "seed " << seed << "\n" << text;
     } else {
