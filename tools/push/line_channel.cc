@@ -34,7 +34,7 @@ Status CheckLine(std::string_view line) {
       if (depth > 0) --depth;
     } else if (byte == '"') {
       const size_t begin = ++at;
-      while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2 : 1;
+      while (at < line.size() && line[at] != '"') at += line[at] == '\\' ? 2u : 1u;
       if (at >= line.size() || at - begin > LineChannel::kStringBytesMax)
         return Rejected(fmt::format("a string without end, or of more than {} bytes",
                                     LineChannel::kStringBytesMax));
