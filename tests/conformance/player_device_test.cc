@@ -3,8 +3,6 @@
 // What runs and groups rely on of any PlayerDevice. A new device is one line in the registration at
 // the end. Whole groups over devices, also across processes, are in tests/differential and
 // tests/library.
-#include "tests/conformance/player_device.h"
-
 #include <gmock/gmock.h>
 
 #include <atomic>
@@ -12,6 +10,7 @@
 #include <span>
 
 #include "tests/support/plans.h"
+#include "tests/support/playing_nodes.h"
 #include "tests/support/sanitizers.h"
 #include "tests/support/sessions.h"
 #include "tests/support/verbs_device.h"
@@ -89,6 +88,43 @@ Spec SpecOf(const std::string& algorithm, uint32_t nodes, uint64_t bytes, uint64
 constexpr Ready kBarrier = {.mode = ReadyMode::kBarrier};
 constexpr Ready kWindow = {.mode = ReadyMode::kWindow, .window = 1};
 
+/// A message that takes a while.
+VerifiedPlan LongPlan() { return test::PlanWithWindowsOf1("chain", 2, 300, 1000); }
+
+/// How a player ends before its message has.
+struct EarlyEnd {
+  bool is_stopped;  ///< and destroyed later
+  bool has_begun;   ///< something of the message has passed
+
+  std::string ToString() const {
+    return fmt::format("{} {}", is_stopped ? "stopped" : "destroyed",
+                       has_begun ? "in the middle" : "after its start");
+  }
+  /// What the node does. Its memory is the test's again.
+  Status Play(PlayingNode& its) const {
+    const uint64_t before = its.player().AskProgress();
+    its.player().Start();
+    const Status polled =
+        its.Poll([&] { return !has_begun || its.player().AskProgress() != before; });
+    if (is_stopped) {
+      its.player().Stop();
+    } else {
+      its.EndPlayer();
+    }
+    return polled;
+  }
+};
+constexpr EarlyEnd kEarlyEnds[] = {{true, false}, {false, false}, {true, true}, {false, true}};
+
+/// What its peer does until then, and for some time after. That the node is gone may be an error.
+Status PlayOn(PlayingNode& its, const std::atomic<bool>& has_ended) {
+  its.player().Start();
+  if (its.Poll([&] { return has_ended.load(); }).ok())
+    static_cast<void>(its.PollFor(milliseconds(40)));
+  its.EndPlayer();
+  return {};
+}
+
 class PlayerDeviceTest : public testing::TestWithParam<Registration> {
  protected:
   void SetUp() override {
@@ -121,7 +157,8 @@ class PlayerDeviceTest : public testing::TestWithParam<Registration> {
   /// The same nodes, with their devices `index`.
   std::unique_ptr<PlayingNodes> MoreNodes(uint32_t index, const VerifiedPlan& plan,
                                           bool is_preposted) {
-    auto nodes = PlayingNodes::Make(devices_, index, plan, is_preposted);
+    auto nodes = PlayingNodes::Make([&](uint32_t node) { return devices_[node]->Open(index); },
+                                    plan, std::vector(plan.header().nodes, is_preposted));
     EXPECT_TRUE(nodes.ok()) << nodes.status().ToString();
     return nodes.ok() ? *std::move(nodes) : nullptr;
   }
@@ -140,19 +177,12 @@ class PlayerDeviceTest : public testing::TestWithParam<Registration> {
     for (uint32_t node = 0; node < mesh.size(); ++node)
       nodes[node].Reconnect(std::move(mesh[node]));
   }
-  /// Where a node must be polled to its end, no player goes before all are done.
-  static void EndPlayers(PlayingNodes& nodes) {
-    EXPECT_TRUE(nodes.All([](uint32_t, PlayingNode& its) {
-      its.EndPlayer();
-      return Status();
-    }));
-  }
   static void PlayOnce(PlayingNodes& nodes, const VerifiedPlan& plan, uint64_t seed,
                        const Options& options = {}) {
     Message message(plan, seed);
     ASSERT_TRUE(Make(nodes, plan, message, options));
     ASSERT_TRUE(StartAndPoll(nodes));
-    EndPlayers(nodes);
+    nodes.EndPlayers();
     message.ExpectDelivered();
   }
 
@@ -162,6 +192,40 @@ class PlayerDeviceTest : public testing::TestWithParam<Registration> {
     return nodes.At(0, [&](uint32_t node, PlayingNode& its) {
       return its.Make(plan, message.At(node), options);
     });
+  }
+
+  /// In each way to end early: a player at node `ending` ends, and its memory is filled with something
+  /// else, while its peer plays on; then `check`.
+  void ForEachEarlyEnd(uint32_t ending, const std::function<void(Message&)>& check) {
+    const VerifiedPlan plan = LongPlan();
+    for (const bool is_preposted : Ways()) {
+      for (const EarlyEnd end : kEarlyEnds) {
+        SCOPED_TRACE(NameOf(is_preposted) + " " + end.ToString());
+        const auto nodes = NodesOf(plan, is_preposted);
+        ASSERT_NE(nodes, nullptr);
+        Message message(plan, 1);
+        ASSERT_TRUE(Make(*nodes, plan, message, {.is_kept = true}));
+        std::atomic<bool> has_ended = false;
+        const auto begin_peer = [&] {
+          return nodes->Begin(1 - ending,
+                              [&](uint32_t, PlayingNode& its) { return PlayOn(its, has_ended); });
+        };
+        // Nothing comes to a receiver that has not begun.
+        const bool is_late = ending == 1 && !end.has_begun;
+        std::future<Status> peer;
+        if (!is_late) peer = begin_peer();
+        const Status ended = nodes->At(ending, [&](uint32_t, PlayingNode& its) {
+          const Status played = end.Play(its);
+          message.Fill(ending);
+          return played;
+        });
+        has_ended = true;
+        EXPECT_TRUE(ended.ok()) << ended.ToString();
+        if (is_late) peer = begin_peer();
+        EXPECT_TRUE(peer.get().ok());
+        check(message);
+      }
+    }
   }
 
   NodesDevices devices_;  ///< opened ones go first
@@ -239,7 +303,7 @@ TEST_P(PlayerDeviceTest, AKeptPlayerPlaysTheNextMessageElsewhere) {
     Message first(plan, 1);
     ASSERT_TRUE(Make(*nodes, plan, first, {.is_kept = true}));
     ASSERT_TRUE(StartAndPoll(*nodes));
-    EndPlayers(*nodes);
+    nodes->EndPlayers();
     first.ExpectDelivered();
     for (uint32_t node = 0; node < 4; ++node) first.Fill(node);
     for (uint64_t seed = 2; seed <= 3; ++seed)
@@ -252,100 +316,21 @@ TEST_P(PlayerDeviceTest, AKeptPlayerPlaysTheNextMessageElsewhere) {
   }
 }
 
-/// A message that takes a while.
-VerifiedPlan LongPlan() { return test::PlanWithWindowsOf1("chain", 2, 300, 1000); }
-
-/// How a player ends before its message has.
-struct EarlyEnd {
-  bool is_stopped;  ///< and destroyed later
-  bool has_begun;   ///< something of the message has passed
-
-  std::string ToString() const {
-    return fmt::format("{} {}", is_stopped ? "stopped" : "destroyed",
-                       has_begun ? "in the middle" : "after its start");
-  }
-  /// What the node does. Its memory is the test's again.
-  Status Play(PlayingNode& its) const {
-    const uint64_t before = its.player().AskProgress();
-    its.player().Start();
-    const Status polled =
-        its.Poll([&] { return !has_begun || its.player().AskProgress() != before; });
-    if (is_stopped) {
-      its.player().Stop();
-    } else {
-      its.EndPlayer();
-    }
-    return polled;
-  }
-};
-constexpr EarlyEnd kEarlyEnds[] = {{true, false}, {false, false}, {true, true}, {false, true}};
-
-/// What its peer does until then, and for some time after. That the node is gone may be an error.
-Status PlayOn(PlayingNode& its, const std::atomic<bool>& has_ended) {
-  its.player().Start();
-  if (its.Poll([&] { return has_ended.load(); }).ok())
-    static_cast<void>(its.PollFor(milliseconds(40)));
-  its.EndPlayer();
-  return {};
-}
-
 // Catches receives that stay with the hardware or with a library's thread when the memory is the
 // caller's again, also where the device keeps queues for the next message.
 TEST_P(PlayerDeviceTest, AReceiverThatEndsEarlyWritesNothingMore) {
-  const VerifiedPlan plan = LongPlan();
-  for (const bool is_preposted : Ways()) {
-    for (const EarlyEnd end : kEarlyEnds) {
-      SCOPED_TRACE(NameOf(is_preposted) + " " + end.ToString());
-      const auto nodes = NodesOf(plan, is_preposted);
-      ASSERT_NE(nodes, nullptr);
-      Message message(plan, 1);
-      ASSERT_TRUE(Make(*nodes, plan, message, {.is_kept = true}));
-      std::atomic<bool> has_ended = false;
-      const auto play_on = [&](uint32_t, PlayingNode& its) { return PlayOn(its, has_ended); };
-      std::future<Status> sent;
-      if (end.has_begun) sent = nodes->Begin(0, play_on);
-      const Status ended = nodes->At(1, [&](uint32_t, PlayingNode& its) {
-        const Status played = end.Play(its);
-        message.Fill(1);
-        return played;
-      });
-      has_ended = true;
-      EXPECT_TRUE(ended.ok()) << ended.ToString();
-      if (!end.has_begun) sent = nodes->Begin(0, play_on);
-      EXPECT_TRUE(sent.get().ok());
-      EXPECT_TRUE(message.IsFilled(1));
-    }
-  }
+  ForEachEarlyEnd(/*ending=*/1, [](Message& message) { EXPECT_TRUE(message.IsFilled(1)); });
 }
 
 // Catches sends that are still to be read from memory that is the caller's again: a peer would get
 // bytes that no node has sent.
 TEST_P(PlayerDeviceTest, ASenderThatEndsEarlyReadsNothingMore) {
-  const VerifiedPlan plan = LongPlan();
-  for (const bool is_preposted : Ways()) {
-    for (const EarlyEnd end : kEarlyEnds) {
-      SCOPED_TRACE(NameOf(is_preposted) + " " + end.ToString());
-      const auto nodes = NodesOf(plan, is_preposted);
-      ASSERT_NE(nodes, nullptr);
-      Message message(plan, 1);
-      ASSERT_TRUE(Make(*nodes, plan, message, {.is_kept = true}));
-      std::atomic<bool> has_ended = false;
-      std::future<Status> received =
-          nodes->Begin(1, [&](uint32_t, PlayingNode& its) { return PlayOn(its, has_ended); });
-      const Status ended = nodes->At(0, [&](uint32_t, PlayingNode& its) {
-        const Status played = end.Play(its);
-        message.Fill(0);
-        return played;
-      });
-      has_ended = true;
-      EXPECT_TRUE(ended.ok()) << ended.ToString();
-      EXPECT_TRUE(received.get().ok());
-      for (size_t i = 0; i < message.sent().size(); ++i) {
-        const std::byte got = message.buffer(1)[i];
-        ASSERT_TRUE(got == std::byte{0} || got == message.sent()[i]) << "byte " << i;
-      }
+  ForEachEarlyEnd(/*ending=*/0, [](Message& message) {
+    for (size_t i = 0; i < message.sent().size(); ++i) {
+      const std::byte got = message.buffer(1)[i];
+      ASSERT_TRUE(got == std::byte{0} || got == message.sent()[i]) << "byte " << i;
     }
-  }
+  });
 }
 
 // Catches a node that connects with whatever its peer has, or waits for what the peer never makes;
@@ -474,7 +459,7 @@ TEST_P(PlayerDeviceTest, TwoOfOneProcessServeBoth) {
     EXPECT_TRUE(PlayingNodes::AllOf(std::move(played)));
     message.ExpectDelivered();
     others.ExpectDelivered();
-    EndPlayers(*more);
+    more->EndPlayers();
     nodes = nullptr;
     ASSERT_NO_FATAL_FAILURE(PlayOnce(*more, other, 3));
   }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What any PlayerDevice does for the node whose part of a plan it plays (runtime/player_device.h),
-// device by device: here are the nodes that the tests are written with. The devices are registered
-// in player_device_test.cc.
-#ifndef PREPOST_TESTS_CONFORMANCE_PLAYER_DEVICE_H_
-#define PREPOST_TESTS_CONFORMANCE_PLAYER_DEVICE_H_
+// PlayingNodes: the nodes of a plan in one process, each with a thread, a PlayerDevice and connections
+// with its peers (runtime/player_device.h).
+#ifndef PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
+#define PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -78,6 +77,7 @@ class PlayingNode {
     bool is_as_before = false;
     std::chrono::milliseconds answer_max{30000};
     Checkpoint checkpoint = {};
+    OpObserver observer = {};
   };
 
   PlayingNode(NodeId node, std::unique_ptr<PlayerDevice> device, std::vector<TcpSocket> sockets,
@@ -106,6 +106,7 @@ class PlayingNode {
                                .links = *std::move(links),
                                .context = {.memory = memory,
                                            .checkpoint = options.checkpoint,
+                                           .observer = options.observer,
                                            .checkpoint_interval = std::chrono::milliseconds(10)},
                                .is_kept = options.is_kept,
                                .is_as_before = options.is_as_before,
@@ -119,11 +120,13 @@ class PlayingNode {
     if (made.ok()) player_ = *std::move(made);
     return made.status();
   }
-  /// After Start(), until it is done, or `is_over` says so.
-  Status Poll(const std::function<bool()>& is_over = [] { return false; }) {
+  /// After Start(), until it is done, or `is_over` says so, which is asked every `wait_max`.
+  Status Poll(
+      const std::function<bool()>& is_over = [] { return false; },
+      std::chrono::milliseconds wait_max = std::chrono::milliseconds(1)) {
     const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (!player_->done() && !is_over()) {
-      PREPOST_RETURN_IF_ERROR(player_->Poll(std::chrono::milliseconds(1)));
+      PREPOST_RETURN_IF_ERROR(player_->Poll(wait_max));
       if (std::chrono::steady_clock::now() > due)
         return Rejected("it hangs: " + player_->Waiting(9));
     }
@@ -192,19 +195,29 @@ inline Result<NodesDevices> OpenDevices(const std::string& device, uint32_t node
 /// The nodes of a plan, each with a thread, a device and connections with its peers.
 class PlayingNodes {
  public:
-  /// Of each node's devices the one of `index`. Errors: the device's, kEnvironment.
-  static Result<std::unique_ptr<PlayingNodes>> Make(const NodesDevices& devices, uint32_t index,
-                                                    const VerifiedPlan& plan, bool is_preposted) {
+  /// Opens a node's device.
+  using Open = std::function<Result<std::unique_ptr<PlayerDevice>>(uint32_t node)>;
+  /// Node i is preposted if `preposted[i]`. Errors: those of `open`, kEnvironment.
+  static Result<std::unique_ptr<PlayingNodes>> Make(const Open& open, const VerifiedPlan& plan,
+                                                    const std::vector<bool>& preposted) {
     Result<TcpMesh> mesh = MakeTcpMesh(plan);
     if (!mesh.ok()) return mesh.status();
     auto made = std::make_unique<PlayingNodes>();
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-      auto device = devices[node]->Open(index);
+      auto device = open(node);
       if (!device.ok()) return device.status();
-      made->nodes_.push_back(std::make_unique<PlayingNode>(NodeId(node), *std::move(device),
-                                                           std::move((*mesh)[node]), is_preposted));
+      made->nodes_.push_back(std::make_unique<PlayingNode>(
+          NodeId(node), *std::move(device), std::move((*mesh)[node]), preposted[node]));
     }
     return made;
+  }
+
+  /// All at a time, as closing a library's device takes a while.
+  ~PlayingNodes() {
+    static_cast<void>(All([](uint32_t, PlayingNode& its) {
+      its.Leave();
+      return Status();
+    }));
   }
 
   PlayingNode& operator[](uint32_t node) { return *nodes_[node]; }
@@ -221,6 +234,13 @@ class PlayingNodes {
   }
   /// All at a time. The errors of all that have one.
   testing::AssertionResult All(const Work& work) { return AllOf(BeginAll(work)); }
+  /// Where a node must be polled to its end, no player goes before all are done.
+  void EndPlayers() {
+    static_cast<void>(All([](uint32_t, PlayingNode& its) {
+      its.EndPlayer();
+      return Status();
+    }));
+  }
   static testing::AssertionResult AllOf(std::vector<std::future<Status>> all) {
     std::string errors;
     for (size_t node = 0; node < all.size(); ++node) {
@@ -237,4 +257,4 @@ class PlayingNodes {
 
 }  // namespace prepost::test
 
-#endif  // PREPOST_TESTS_CONFORMANCE_PLAYER_DEVICE_H_
+#endif  // PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
