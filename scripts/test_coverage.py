@@ -15,11 +15,12 @@ SAMPLED = re.compile(r"^sampled: (\d+) of (\d+) cases, part \d+ of \d+, all with
 EACH = re.compile(r"each (\S+) of (\d+) within (\d+) commits?")
 SLOT = re.compile(r"^slot_\d+ is \S+: each schedule of \d+ within (\d+) commits?; PREPOST_GRID_SEED=\d+$")
 
-# What the table is asked for most often: preset, test, label, words. "slot": schedules take turns in the slots of all tests.
-CPU_OVER_NIC = "differential_tests/CpuOverNicTest.EverySmallPlanDelivers"
+# What the table is asked for most often: preset, instances, label, words. "slot": schedules take turns in the slots of all tests.
+SMALL_PLANS = r"/MulticastTest\.EverySmallPlanDelivers/"
+CPU_OVER_NIC = SMALL_PLANS + r"\w+_over_emulated_driven$"
 QUESTIONS = (
-    ("dev", "differential_tests/FabricTest.EverySmallPlan", "schedule", "each schedule over libfabric, driven by CPUs"),
-    ("dev", "differential_tests/TriggeredTest.EverySmallPlan", "schedule", "each schedule over libfabric, preposted"),
+    ("dev", SMALL_PLANS + r"fabric_\w+_driven$", "schedule", "each schedule over libfabric, driven by CPUs"),
+    ("dev", SMALL_PLANS + r"fabric_\w+_preposted$", "schedule", "each schedule over libfabric, preposted"),
     ("asan", None, "slot", "each schedule with the address and undefined-behaviour sanitizers"),
     ("tsan", None, "slot", "each schedule with the thread sanitizer"),
     ("dev", CPU_OVER_NIC, "wait", "each way of waiting, with each schedule"),
@@ -43,12 +44,13 @@ def without_parameters(test):
 
 
 def read(log):
-    """Rows by test, the commits of slots (0: there are none), the seeds."""
-    rows = collections.defaultdict(Row)
+    """Rows by test, the commits of labels by instance, the commits of slots (0: there are none), the seeds."""
+    rows, labels = collections.defaultdict(Row), {}
     slots, seeds, row = 0, set(), Row()
     for line in log.splitlines():
         if begin := re.match(r"^\d+/\d+ Testing: (.*)$", line):
-            test = without_parameters(begin[1])
+            instance = begin[1]
+            test = without_parameters(instance)
         elif found := SLOT.match(line):
             slots = max(slots, int(found[1]))
         elif found := SAMPLED.match(line):
@@ -60,8 +62,9 @@ def read(log):
             for label, count, commits in EACH.findall(found[4]):
                 has = row.each.get(label, (0, 0))
                 row.each[label] = (max(has[0], int(count)), max(has[1], int(commits)))
+                labels[instance, label] = int(commits)
             seeds.add(found[5])
-    return rows, slots, seeds
+    return rows, labels, slots, seeds
 
 
 def main():
@@ -73,7 +76,7 @@ def main():
     if not runs:
         print("no preset has been tested: scripts/test", file=sys.stderr)
         return 3
-    for preset, (rows, _, seeds) in runs.items():
+    for preset, (rows, _, _, seeds) in runs.items():
         print(f"{preset}, of its last run, PREPOST_GRID_SEED={' '.join(sorted(seeds)) or 'none'}")
         if not rows:
             print("  nothing was sampled\n")
@@ -84,9 +87,10 @@ def main():
             each = ", ".join(f"{label} ({count}) {commits}" for label, (count, commits) in sorted(row.each.items()))
             print(f"  {test:<{width}} {row.instances:9} {row.taken:7} {row.cases:8} {row.whole:11}  {each}".rstrip())
         print()
-    for preset, test, label, words in QUESTIONS:
-        rows, slots, _ = runs.get(preset, ({}, 0, set()))
-        commits = slots if label == "slot" else rows[test].each.get(label, (0, 0))[1] if test in rows else 0
+    for preset, instances, label, words in QUESTIONS:
+        _, labels, slots, _ = runs.get(preset, ({}, {}, 0, set()))
+        found = [commits for (instance, its), commits in labels.items() if its == label and re.search(instances or "", instance)]
+        commits = slots if label == "slot" else max(found, default=0)
         print(f"{words}: " + (f"within {commits} commit{'s' * (commits > 1)}" if commits else f"not in the last run of {preset}"))
     return 0
 

@@ -7,8 +7,6 @@
 #include <rdma/fi_tagged.h>
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstring>
@@ -20,14 +18,14 @@
 
 #include "backends/fabric/libfabric.h"
 #include "backends/registry.h"
-#include "tests/differential/device_play.h"
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
-#include "tests/support/sanitizers.h"
 
 namespace prepost::fabric_strangers_test {
 namespace {
 
 using fabric::Fid;
+using test::Way;
 
 /// All addresses of this machine at which this process listens.
 std::vector<sockaddr_in> Listeners() {
@@ -135,32 +133,27 @@ class Stranger {
   std::thread thread_;
 };
 
-struct Way {
-  std::string device;
-  std::string library;  ///< the provider's name there
-  bool preposted;
-};
+bool IsFabric(const Way& way) { return way.engine->device.starts_with("fabric:"); }
 class FabricStrangersTest : public testing::TestWithParam<Way> {};
-INSTANTIATE_TEST_SUITE_P(Ways, FabricStrangersTest,
-                         testing::Values(Way{"fabric:tcp", "tcp;ofi_rxm", false},
-                                         Way{"fabric:sockets", "sockets", false},
-                                         Way{"fabric:sockets", "sockets", true}),
-                         [](const auto& it) {
-                           return it.param.device.substr(7) +
-                                  (it.param.preposted ? "_preposted" : "");
-                         });
+INSTANTIATE_TEST_SUITE_P(Ways, FabricStrangersTest, testing::ValuesIn(test::Ways(IsFabric)),
+                         [](const auto& it) { return it.param.name(); });
 
 TEST_P(FabricStrangersTest, SendMessagesThatNobodyTakes) {
-  if (test::kHasThreadSanitizer) GTEST_SKIP() << "it does not see how libfabric orders threads";
-  const Result<ListedDevice> provider = FindListed(GetParam().device);
-  if (!provider.ok()) GTEST_SKIP() << provider.status().message();
+  const test::Engine& engine = *GetParam().engine;
+  PREPOST_SKIP_IF_NOT_THERE(engine);
+  const bool is_automatic = FindListed(engine.listed_name())->is_automatic;
+  // The provider's name at the library.
+  const std::string name = engine.device.substr(engine.device.find(':') + 1);
+  const std::string provider = name == "tcp" ? "tcp;ofi_rxm" : name;
   const VerifiedPlan plan = test::PlanWithWindowsOf1("chain", 3, 100, 1000);
   std::unique_ptr<Stranger> stranger;
-  test::Play(plan, GetParam().device, std::vector<bool>(3, GetParam().preposted), [&] {
-    stranger = std::make_unique<Stranger>(GetParam().library, Listeners());
+  test::PlayOptions options = GetParam().Options(plan);
+  options.before_start = [&] {
+    stranger = std::make_unique<Stranger>(provider, Listeners());
     // Nodes that make progress only when they are asked take its connections while they play.
-    if (provider->is_automatic) stranger->WaitUntilSent();
-  });
+    if (is_automatic) stranger->WaitUntilSent();
+  };
+  ExpectDelivers(engine, plan, options);
   ASSERT_NE(stranger, nullptr);
   EXPECT_GE(stranger->sent(), 1u);
 }

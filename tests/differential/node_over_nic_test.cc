@@ -17,12 +17,12 @@
 
 #include "backends/emulated/fabric.h"
 #include "backends/mlx5/cards.h"
-#include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/host/device_player.h"
 #include "backends/nic/program/lower.h"
 #include "backends/node_device.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/node_group.h"
+#include "tests/support/engines.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/loopback.h"
 #include "tests/support/plans.h"
@@ -183,11 +183,13 @@ TEST_F(NodeOverNicTest, SomePrepostedSomeDriven) {
                   .profile = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16}});
 }
 
-TEST_F(NodeOverNicTest, OverMlx5) {
+TEST_F(NodeOverNicTest, OverEveryDevice) {
   using enum Part;
-  ExpectDelivers(
-      {kPreposted, kPreposted, kDriven, kPreposted, kDriven}, {},
-      [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {.is_ethernet = true}); });
+  for (const test::Engine& engine : test::Engines()) {
+    SCOPED_TRACE(engine.name);
+    if (engine.nics)
+      ExpectDelivers({kPreposted, kPreposted, kDriven, kPreposted, kDriven}, {}, *engine.nics);
+  }
 }
 
 // A member validates what it has armed: bytes that changed are not sent, and nobody starts.

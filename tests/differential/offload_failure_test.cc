@@ -14,6 +14,7 @@
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/stand_in/stand_in.h"
 #include "runtime/event_fd.h"
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 #include "tests/support/verbs_spy.h"
@@ -226,11 +227,19 @@ TEST(OffloadFailureTest, BrokenQpIsTheCause) {
   }
 }
 
-void ExpectEveryBrokenLinkEndsTheRun(const nic::DeviceFactory& make_device) {
+class OffloadFailureOnTest : public testing::TestWithParam<std::string> {};
+INSTANTIATE_TEST_SUITE_P(Engines, OffloadFailureOnTest,
+                         testing::ValuesIn(test::EnginesWhere([](const test::Engine& it) {
+                           return it.nics.has_value();
+                         })),
+                         [](const auto& it) { return it.param; });
+
+// Also error CQEs, and queues that are destroyed while others wait, over commands of firmware.
+TEST_P(OffloadFailureOnTest, EveryBrokenLinkEndsTheRun) {
   const VerifiedPlan plan = MakePlan("binomial_pipeline", 6, 4, "window=1");
   for (const Channel& channel : plan.channels()) {
     for (uint64_t after = 0; after < 2; ++after) {
-      const Status status = Outcome(plan, {.make_device = make_device,
+      const Status status = Outcome(plan, {.make_device = *test::EngineOf(GetParam()).nics,
                                            .scheduler = SchedulerMode::kAdversarial,
                                            .seed = after + 1,
                                            .faults = {{channel.to, channel.from, after}}});
@@ -240,15 +249,6 @@ void ExpectEveryBrokenLinkEndsTheRun(const nic::DeviceFactory& make_device) {
       }
     }
   }
-}
-
-TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunWithAnError) {
-  ExpectEveryBrokenLinkEndsTheRun({});
-}
-
-// Error CQEs, and queues that are destroyed while others wait, over the mlx5 device.
-TEST(OffloadFailureTest, EveryBrokenLinkEndsTheRunOverMlx5) {
-  ExpectEveryBrokenLinkEndsTheRun([](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); });
 }
 
 // A device that cannot be opened, or that has too little, ends the run before it starts.

@@ -4,7 +4,7 @@
 // behind them passes: nodes forward what they do not have and get their final completions. Here one
 // QP, or all of a NIC, fails in each of six ways in the middle of a transfer, under many orders of
 // the NICs, with a host that polls its final completion only and with hosts that wake for
-// errors; behind the emulated device and behind the mlx5 device's commands and events.
+// errors; behind every device in front of NICs in software.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,9 +17,9 @@
 
 #include "backends/local/armed_group.h"
 #include "backends/local/offload_run.h"
-#include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/program/lower.h"
 #include "runtime/interrupt.h"
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
 #include "tests/support/sample.h"
@@ -301,8 +301,8 @@ struct Shape {
   uint32_t nodes;
   uint32_t blocks;
   const char* ready;
-  uint32_t ring;         ///< of every queue, 0: as large as needed
-  bool is_mlx5 = false;  ///< the mlx5 device over its stand-in
+  uint32_t ring;  ///< of every queue, 0: as large as needed
+  const test::Engine* engine = nullptr;
 };
 
 class OffloadGuardTest : public testing::TestWithParam<Shape> {
@@ -325,15 +325,11 @@ class OffloadGuardTest : public testing::TestWithParam<Shape> {
     return *program;
   }
 
-  /// Empty for the emulated device.
-  static nic::DeviceFactory MakeDevice() {
-    if (!GetParam().is_mlx5) return {};
-    return [](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, {}); };
-  }
-  /// The emulated device is asked under more seeds: it is the same NIC behind both.
+  static const nic::DeviceFactory& MakeDevice() { return *GetParam().engine->nics; }
+  /// The emulated device is asked under more seeds: it is the same NIC behind all.
   static uint64_t Seeds() {
-    const bool is_short = GetParam().is_mlx5 || (test::kIsSanitized && !test::IsLongRun());
-    return is_short ? 15 : 60;
+    if (MakeDevice()) return 8;
+    return test::kIsSanitized && !test::IsLongRun() ? 15 : 60;
   }
 
   /// A QP that blocks come to, before its last.
@@ -487,16 +483,16 @@ std::vector<Shape> Shapes(bool fitting) {
   std::vector<Shape> shapes;
   for (Shape shape : kShapes) {
     if (fitting && shape.ring != 0) continue;
-    for (const bool is_mlx5 : {false, true}) {
-      shape.is_mlx5 = is_mlx5;
-      shapes.push_back(shape);
+    for (const test::Engine& engine : test::Engines()) {
+      shape.engine = &engine;
+      if (engine.nics) shapes.push_back(shape);
     }
   }
   return shapes;
 }
 
 std::string NameOf(const testing::TestParamInfo<Shape>& shape) {
-  return fmt::format("{}{}", shape.param.name, shape.param.is_mlx5 ? "_mlx5" : "");
+  return fmt::format("{}_{}", shape.param.name, shape.param.engine->name);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, OffloadGuardTest, testing::ValuesIn(Shapes(/*fitting=*/false)),

@@ -15,14 +15,11 @@
 #include <vector>
 
 #include "backends/local/offload_run.h"
-#include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/nic/program/lower.h"
 #include "compiler/schedules/schedule.h"
-#include "tests/support/op_trace.h"
-#include "tests/support/oracle.h"
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"
-#include "tests/support/rounds.h"
 #include "tests/support/sample.h"
 #include "tests/support/transfer.h"
 
@@ -34,52 +31,25 @@ using local::OffloadOptions;
 using local::RunOffload;
 using local::RunQueueProgram;
 using test::CompileOrDie;
+using test::PlayOptions;
 using test::Transfer;
+using test::Way;
 
 constexpr uint64_t kBlockBytes = 10000;  // more than two MTUs, so that chunks interleave
 
-void ExpectHostIdle(const RunReport& report) {
-  for (const NodeReport& node : report.nodes) {
-    EXPECT_EQ(node.host_posts_during, 0u) << "node " << node.node.value;
-    EXPECT_EQ(node.host_event_requests_during, 0u) << "node " << node.node.value;
-    EXPECT_EQ(node.host_wakeups, 1u) << "node " << node.node.value;
-    EXPECT_EQ(node.host_completions, 1u) << "node " << node.node.value;
-    EXPECT_GE(node.host_posts, 1u) << "node " << node.node.value;
-  }
-}
+constexpr SchedulerMode kOrders[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
+                                     SchedulerMode::kAdversarial};
 
 /// Rings of a handful of entries, so that nearly every queue is written in parts.
 const nic::DeviceProfile kTinyRings = {.name = "tiny", .sq_wqebbs = 16, .rq_wqes = 16};
 
-/// The report counts what was done, the bound is by the queues' lengths.
-void ExpectRearmsWithinBound(const RunReport& report) {
-  for (const NodeReport& node : report.nodes) {
-    EXPECT_LE(node.rearms, node.rearms_max) << "node " << node.node.value;
-  }
-  for (const QueueRearms& it : report.queue_rearms) {
-    EXPECT_LE(it.rearms, it.bound) << "node " << it.node.value << " " << it.queue;
-  }
-}
+const test::Engine& Emulated() { return test::EngineOf("emulated"); }
 
-void ExpectDelivers(const VerifiedPlan& plan, OffloadOptions options) {
-  SCOPED_TRACE(testing::Message() << Name(options.scheduler) << " seed " << options.seed);
-  test::OpTrace order(plan);
-  options.observer = order.Observer();
-  Transfer transfer(plan.header());
-  const Result<RunReport> report =
-      RunOffload(plan, transfer.message(), transfer.buffers(), options);
-  ASSERT_TRUE(report.ok()) << report.status().ToString();
-  test::Random random(options.seed);
-  const auto expected = test::Deliver(plan, transfer.message(), random);
-  ASSERT_TRUE(expected.ok()) << expected.status().ToString();
-  transfer.ExpectHolds(*expected);
-  transfer.ExpectDelivered();
-  order.ExpectPlanOrder();
-  if (options.lower.profile == nic::DeviceProfile{}) {
-    ExpectHostIdle(*report);
-  } else {
-    ExpectRearmsWithinBound(*report);
-  }
+/// Preposted at all nodes.
+void ExpectDelivers(const VerifiedPlan& plan, PlayOptions options,
+                    const test::Engine& engine = Emulated()) {
+  options.preposted.assign(plan.header().nodes, true);
+  test::ExpectDelivers(engine, plan, options);
 }
 
 Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
@@ -93,89 +63,32 @@ Spec MakeSpec(const std::string& algorithm, uint32_t nodes, uint64_t bytes,
                          3);
 }
 
-/// What stands in front of the emulated NICs. With mlx5 the same queues are made by firmware
-/// commands: a field that the device writes elsewhere than the stand-in reads, a ring that is not
-/// where the NIC reads, shows here.
-enum class DeviceKind : uint8_t { kEmulated, kMlx5InfiniBand, kMlx5Ethernet };
-const char* Name(DeviceKind kind) {
-  switch (kind) {
-    case DeviceKind::kEmulated:
-      return "emulated";
-    case DeviceKind::kMlx5InfiniBand:
-      return "mlx5_infiniband";
-    case DeviceKind::kMlx5Ethernet:
-      return "mlx5_ethernet";
-  }
-  return "";
-}
-
-OffloadOptions OptionsOf(nic::LoweringMode mode, DeviceKind device) {
-  OffloadOptions options{.lower = {.mode = mode}};
-  if (device == DeviceKind::kEmulated) return options;
-  options.make_device = [device](nic::NicModel& nic) {
-    return mlx5::OpenOnStandIn(nic, {.is_ethernet = device == DeviceKind::kMlx5Ethernet});
-  };
-  return options;
-}
-
-class OffloadDifferential
-    : public testing::TestWithParam<std::tuple<std::string, nic::LoweringMode, DeviceKind>> {
+class OffloadDifferential : public testing::TestWithParam<std::tuple<std::string, Way>> {
  protected:
-  OffloadOptions Options(SchedulerMode scheduler = SchedulerMode::kRoundRobin, uint64_t seed = 1) {
-    OffloadOptions options = OptionsOf(std::get<1>(GetParam()), std::get<2>(GetParam()));
-    options.scheduler = scheduler;
-    options.seed = seed;
-    return options;
-  }
-
-  /// Each plan in each order of the NICs, with seeds of their own.
-  void ExpectAllDeliver(const std::vector<Spec>& specs) {
-    constexpr SchedulerMode kOrders[] = {SchedulerMode::kRoundRobin, SchedulerMode::kRandom,
-                                         SchedulerMode::kAdversarial};
-    std::vector<std::string> labels;
-    for (size_t i = 0; i < specs.size(); ++i) {
-      for (const SchedulerMode order : kOrders)
-        labels.push_back("order=" + std::string(Name(order)));
-    }
-    uint64_t seed = test::TestSeed();
-    test::Sample sample(labels, test::SampleDivisor() * 3 / 2);
-    for (const Spec& spec : specs) {
-      for (const SchedulerMode order : kOrders) {
-        if (!sample.Takes()) continue;
-        ++seed;
-        SCOPED_TRACE(testing::Message()
-                     << test::Label(spec) << ", " << Name(order) << ", seed " << seed);
-        ExpectDelivers(CompileOrDie(spec), Options(order, seed));
-        if (HasFailure()) return;
-      }
-    }
+  static const test::Engine& engine() { return *std::get<1>(GetParam()).engine; }
+  static PlayOptions Options(SchedulerMode scheduler = SchedulerMode::kRoundRobin,
+                             uint64_t seed = 1) {
+    return {.lower = {.mode = std::get<1>(GetParam()).mode}, .scheduler = scheduler, .seed = seed};
   }
 
   const std::string schedule_ = test::ScheduleInTurn(std::get<0>(GetParam()));
 };
 
+// Also send windows that multicast_test.cc has not, with each ready mode, and in each order of the NICs.
 TEST_P(OffloadDifferential, EverySmallPlanDelivers) {
-  // Making queues by commands takes most of the time, and is the same for larger plans.
-  const bool is_mlx5 = std::get<2>(GetParam()) != DeviceKind::kEmulated;
-  ExpectAllDeliver(is_mlx5 ? test::AllSmallSpecs({.nodes_max = 6, .blocks_max = 3}, {schedule_})
-                           : test::AllSmallSpecs({}, {schedule_}));
-}
-
-// The same with ready and send window chosen by the compiler, other roots, and without bytes.
-TEST_P(OffloadDifferential, EveryPlanForExecutorsDelivers) {
-  ExpectAllDeliver(test::SpecsForExecutors({}, {schedule_}));
-}
-
-TEST_P(OffloadDifferential, MessagesOfManyPacketsDeliver) {
-  test::Sample sample(5 * 2);
-  for (const char* ready : {"auto", "barrier", "channel", "window=1", "retry"}) {
-    for (const uint32_t nodes : {5u, 8u}) {
+  const std::vector<Spec> specs = test::AllSmallSpecs(engine().limits, {schedule_});
+  std::vector<std::string> labels;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    for (const SchedulerMode order : kOrders) labels.push_back("order=" + std::string(Name(order)));
+  }
+  uint64_t seed = test::TestSeed();
+  test::Sample sample(labels, test::SampleDivisor() * 3 / 2);
+  for (const Spec& spec : specs) {
+    for (const SchedulerMode order : kOrders) {
       if (!sample.Takes()) continue;
-      const VerifiedPlan plan =
-          CompileOrDie(MakeSpec(schedule_, nodes, 4 * kBlockBytes - 1234, ready));
-      for (const auto mode : {SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
-        ExpectDelivers(plan, Options(mode, test::TestSeed()));
-      }
+      SCOPED_TRACE(test::Label(spec));
+      ExpectDelivers(CompileOrDie(spec), Options(order, ++seed), engine());
+      if (HasFailure()) return;
     }
   }
 }
@@ -194,7 +107,7 @@ TEST_P(OffloadDifferential, TinyRingsDeliver) {
       spec.block_bytes = 100;
       SCOPED_TRACE(test::Label(spec));
       const VerifiedPlan plan = CompileOrDie(spec);
-      OffloadOptions tiny = Options();
+      PlayOptions tiny = Options();
       tiny.lower.profile = kTinyRings;
       // Counters that wrap early on: 16 bits of send queues, 24 of CQs.
       tiny.first = {.epoch = 200, .sq_index = 0xfffa, .cq_index = 0xfffffb};
@@ -202,27 +115,24 @@ TEST_P(OffloadDifferential, TinyRingsDeliver) {
       EXPECT_TRUE(all_at_once || std::ranges::any_of(program.nodes, [](const auto& node) {
                     return node.rearms() >= 5;
                   }));
-      for (const auto mode :
-           {SchedulerMode::kRoundRobin, SchedulerMode::kRandom, SchedulerMode::kAdversarial}) {
-        tiny.scheduler = mode;
+      for (const SchedulerMode order : kOrders) {
+        tiny.scheduler = order;
         tiny.seed = test::TestSeed();
-        ExpectDelivers(plan, tiny);
+        ExpectDelivers(plan, tiny, engine());
       }
       if (HasFailure()) return;
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, OffloadDifferential,
-    testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
-                     testing::Values(nic::LoweringMode::kInline, nic::LoweringMode::kManaged),
-                     testing::Values(DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand,
-                                     DeviceKind::kMlx5Ethernet)),
-    [](const auto& param) {
-      return std::get<0>(param.param) + "_" + std::string(Name(std::get<1>(param.param))) + "_" +
-             Name(std::get<2>(param.param));
-    });
+INSTANTIATE_TEST_SUITE_P(All, OffloadDifferential,
+                         testing::Combine(testing::ValuesIn(test::ScheduleParameters()),
+                                          testing::ValuesIn(test::Ways([](const Way& way) {
+                                            return way.is_preposted && way.engine->nics;
+                                          }))),
+                         [](const auto& it) {
+                           return std::get<0>(it.param) + "_" + std::get<1>(it.param).name();
+                         });
 
 // Blocks do not hold up credits, or no queue holds up another.
 TEST(OffloadTest, SeveralMastersDeliver) {
@@ -271,29 +181,6 @@ TEST(OffloadTest, AnyRingsAndWindowsDeliver) {
   }
 }
 
-// Schedules that nobody has thought of, also with several transfers of a node in one round.
-TEST(OffloadTest, RandomRoundsDeliver) {
-  const uint64_t seed = test::TestSeed();
-  test::Random random(seed);
-  for (uint64_t i = 0; i < test::RandomCases(100) && !testing::Test::HasFailure(); ++i) {
-    const test::RandomRounds rounds = test::MakeRandomRounds(random, 8, 6);
-    const std::string ready =
-        random.Pick(std::array{"auto", "barrier", "channel", "window=3", "retry"});
-    const std::string send_window = random.Pick(std::array{"auto", "none", "1"});
-    SCOPED_TRACE(fmt::format("seed {} case {} ready {} send window {}\n{}", seed, i, ready,
-                             send_window, rounds.text));
-    const Result<VerifiedPlan> plan =
-        test::CompileRounds(rounds.text, {.block_bytes = kBlockBytes}, *ParseReady(ready),
-                            *ParseSendWindow(send_window));
-    ASSERT_TRUE(plan.ok()) << plan.status().ToString();
-    const auto mode = random.Coin() ? nic::LoweringMode::kInline : nic::LoweringMode::kManaged;
-    ExpectDelivers(*plan, {.lower = {.mode = mode}});
-    ExpectDelivers(*plan, {.lower = {.mode = mode},
-                           .scheduler = SchedulerMode::kAdversarial,
-                           .seed = random.Between(1, 1000)});
-  }
-}
-
 void ExpectSequenceDelivers(const VerifiedPlan& plan, const OffloadOptions& options) {
   constexpr uint32_t kMessages = 12;
   std::vector<std::unique_ptr<Transfer>> messages;
@@ -313,11 +200,11 @@ TEST(OffloadTest, MessagesInSequenceShareTheQueues) {
   spec.block_bytes = 20;
   const VerifiedPlan plan = CompileOrDie(spec);
   for (const auto mode : {nic::LoweringMode::kInline, nic::LoweringMode::kManaged}) {
-    for (const auto device : {DeviceKind::kEmulated, DeviceKind::kMlx5InfiniBand}) {
+    for (const test::Engine& engine : test::Engines()) {
+      if (!engine.nics) continue;
       // Thousands of messages, for each of which threads take turns.
-      if (test::kHasThreadSanitizer && !test::IsLongRun() && device != DeviceKind::kEmulated)
-        continue;
-      OffloadOptions options = OptionsOf(mode, device);
+      if (test::kHasThreadSanitizer && !test::IsLongRun() && *engine.nics) continue;
+      OffloadOptions options{.make_device = *engine.nics, .lower = {.mode = mode}};
       options.scheduler = SchedulerMode::kAdversarial;
       options.first = {.epoch = 250, .sq_index = 0xf000, .cq_index = 0xfff000};
       ExpectSequenceDelivers(plan, options);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // LocalNodes: the endpoints of all nodes of a plan over one of the local transports, in one
-// process, with a message and a buffer per node as a run has them. Tests of transports and of
-// executors over them use it.
+// process, with a message, or the inputs of another collective, and buffers per node as a run has
+// them. Tests of transports and of executors over them use it.
 #ifndef PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
 #define PREPOST_TESTS_SUPPORT_LOCAL_NODES_H_
 
@@ -15,9 +15,12 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/event_fd.h"
 #include "runtime/executor.h"
+#include "runtime/files/collective_sums.h"
 #include "runtime/transport/local_transport.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
@@ -28,27 +31,33 @@ class LocalNodes {
  public:
   struct Options {
     TransportKind transport = TransportKind::kTcp;
-    uint16_t streams = 1;  ///< of kTcp
-    int wake_fd = -1;
+    uint16_t streams = 1;   ///< of kTcp
+    int wake_fd = -1;       ///< -1: wake()'s
     bool in_files = false;  ///< message and copies; otherwise they are in memory
   };
 
   LocalNodes(Playable plan, const Options& options)
-      : root_(plan.header().collective.root), message_(RandomBytes(plan.header().payload.bytes)) {
+      : LocalNodes(plan, options, RandomBytes(plan.header().payload.bytes)) {}
+  /// `input`: the message, or all nodes' inputs one after the other.
+  LocalNodes(Playable plan, const Options& options, std::vector<std::byte> input)
+      : header_(plan.header()), message_(std::move(input)) {
     OpenInput(options);
     OpenBuffers(plan, options);
-    auto transport = LocalTransport::Make(options.transport, plan,
-                                          {.input = *input_, .buffers = buffers_}, options.streams);
+    auto transport = LocalTransport::Make(
+        options.transport, plan, {.input = *input_, .buffers = buffers_, .scratch = scratch_},
+        options.streams);
     EXPECT_TRUE(transport.ok()) << transport.status().ToString();
     transport_ = std::move(*transport);
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       files_.push_back(transport_->FilesOf(NodeId(node)));
-      auto endpoint = transport_->MakeEndpoint(NodeId(node), options.wake_fd, /*checkpoint=*/{});
+      auto endpoint = transport_->MakeEndpoint(
+          NodeId(node), options.wake_fd < 0 ? wake_.fd() : options.wake_fd, /*checkpoint=*/{});
       EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
       endpoints_.push_back(std::move(*endpoint));
     }
   }
 
+  const EventFd& wake() const { return wake_; }
   Endpoint& endpoint(NodeId node) { return *endpoints_[node.index()]; }
   /// As when its process ends.
   void Drop(NodeId node) { endpoints_[node.index()].reset(); }
@@ -59,7 +68,16 @@ class LocalNodes {
   const MappedInput& input() const { return *input_; }
   const NodeBuffer& buffer(NodeId node) const { return buffers_[node.index()]; }
   NodeMemory memory(NodeId node) const {
-    if (node == root_) return {.source = input_->bytes(), .target = {}};
+    if (!is_multicast()) {
+      const std::vector<uint64_t> begins = InputOffsets(header_);
+      const uint64_t begin = begins[node.index()];
+      NodeMemory its{.source = input_->bytes().subspan(begin, begins[node.index() + 1] - begin),
+                     .target = buffer(node).bytes(),
+                     .scratch = scratch_[node.index()].bytes()};
+      if (!header_.combine.is_none()) its.combine = CombineFunctionOf(header_.combine);
+      return its;
+    }
+    if (node == root()) return {.source = input_->bytes(), .target = {}};
     return {.source = buffer(node).bytes(), .target = buffer(node).bytes()};
   }
 
@@ -68,18 +86,21 @@ class LocalNodes {
   void ExpectHolds(const std::vector<std::vector<std::byte>>& expected) const {
     ASSERT_EQ(expected.size(), buffers_.size());
     for (uint32_t node = 0; node < buffers_.size(); ++node) {
-      if (NodeId(node) == root_) continue;
+      if (NodeId(node) == root()) continue;
       EXPECT_TRUE(std::ranges::equal(buffers_[node].bytes(), expected[node])) << "at node " << node;
     }
   }
 
  private:
+  bool is_multicast() const { return header_.collective.kind == CollectiveKind::kMulticast; }
+  NodeId root() const { return header_.collective.root; }
+
   void OpenInput(const Options& options) {
     std::string path = folder_ / "image";
     if (options.in_files) {
       WriteBytes(path, message_);
     } else {
-      input_memory_ = NodeBuffer::Open(root_, message_.size(), nullptr).value();
+      input_memory_ = NodeBuffer::Open(root(), message_.size(), nullptr).value();
       ASSERT_TRUE(input_memory_.Reserve().ok());
       std::ranges::copy(message_, input_memory_.bytes().begin());
       path = fmt::format("/proc/self/fd/{}", input_memory_.fd());
@@ -99,21 +120,29 @@ class LocalNodes {
     }
     buffers_.resize(nodes);
     for (uint32_t node = 0; node < nodes; ++node) {
-      if (NodeId(node) == root_) continue;
+      if (is_multicast() && NodeId(node) == root()) continue;
       const OutputSet* const outputs = outputs_ ? &*outputs_ : nullptr;
-      buffers_[node] = NodeBuffer::Open(NodeId(node), message_.size(), outputs).value();
-      ASSERT_TRUE(buffers_[node].Reserve().ok());
-      std::ranges::fill(buffers_[node].bytes(), std::byte{0xee});
+      const NodeBytes bytes = NodeBytesOf(header_, NodeId(node));
+      const auto open = [&](uint64_t size) {
+        NodeBuffer made = NodeBuffer::Open(NodeId(node), size, outputs).value();
+        EXPECT_TRUE(made.Reserve().ok());
+        std::ranges::fill(made.bytes(), std::byte{0xee});
+        return made;
+      };
+      buffers_[node] = open(bytes.output);
+      if (!is_multicast()) scratch_.push_back(open(bytes.scratch));
     }
   }
 
-  NodeId root_;
+  const PlanHeader header_;
+  const EventFd wake_ = *EventFd::Make();
   std::vector<std::byte> message_;
   TempFolder folder_;
   NodeBuffer input_memory_;
   std::optional<MappedInput> input_;
   std::optional<OutputSet> outputs_;
   std::vector<NodeBuffer> buffers_;
+  std::vector<NodeBuffer> scratch_;  ///< of other collectives than multicasts
   std::unique_ptr<LocalTransport> transport_;
   std::vector<std::vector<int>> files_;
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
@@ -123,22 +152,6 @@ class LocalNodes {
 inline auto AllTransports() { return ::testing::Values(TransportKind::kTcp, TransportKind::kShm); }
 inline std::string TransportName(const ::testing::TestParamInfo<TransportKind>& param) {
   return std::string(Name(param.param));
-}
-
-/// The same with TCP also as over long paths, by several streams.
-struct LocalWay {
-  TransportKind transport = TransportKind::kTcp;
-  uint16_t streams = 1;
-};
-inline auto AllWays() {
-  return ::testing::Values(LocalWay{TransportKind::kTcp}, LocalWay{TransportKind::kTcp, 3},
-                           LocalWay{TransportKind::kShm});
-}
-inline std::string Name(const LocalWay& way) {
-  return std::string(prepost::Name(way.transport)) + (way.streams > 1 ? "_streams" : "");
-}
-inline std::string WayName(const ::testing::TestParamInfo<LocalWay>& param) {
-  return Name(param.param);
 }
 
 }  // namespace prepost::test
