@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The devices that the suite runs on. A new device is one line in the registration at the end.
+// The devices that the suite runs on: NICs in software from the table of engines, and cards.
 #include "backends/emulated/fabric.h"
 #include "backends/mlx5/cards.h"
-#include "backends/mlx5/stand_in/stand_in.h"
 #include "backends/registry.h"
 #include "tests/conformance/cross_channel.h"
+#include "tests/support/engines.h"
 #include "tests/support/hardware_devices.h"
 
 namespace prepost::test::devices_test {
@@ -25,19 +25,11 @@ class EmulatedDevices : public DeviceUnderTest {
   emulated::Fabric fabric_;
 };
 
-Registration Emulated(const char* name, emulated::SchedulerMode scheduler) {
-  return {name, [scheduler] {
+Registration Emulated(const std::string& name, emulated::SchedulerMode scheduler,
+                      const nic::DeviceFactory& make = {}) {
+  return {name, [scheduler, make] {
             return std::make_unique<EmulatedDevices>(
-                emulated::EngineOptions{.scheduler = scheduler, .seed = 17});
-          }};
-}
-
-/// The mlx5 device, whose commands a stand-in carries out on the same NICs.
-Registration Mlx5OnStandIn(const char* name, mlx5::StandInOptions options) {
-  return {name, [options] {
-            return std::make_unique<EmulatedDevices>(
-                emulated::EngineOptions{},
-                [options](nic::NicModel& nic) { return mlx5::OpenOnStandIn(nic, options); });
+                emulated::EngineOptions{.scheduler = scheduler, .seed = 17}, make);
           }};
 }
 
@@ -62,11 +54,12 @@ Registration OnHardware(const HardwareChoice& choice) {
 
 std::vector<Registration> Registrations() {
   std::vector<Registration> all = {
-      Emulated("emulated", emulated::SchedulerMode::kRoundRobin),
       Emulated("emulated_random", emulated::SchedulerMode::kRandom),
-      Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial),
-      Mlx5OnStandIn("mlx5_emulated_infiniband", {}),
-      Mlx5OnStandIn("mlx5_emulated_roce", {.is_ethernet = true})};
+      Emulated("emulated_adversarial", emulated::SchedulerMode::kAdversarial)};
+  for (const Engine& engine : Engines()) {
+    if (engine.nics)
+      all.push_back(Emulated(engine.name, emulated::SchedulerMode::kRoundRobin, *engine.nics));
+  }
   for (const HardwareChoice& choice : ChooseHardware(CardsOfMachine())) {
     all.push_back(OnHardware(choice));
   }

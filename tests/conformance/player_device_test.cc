@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs and groups rely on of any PlayerDevice. A new device is one line in the registration at
-// the end. Whole groups over devices, also across processes, are in tests/differential and
+// What runs and groups rely on of any PlayerDevice (runtime/player_device.h), of each in the table of
+// engines. Whole groups over devices, also across processes, are in tests/differential and
 // tests/library.
 #include <gmock/gmock.h>
 
@@ -9,11 +9,10 @@
 #include <optional>
 #include <span>
 
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/playing_nodes.h"
-#include "tests/support/sanitizers.h"
 #include "tests/support/sessions.h"
-#include "tests/support/verbs_device.h"
 
 namespace prepost::player_device_test {
 namespace {
@@ -27,18 +26,6 @@ using test::PlayingNodes;
 using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 using Options = PlayingNode::Options;
-
-struct Registration {
-  std::string name;
-  std::string device;  ///< of the registry; empty: there is none
-  /// What is more than it can be given ahead. None: it can be given nothing.
-  std::optional<Spec> too_large = {};
-  /// Why a peer that goes before anything has come to it is not missed. Empty: it is.
-  std::string connects_late = {};
-  std::string missing = {};  ///< without `device`: why
-
-  friend void PrintTo(const Registration& it, std::ostream* out) { *out << it.name; }
-};
 
 constexpr std::byte kFill{0x5a};
 
@@ -125,21 +112,12 @@ Status PlayOn(PlayingNode& its, const std::atomic<bool>& has_ended) {
   return {};
 }
 
-class PlayerDeviceTest : public testing::TestWithParam<Registration> {
+class PlayerDeviceTest : public testing::TestWithParam<std::string> {
  protected:
-  void SetUp() override {
-    if (device().empty()) GTEST_SKIP() << GetParam().missing;
-    if (test::kHasThreadSanitizer && IsLibraryDevice(device()))
-      GTEST_SKIP() << "the thread sanitizer does not see how a library's threads are ordered";
-    const std::string listed = device().substr(0, device().find(','));
-    for (const ListedDevice& it : ListDevices().devices) {
-      if (it.name == listed) listed_ = it;
-    }
-    if (listed_.name.empty()) GTEST_SKIP() << "there is no device " << listed << " here";
-  }
+  void SetUp() override { PREPOST_SKIP_IF_NOT_THERE(engine_); }
 
-  const std::string& device() const { return GetParam().device; }
-  bool can_offload() const { return listed_.can_offload; }
+  const std::string& device() const { return engine_.device; }
+  bool can_offload() const { return engine_.can_prepost(); }
   /// Whether nodes are preposted.
   std::vector<bool> Ways() const {
     return can_offload() ? std::vector{false, true} : std::vector{false};
@@ -229,7 +207,7 @@ class PlayerDeviceTest : public testing::TestWithParam<Registration> {
   }
 
   NodesDevices devices_;  ///< opened ones go first
-  ListedDevice listed_;
+  const test::Engine& engine_ = test::EngineOf(GetParam());
 };
 
 // Catches bytes that are lost, moved or cut off where the last block is short, where there is none,
@@ -258,11 +236,15 @@ struct NoProgram final : PlayerDevice::Program {
 // Catches a device that is offloaded to and never starts anything, one that takes another device's
 // programs for its own, and a listing that says otherwise than the device.
 TEST_P(PlayerDeviceTest, WhatCannotBePrepostedIsRefused) {
-  ASSERT_EQ(GetParam().too_large.has_value(), can_offload()) << "the listing says: " << listed_.why;
+  for (const ListedDevice& it : ListDevices().devices) {
+    if (it.name == engine_.listed_name()) {
+      ASSERT_EQ(it.can_offload, can_offload()) << it.why;
+    }
+  }
   Spec sums = SpecOf("ring", 2, 1000, 300, kWindow);
   sums.collective = CollectiveKind::kAllreduce;
   sums.combine = {.op = CombineOp::kSum, .type = ElementType::kInt32};
-  const VerifiedPlan plan = CompileOrDie(can_offload() ? *GetParam().too_large : sums);
+  const VerifiedPlan plan = CompileOrDie(can_offload() ? *engine_.too_large : sums);
   const auto nodes = NodesOf(plan, /*is_preposted=*/false);
   ASSERT_NE(nodes, nullptr);
   const auto lower = [&](const VerifiedPlan& it) {
@@ -406,7 +388,7 @@ TEST_P(PlayerDeviceTest, APeerThatGoesAwayEndsASender) {
   const VerifiedPlan plan = CompileOrDie(SpecOf("chain", 2, 400 * 50'000, 50'000, kBarrier));
   for (const bool is_preposted : Ways()) {
     for (const bool has_begun : {false, true}) {
-      if (!has_begun && !GetParam().connects_late.empty()) continue;
+      if (!has_begun && !engine_.connects_late.empty()) continue;
       SCOPED_TRACE(NameOf(is_preposted) + (has_begun ? " in the middle" : " before the start"));
       const auto nodes = NodesOf(plan, is_preposted);
       ASSERT_NE(nodes, nullptr);
@@ -465,26 +447,11 @@ TEST_P(PlayerDeviceTest, TwoOfOneProcessServeBoth) {
   }
 }
 
-std::vector<Registration> Registrations() {
-  // A receive is posted for each block, and no ring of a NIC has room for so many; and no provider
-  // has counters for the ends of so many channels.
-  const Spec many_blocks = SpecOf("chain", 2, 40'000, 1, kBarrier);
-  const Spec many_peers = SpecOf("sequential", 100, 10, 10, kWindow);
-  const std::string late =
-      "libfabric connects with the first message, and tries again where nobody listens";
-  return {{.name = "emulated", .device = "emulated", .too_large = many_blocks},
-          {.name = "mlx5_emulated", .device = "mlx5:emulated", .too_large = many_blocks},
-          {.name = "fabric_sockets",
-           .device = "fabric:sockets",
-           .too_large = many_peers,
-           .connects_late = late},
-          {.name = "fabric_tcp", .device = "fabric:tcp", .connects_late = late},
-          // Endpoints of fabric:shm are named by their process, which is one here.
-          {.name = "verbs", .device = test::VerbsDeviceOfTests(), .missing = test::kNoVerbsDevice}};
-}
-
-INSTANTIATE_TEST_SUITE_P(Devices, PlayerDeviceTest, testing::ValuesIn(Registrations()),
-                         [](const auto& registration) { return registration.param.name; });
+INSTANTIATE_TEST_SUITE_P(Devices, PlayerDeviceTest,
+                         testing::ValuesIn(test::EnginesWhere([](const test::Engine& it) {
+                           return !it.device.empty();
+                         })),
+                         [](const auto& it) { return it.param; });
 
 }  // namespace
 }  // namespace prepost::player_device_test

@@ -24,6 +24,7 @@
 #include <thread>
 #include <vector>
 
+#include "backends/registry.h"
 #include "prepost/prepost.h"
 #include "tests/support/lateness.h"
 #include "tests/support/random.h"
@@ -97,7 +98,7 @@ class Scene {
       if (i != victim_) survivors_.push_back(i);
     }
     options_ = {.algorithm = random_.Coin() ? "chain" : "auto",
-                .device = random_.Coin() ? "emulated" : "mlx5:emulated",
+                .device = random_.Pick(SoftwareDeviceNames()),
                 .executor = random_.Coin() ? "offload" : "cpu"};
     if (const std::string device = test::VerbsDeviceOfTests(); !device.empty()) {
       options_.device = device;

@@ -16,6 +16,7 @@
 #include "library/group_plans.h"
 #include "runtime/transport/tcp_links.h"
 #include "runtime/transport/tcp_mesh.h"
+#include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/sessions.h"
 
@@ -82,17 +83,18 @@ class Part {
   std::unique_ptr<MessageMover> mover_;
 };
 
-class DeviceGroupTest : public testing::TestWithParam<const char*> {
+class DeviceGroupTest : public testing::TestWithParam<std::string> {
  protected:
   DeviceGroupTest() {
     TcpMesh mesh = *MakeTcpMesh(test::CompileOrDie(
         {.nodes = 2, .message_bytes = 10, .block_bytes = 10, .algorithm = "chain"}));
     for (uint32_t node = 0; node < 2; ++node)
-      parts_.push_back(std::make_unique<Part>(node, GetParam(), std::move(mesh[node])));
+      parts_.push_back(std::make_unique<Part>(node, device_, std::move(mesh[node])));
   }
   MessageMover& root() { return parts_[0]->mover(); }
   MessageMover& other() { return parts_[1]->mover(); }
 
+  const std::string device_ = test::EngineOf(GetParam()).device;
   std::vector<std::unique_ptr<Part>> parts_;
 };
 
@@ -176,7 +178,7 @@ TEST_P(DeviceGroupTest, MembersElsewhereAreAnError) {
   other().Join("0123456789abcdef0123456789abcdef");
   const Event failed = parts_[1]->Await(Kind::kFailed);
   EXPECT_THAT(failed.status.ToString(), HasSubstr("this member is not in the root's process"));
-  EXPECT_THAT(failed.status.ToString(), HasSubstr(GetParam()));
+  EXPECT_THAT(failed.status.ToString(), HasSubstr(device_));
 }
 
 // A peer that leaves while its queue pairs are awaited. Catches waits that do not end, and a consequence
@@ -229,8 +231,11 @@ TEST(DeviceGroupStopTest, StopsAtAnyMoment) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, DeviceGroupTest, testing::Values("emulated", "mlx5:emulated"),
-                         [](const auto& it) { return it.index == 0 ? "emulated" : "mlx5"; });
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceGroupTest,
+                         testing::ValuesIn(test::EnginesWhere([](const test::Engine& it) {
+                           return it.nics && !it.device.empty();
+                         })),
+                         [](const auto& it) { return it.param; });
 
 // A barrier needs a receive posted for every block, and the largest ring has 32768.
 TEST(DeviceGroupSessionTest, AutoTakesTheCpuWhereThePlanDoesNotFit) {

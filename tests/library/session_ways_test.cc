@@ -14,11 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "backends/registry.h"
 #include "prepost/prepost.h"
-#include "tests/support/sanitizers.h"
+#include "tests/support/engines.h"
 #include "tests/support/sessions.h"
-#include "tests/support/verbs_device.h"
 
 namespace prepost::session_ways_test {
 namespace {
@@ -33,40 +31,59 @@ using test::Sessions;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-/// How messages move.
+/// How messages move: over connections, from memory to memory, or over devices.
 struct Way {
-  const char* name;
+  std::string name;
   bool local_copies = true;
-  const char* device = "";
-  const char* executor = "auto";
+  test::Way device = {};  ///< its engine null: none
+
+  friend void PrintTo(const Way& it, std::ostream* out) { *out << it.name; }
 };
+
+/// Devices are preposted that can be, and one of them is also driven.
+std::vector<Way> AllWays() {
+  std::vector<Way> ways = {{.name = "tcp", .local_copies = false}, {.name = "memory"}};
+  const auto is_one = [](const test::Way& way) {
+    const test::Engine& engine = *way.engine;
+    return !engine.device.empty() && way.mode == nic::LoweringMode::kInline &&
+           (way.is_preposted || !engine.can_prepost() || engine.name == "emulated");
+  };
+  for (const test::Way& way : test::Ways(is_one)) {
+    const char* const suffix = way.is_preposted ? "_preposted" : "_driven";
+    ways.push_back({.name = way.engine->name + suffix, .device = way});
+  }
+  return ways;
+}
+
+/// What NICs' devices have in common, one of them shows.
+std::vector<Way> WaysOfEvents() {
+  std::vector<Way> ways = AllWays();
+  std::erase_if(ways, [](const Way& way) {
+    return way.device.engine != nullptr && way.device.engine->nics &&
+           way.name != "emulated_preposted";
+  });
+  return ways;
+}
+
 class SessionWaysTest : public testing::TestWithParam<Way> {
  protected:
   void SetUp() override {
-    const std::string device = Device();
-    if (GetParam().device == std::string("verbs:") && device.empty())
-      GTEST_SKIP() << test::kNoVerbsDevice;
-    if (!device.starts_with("fabric:")) return;
-    if (!FindListed(device).ok()) GTEST_SKIP() << "libfabric has no such provider here";
-    if (test::kHasThreadSanitizer) GTEST_SKIP() << "it does not see how libfabric orders threads";
+    if (engine() != nullptr) PREPOST_SKIP_IF_NOT_THERE(*engine());
   }
-  static std::string Device() {
-    const std::string device = GetParam().device;
-    return device == "verbs:" ? test::VerbsDeviceOfTests() : device;
-  }
+  static const test::Engine* engine() { return GetParam().device.engine; }
   static SessionOptions Options() {
     SessionOptions options;
     options.local_copies = GetParam().local_copies;
     return options;
   }
   static GroupOptions Group(GroupOptions options = {}) {
-    options.device = Device();
-    options.executor = GetParam().executor;
+    if (engine() == nullptr) return options;
+    options.device = engine()->device;
+    options.executor = GetParam().device.is_preposted ? "offload" : "cpu";
     return options;
   }
 };
 
-/// What NICs' devices have in common, one of them shows.
 class SessionEventsTest : public SessionWaysTest {};
 
 // One group carries messages of any size from 0 bytes on. Catches sizes that are rounded to blocks,
@@ -378,20 +395,9 @@ TEST_P(SessionEventsTest, AnIncomingThatThrowsEndsTheGroup) {
   }
 }
 
-constexpr Way kTcp{"tcp", false};
-constexpr Way kMemory{"memory"};
-constexpr Way kOffloaded{"offloaded", true, "emulated", "offload"};
-constexpr Way kTriggered{"triggered", true, "fabric:sockets", "offload"};
-constexpr Way kAsked{"asked", true, "fabric:tcp", "cpu"};
-constexpr Way kVerbs{"verbs", true, "verbs:", "cpu"};
-INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest,
-                         testing::Values(kTcp, kMemory, kOffloaded,
-                                         Way{"driven", true, "emulated", "cpu"},
-                                         Way{"mlx5", true, "mlx5:emulated", "offload"}, kTriggered,
-                                         kAsked, kVerbs),
+INSTANTIATE_TEST_SUITE_P(Ways, SessionWaysTest, testing::ValuesIn(AllWays()),
                          [](const auto& it) { return it.param.name; });
-INSTANTIATE_TEST_SUITE_P(Ways, SessionEventsTest,
-                         testing::Values(kTcp, kMemory, kOffloaded, kTriggered, kAsked, kVerbs),
+INSTANTIATE_TEST_SUITE_P(Ways, SessionEventsTest, testing::ValuesIn(WaysOfEvents()),
                          [](const auto& it) { return it.param.name; });
 }  // namespace
 }  // namespace prepost::session_ways_test
