@@ -73,6 +73,16 @@ class Endpoint {
   /// The peer whose loss is the cause of Poll()'s error; none for other errors.
   virtual std::optional<NodeId> lost_peer() const = 0;
   virtual EndpointCounters counters() const = 0;
+  /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
+  /// about `silence`. To be called a few times in that time. A transport that is lost with its peer
+  /// has nothing to check. Errors: kRejected.
+  virtual Status CheckPeers(std::chrono::milliseconds /*silence*/) { return {}; }
+  /// Asks all peers for a sign of life, and returns one that has given none for `silence` since it
+  /// was asked, or has read nothing of what waits for it: its connections are open, but carry
+  /// nothing, unless it does not poll them. To be called a few times in that time.
+  virtual std::optional<NodeId> AskPeers(std::chrono::milliseconds /*silence*/) {
+    return std::nullopt;
+  }
   /// After an error: ends what a device would still do with the memory. Connections stay.
   virtual void Stop() {}
 

@@ -64,13 +64,6 @@ class MessageEndpoint : public Endpoint {
   /// Before waiting for wait_fd() anywhere but in Poll(): false if Poll() has something to do
   /// already.
   virtual bool PrepareToWait() = 0;
-  /// Whether peers still acknowledge what was sent to them; lost_peer() is one that has not for
-  /// about `silence`. For whoever asks a few times in that time. Errors: kRejected.
-  virtual Status CheckPeers(std::chrono::milliseconds silence) = 0;
-  /// Asks all peers for a sign of life, and says which has given none for `silence` since it was
-  /// asked, or has read nothing of what waits for it: its connections are open, but carry nothing,
-  /// unless it does not poll them. For whoever asks a few times in that time.
-  virtual std::optional<NodeId> AskPeers(std::chrono::milliseconds silence) = 0;
   /// CheckPeers() is not called for a while: peers may be asked as seldom whether they are there.
   virtual void RestPeers() = 0;
   /// Whether all that was sent is acknowledged: whether CheckPeers() is still of use between

@@ -106,18 +106,6 @@ struct Bootstrap::Call : Conversation {
   bool is_connected = false;
 };
 
-Membership Membership::Of(Playable plan, Carrier carrier) {
-  const PlanHeader& header = plan.header();
-  const GroupTerms terms = {
-      .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.payload.bytes};
-  return {.nodes = header.nodes,
-          .leader = header.collective.root,
-          .connections = TcpConnections(plan),
-          .terms = terms,
-          .data_terms = terms,
-          .is_rolled = plan.is_rolled()};
-}
-
 Bootstrap::Bootstrap(Membership group, BootstrapOptions options)
     : group_(std::move(group)),
       options_(std::move(options)),

@@ -41,8 +41,6 @@ struct Membership {
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
   /// Any two nodes may have connections besides, once either wants them: Bootstrap::Want().
   bool opens_later = false;
-
-  static Membership Of(Playable plan, Carrier carrier);
 };
 
 struct BootstrapOptions {

@@ -29,10 +29,9 @@ namespace prepost {
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
-/// On one machine the launcher names all copies, and kCommit is left out. On several (node_group.h) sums
-/// are proved (sum_proof.h): kReady has the member's nonce in the place of `proof`, kSum the leader's;
-/// kDone, below, says that the copy has its name; and in kProgress `start_ns` is what rises whenever
-/// there is progress.
+/// Between machines sums are proved (sum_proof.h): kReady has the member's nonce in the place of
+/// `proof`, kSum the leader's. kDone, below, says that the copy has its name, and in kProgress
+/// `start_ns` is what rises whenever there is progress (run_member.h).
 ///
 /// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed
 /// and kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CopySums: how the leader of a run on several machines compares what all nodes have in the end: by
-// sums that each node proves to be its own (sum_proof.h).
+// CopySums: how the leader of a run compares what all nodes have in the end: by sums that each node,
+// on another machine than the leader, proves to be its own (sum_proof.h).
 #ifndef PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
 #define PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
 
+#include <optional>
 #include <vector>
 
 #include "ir/plan.h"
@@ -16,8 +17,8 @@ namespace prepost {
 
 class CopySums {
  public:
-  /// Both must outlive it.
-  CopySums(const PlanHeader& header, const SumProver& prover);
+  /// Both must outlive it. Without a prover (null) sums are taken as they are.
+  CopySums(const PlanHeader& header, const SumProver* prover);
 
   /// The leader's, for proofs.
   const NonceBytes& nonce() const { return nonce_; }
@@ -27,6 +28,9 @@ class CopySums {
   /// When all have. Errors (kRejected): a sum is not proved, or copies differ that must not: all of a
   /// multicast; of another collective those that are equal by the plan.
   Status Compare() const;
+  /// Instead, when all have: with the sums that outputs must have by the plan, by node, none where
+  /// there is no output. Errors (kRejected): which differs.
+  Status CompareWith(const std::vector<std::optional<MessageSum>>& expected) const;
   /// What the leader answers `node` then.
   ControlMessage CommitOf(NodeId node) const;
   const MessageSum& of(NodeId node) const { return nodes_[node.index()].sum; }
@@ -41,7 +45,7 @@ class CopySums {
   ProvenSum Of(NodeId node, ProvenSum::Sender sender) const;
 
   const PlanHeader& header_;
-  const SumProver& prover_;
+  const SumProver* const prover_;
   const NonceBytes nonce_;
   std::vector<NodeId> firsts_;  ///< FirstsOfEqualOutputs(); empty: all are to be the leader's
   std::vector<Node> nodes_;

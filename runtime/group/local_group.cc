@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The launcher: starts a process per node, leads them (coordinator.h), and ends them.
+// The launcher: starts a process per node, leads them as a member of their group that plays no part
+// (run_leader.h), and ends them.
 //
 // A node that dies shows on its pidfd: the launcher kills the others, removes the files and reports
-// the cause. A launcher that dies ends every node's control socket: each node removes the files and
-// exits, and the one that gets the byte out of the last-word pipe says so.
+// the cause. A launcher that dies or is stopped is lost to every node's keeper: each node removes the
+// files and exits, and the one that gets the byte out of the last-word pipe says so.
 #include "runtime/group/local_group.h"
 
 #include <fmt/format.h>
@@ -27,21 +28,26 @@ extern "C" {
 #include <utility>
 #include <vector>
 
-#include "runtime/clock.h"
 #include "runtime/files/collective_sums.h"
 #include "runtime/group/control_socket.h"
-#include "runtime/group/coordinator.h"
 #include "runtime/group/local_node.h"
+#include "runtime/group/run_control.h"
 #include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick{1000};    ///< events of all kinds end waiting
+constexpr milliseconds kEndMax{1000};  ///< for the cause of a failure, and to go when all is done
+
 /// A node's process, as the launcher sees it.
 struct NodeProcess {
   NodeId node;
   pid_t pid = -1;
-  FileDescriptor pidfd;  ///< empty: reaped; until then nobody else can get the pid
+  FileDescriptor pidfd;    ///< empty: reaped; until then nobody else can get the pid
+  FileDescriptor control;  ///< until the keeper has it
 };
 
 class LocalGroup {
@@ -52,11 +58,7 @@ class LocalGroup {
         input_(input),
         outputs_(outputs),
         options_(options),
-        coordinator_(plan.header().nodes, plan.header().collective.root,
-                     {.no_progress_max = options.no_progress_max,
-                      .interrupt_fd = options.interrupt_fd,
-                      .progress = options.progress,
-                      .expected = Expected()}) {}
+        leader_(plan_.header(), control_, {.expected = Expected(), .progress = options.progress}) {}
   /// Kills and reaps what still lives.
   ~LocalGroup();
 
@@ -64,12 +66,15 @@ class LocalGroup {
 
  private:
   bool is_multicast() const { return plan_.header().collective.kind == CollectiveKind::kMulticast; }
-  decltype(Coordinator::Options::expected) Expected();
+  decltype(RunLeaderOptions::expected) Expected();
   Status Spawn();
   Status OpenBuffers();
   Status SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd);
-  uint64_t Start();
-  Status Reap(NodeProcess& process);
+  Status Lead();
+  Status Take(const KeeperEvent& event);
+  Status CheckProcesses();
+  Status Commit();
+  void Release();
   LocalRun MakeRun() const;
 
   const Playable plan_;
@@ -79,7 +84,8 @@ class LocalGroup {
   std::vector<NodeBuffer> buffers_;     ///< by node, the root's not used
   std::vector<NodeBuffer> scratch_;     ///< the same, of other collectives than multicasts
   std::vector<NodeProcess> processes_;  ///< by node
-  Coordinator coordinator_;
+  RunLeader leader_;
+  RunControl control_;  ///< goes first: its keeper's thread calls back
 };
 
 /// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started, the other control
@@ -125,17 +131,88 @@ std::string DeathOf(const NodeProcess& process, int wait_status) {
 
 Result<LocalRun> LocalGroup::Run() {
   PREPOST_RETURN_IF_ERROR(Spawn());
-  PREPOST_RETURN_IF_ERROR(coordinator_.Lead([this] { return Start(); }));
-  for (NodeBuffer& buffer : buffers_) PREPOST_RETURN_IF_ERROR(buffer.GiveName());
-  if (outputs_ != nullptr) PREPOST_RETURN_IF_ERROR(outputs_->Commit());
-  coordinator_.Release();
+  const Status status = Lead();
+  if (!status.ok()) {
+    // Ctrl-C and `timeout` signal all processes at once.
+    const bool is_interrupted = IsInterrupted(options_.interrupt_fd);
+    const Status cause =
+        control_.EndFailed(is_interrupted ? Interrupted() : status, std::nullopt, kEndMax);
+    return is_interrupted ? Interrupted() : cause;
+  }
+  Release();
   return MakeRun();
 }
 
-uint64_t LocalGroup::Start() {
-  const uint64_t start_ns = MonotonicNs();
-  if (options_.trace != nullptr) options_.trace->start_ns = start_ns;
-  return start_ns;
+/// To the point where all copies have their names.
+Status LocalGroup::Lead() {
+  PREPOST_RETURN_IF_ERROR(control_.Open({.who = "the launching process",
+                                         .listens = false,
+                                         .failure_max = options_.failure_max,
+                                         .attention = [] { return milliseconds(0); }},
+                                        options_.interrupt_fd,
+                                        [this](KeeperEvent& event) { return Take(event); }));
+  const NodeId self(plan_.header().nodes);
+  KeptGroup group = LocalRunGroup(plan_.header(), self);
+  group.run->no_progress_max = options_.no_progress_max;
+  for (NodeProcess& process : processes_) {
+    group.names.push_back(fmt::format("node {} (process {})", process.node.value, process.pid));
+    group.controls.push_back(std::move(process.control));
+    PREPOST_RETURN_IF_ERROR(control_.Watch(process.pidfd.get()));
+  }
+  group.names.emplace_back("the launching process");
+  group.controls.emplace_back();
+  Keeper& keeper = control_.keeper();
+  keeper.Add(std::move(group));
+  // It has no part that the others could wait for.
+  for (const Gate gate : {Gate::kArmed, Gate::kMoved}) keeper.Arrive(RunControl::kSerial, gate, 0);
+  while (!leader_.may_commit()) {
+    PREPOST_RETURN_IF_ERROR(control_.Wait(kTick));
+    PREPOST_RETURN_IF_ERROR(CheckProcesses());
+  }
+  return Commit();
+}
+
+/// All copies have their names: whatever happens now is too late. Processes that have nothing left to do
+/// have a bounded time to go by themselves, and what they have made on this machine with them.
+void LocalGroup::Release() {
+  leader_.LetCommit();
+  control_.keeper().Close(RunControl::kSerial, 1);
+  const auto end = std::chrono::steady_clock::now() + kEndMax;
+  for (NodeProcess& process : processes_) {
+    pollfd ended = {.fd = process.pidfd.get(), .events = POLLIN, .revents = 0};
+    const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    if (poll(&ended, 1, static_cast<int>(std::max(left, milliseconds(0)).count())) <= 0) continue;
+    waitpid(process.pid, nullptr, 0);
+    process.pidfd.Close();
+  }
+}
+
+Status LocalGroup::Take(const KeeperEvent& event) {
+  const bool is_start = event.kind == KeeperEvent::Kind::kPassed && event.gate == Gate::kArmed;
+  if (is_start && options_.trace != nullptr) options_.trace->start_ns = event.start_ns;
+  return leader_.Take(event);
+}
+
+/// Errors: one has ended before the run has.
+Status LocalGroup::CheckProcesses() {
+  std::vector<pollfd> polls;
+  for (const NodeProcess& process : processes_)
+    polls.push_back({.fd = process.pidfd.get(), .events = POLLIN, .revents = 0});
+  if (poll(polls.data(), polls.size(), /*timeout=*/0) <= 0) return {};
+  for (size_t i = 0; i < polls.size(); ++i) {
+    if (polls[i].revents == 0) continue;
+    int wait_status = 0;
+    waitpid(processes_[i].pid, &wait_status, 0);
+    processes_[i].pidfd.Close();
+    return Rejected(DeathOf(processes_[i], wait_status));
+  }
+  return {};
+}
+
+/// All have what they must.
+Status LocalGroup::Commit() {
+  for (NodeBuffer& buffer : buffers_) PREPOST_RETURN_IF_ERROR(buffer.GiveName());
+  return outputs_ != nullptr ? outputs_->Commit() : Status();
 }
 
 Status LocalGroup::Spawn() {
@@ -181,7 +258,7 @@ Status LocalGroup::OpenBuffers() {
 }
 
 /// Empty of a multicast.
-decltype(Coordinator::Options::expected) LocalGroup::Expected() {
+decltype(RunLeaderOptions::expected) LocalGroup::Expected() {
   if (is_multicast()) return {};
   return [this] {
     const auto read = [this](uint64_t offset, std::span<std::byte> out) -> Status {
@@ -221,7 +298,8 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
                   .make_player = options_.make_player,
                   .wait = options_.wait,
                   .trace = options_.trace,
-                  .control = std::move(control->second),
+                  .failure_max = options_.failure_max,
+                  .control = control->second.TakeFile(),
                   .last_word_fd = last_word_fd});
   }
   NodeProcess& process = processes_[node.index()];
@@ -232,30 +310,16 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
     return SystemError(StatusCode::kEnvironment,
                        fmt::format("cannot watch the process of node {}", node.value), errno);
   }
-  coordinator_.Join(
-      node, std::move(control->first),
-      {.fd = process.pidfd.get(), .cause = [this, &process] { return Reap(process); }});
+  process.control = control->first.TakeFile();
   return {};
 }
 
-Status LocalGroup::Reap(NodeProcess& process) {
-  int wait_status = 0;
-  waitpid(process.pid, &wait_status, 0);
-  process.pidfd.Close();
-  return Rejected(DeathOf(process, wait_status));
-}
-
 LocalRun LocalGroup::MakeRun() const {
-  LocalRun run = {.report = coordinator_.report(), .sum = coordinator_.sum()};
+  LocalRun run = leader_.MakeRun();
   run.report.executor = options_.make_player ? options_.executor : "cpu";
   run.report.detail =
       options_.make_player ? options_.detail : std::string(Name(options_.transport));
   run.report.wait = Name(options_.wait.mode);
-  for (uint32_t node = 0; !is_multicast() && node < plan_.header().nodes; ++node) {
-    run.outputs.push_back(plan_.header().roles().IsTarget(NodeId(node))
-                              ? std::optional(coordinator_.sum(NodeId(node)))
-                              : std::nullopt);
-  }
   return run;
 }
 

@@ -15,12 +15,11 @@
 
 #include "ir/status.h"
 #include "runtime/files/message_file.h"
-#include "runtime/files/message_sum.h"
 #include "runtime/files/output_set.h"
+#include "runtime/group/run_leader.h"
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
 #include "runtime/player.h"
-#include "runtime/report.h"
 #include "runtime/transport/local_transport.h"
 #include "runtime/wait_policy.h"
 
@@ -32,6 +31,8 @@ struct LocalGroupOptions {
   RunTrace* trace = nullptr;  ///< filled; also when the run fails. Not owned
   /// How long nothing may move anywhere in the group before the run ends with an error.
   std::chrono::milliseconds no_progress_max{30000};
+  /// Within which a node that is gone, stopped or cut off has ended the run.
+  std::chrono::milliseconds failure_max{2000};
   /// The run is interrupted when this is readable (InterruptSignals); -1: never. Not owned.
   int interrupt_fd = -1;
   /// Called about once a second with the bytes that all receivers have received together. May be
@@ -45,20 +46,13 @@ struct LocalGroupOptions {
   std::string detail = {};
 };
 
-struct LocalRun {
-  RunReport report;
-  MessageSum sum;  ///< of every copy
-  /// Of another collective than a multicast, by node: of its output; none: it has none.
-  std::vector<std::optional<MessageSum>> outputs = {};
-};
-
 /// Plays the verified `plan` with the bytes of `input`, whose size must be the plan's; of another
 /// collective than a multicast, which is not rolled, the inputs of all nodes, one after the other
 /// (InputOffsets()), and outputs are checked against ExpectedSums(). With `outputs`, every receiver's copy is written there and committed when all copies have the root's
 /// sum; without (null), copies are received into memory.
 ///
-/// Errors: a node failed or died, copies differ, nothing moved for too long, a file or the disk
-/// (kRejected); out of descriptors or processes (kEnvironment); kInterrupted. The message is one
+/// Errors: a node failed, died or is stopped, copies differ, nothing moved for too long, a file or
+/// the disk (kRejected); out of descriptors or processes (kEnvironment); kInterrupted. The message is one
 /// line that names the cause. Whatever the outcome, no node's process is left; on an error no copy
 /// is committed, and `outputs` is to be removed by its owner.
 ///

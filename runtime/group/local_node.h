@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The process of one node in a run on this machine: a Member led by the launcher (local_group.h),
-// and what it does when the launcher is gone.
+// The process of one node in a run on this machine: a member of the run's group, which the launcher
+// leads (local_group.h), and what it does when the launcher is gone.
 #ifndef PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
 #define PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
 
-#include <functional>
-#include <memory>
-#include <vector>
+#include <chrono>
 
+#include "runtime/file_descriptor.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/files/output_set.h"
-#include "runtime/group/control_socket.h"
 #include "runtime/op_times.h"
 #include "runtime/playable.h"
 #include "runtime/player.h"
+#include "runtime/session/keeper.h"
 #include "runtime/transport/local_transport.h"
 #include "runtime/wait_policy.h"
 
@@ -33,9 +32,14 @@ struct LocalNodeTask {
   ConnectedPlayerFactory make_player;
   WaitPolicy wait;
   RunTrace* trace;  ///< null: none; shared with the launcher
-  ControlSocket control;
+  std::chrono::milliseconds failure_max;
+  FileDescriptor control;  ///< to the launcher
   int last_word_fd;  ///< holds one byte: who reads it, speaks for all when the launcher is gone
 };
+
+/// The group of a run on one machine, as process `self` of it knows it: its nodes and, as one more,
+/// the launcher, which leads and plays no part. Without connections and names.
+KeptGroup LocalRunGroup(const PlanHeader& header, NodeId self);
 
 /// The body of a node's process; never returns. Says nothing on stdout, and on stderr one line at
 /// most, when the launcher is gone and this node has the last word.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // NodePart: one node's part of a run with files: its memory or file is prepared, its program played,
-// and what it has then summed. Who leads the run, and how, it does not know (member.h, node_group.h).
+// and what it has then summed. Who leads the run, and how, it does not know (run_member.h).
 #ifndef PREPOST_RUNTIME_GROUP_NODE_PART_H_
 #define PREPOST_RUNTIME_GROUP_NODE_PART_H_
 

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/clock.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
@@ -79,26 +80,29 @@ Keeper::Keeper(KeeperOptions options)
 Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
   const KeeperOptions& given = keeper->options_;
-  const size_t parked_guests_max = std::min(kParkedGuestsMax, FilesMax() / 4);
-  Result<FileRoom> files = FileRoom::Reserve(kSessionFiles + Lobby::kGuestsMax + parked_guests_max);
+  const size_t parked_guests_max = given.listens ? std::min(kParkedGuestsMax, FilesMax() / 4) : 0;
+  Result<FileRoom> files = FileRoom::Reserve(
+      kSessionFiles + (given.listens ? Lobby::kGuestsMax + parked_guests_max : 0));
   if (!files.ok()) return files.status();
   keeper->files_ = *std::move(files);
   Result<EventFd> wake = EventFd::Make();
   if (!wake.ok()) return wake.status();
   keeper->wake_ = std::move(*wake);
-  Result<std::unique_ptr<Lobby>> lobby =
-      Lobby::Open({.who = given.who,
-                   .own = given.own,
-                   .bind = given.bind,
-                   .bind_option = given.bind_option,
-                   .ports = given.ports,
-                   .key = given.key,
-                   .terms = given.only_group.value_or(GroupTerms()),
-                   .parked_max = given.connect_max,
-                   .parked_guests_max = parked_guests_max},
-                  *keeper);
-  if (!lobby.ok()) return lobby.status();
-  keeper->lobby_ = std::move(*lobby);
+  if (given.listens) {
+    Result<std::unique_ptr<Lobby>> lobby =
+        Lobby::Open({.who = given.who,
+                     .own = given.own,
+                     .bind = given.bind,
+                     .bind_option = given.bind_option,
+                     .ports = given.ports,
+                     .key = *given.key,
+                     .terms = given.only_group.value_or(GroupTerms()),
+                     .parked_max = given.connect_max,
+                     .parked_guests_max = parked_guests_max},
+                    *keeper);
+    if (!lobby.ok()) return lobby.status();
+    keeper->lobby_ = std::move(*lobby);
+  }
   try {
     keeper->thread_ = std::thread([raw = keeper.get()] { raw->Run(); });
   } catch (const std::system_error&) {
@@ -207,7 +211,7 @@ void Keeper::Run() {
     }
     for (Command& command : commands) Obey(std::move(command));
     // A machine that has no room for one more connection may have some later.
-    static_cast<void>(lobby_->Serve());
+    if (lobby_ != nullptr) static_cast<void>(lobby_->Serve());
     for (const auto& [serial, group] : groups_) {
       if (broken_.ok()) {
         Serve(*group);
@@ -253,9 +257,9 @@ void Keeper::Wait() {
     return;
   }
   std::vector<pollfd> polls = {{.fd = wake_.fd(), .events = POLLIN, .revents = 0}};
-  lobby_->AddPolls(&polls);
+  if (lobby_ != nullptr) lobby_->AddPolls(&polls);
   bool is_crowded = false;  // a member says more than is read
-  bool is_forming = lobby_->has_guests() || !partings_.empty();
+  bool is_forming = (lobby_ != nullptr && lobby_->has_guests()) || !partings_.empty();
   bool is_losing = false;
   for (const auto& [serial, group] : groups_) {
     is_forming |= !group->is_reported || !group->newcomers.empty() ||
@@ -281,11 +285,12 @@ void Keeper::Wait() {
                                : is_forming      ? std::min(kFormingTick, tick_)
                                : groups_.empty() ? kIdleTick
                                                  : tick_ / 2;
-  const Clock::time_point before = Clock::now();
   poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
-  // Frozen, as machines are while they move: so was the engine, though it seemed to wait.
+  // Frozen, as machines are while they move, and programs that are stopped: so was the engine, though
+  // it seemed to wait, and so may others have been.
   const Clock::time_point now = Clock::now();
-  if (now - before > timeout + tick_) awake_since_ = now;
+  if (now - awake_at_ > timeout + tick_) awake_since_ = now;
+  awake_at_ = now;
   if ((polls.front().revents & POLLIN) != 0) wake_.Take();
   const auto is_closed = [](const pollfd& file) { return (file.revents & POLLNVAL) != 0; };
   if (std::ranges::any_of(polls, is_closed)) broken_ = FileClosedError();
@@ -352,7 +357,7 @@ void Keeper::Obey(Command command) {
       Failure failure = {.cause = std::move(command.status), .where = {}};
       if (!command.differs) failure.where = group.kept.self;
       if (group.is_leader() || group.peers.front().control) return End(group, failure);
-      ReportFailure(group, failure);
+      ReportFailure(group, failure, /*is_own_finding=*/true);
       group.last_word = std::move(failure);
       return;
     }
@@ -363,6 +368,7 @@ void Keeper::Obey(Command command) {
 }
 
 std::string Keeper::Who(const Group& group, NodeId node) const {
+  if (!group.kept.names.empty()) return group.kept.names[node.index()];
   return fmt::format("{} {} ({})", group.kept.word, group.kept.members[node.index()],
                      ToString(group.kept.addresses[node.index()]));
 }
@@ -450,10 +456,12 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     }
     case Kind::kFailed: {
       const bool is_interrupted = message.code == StatusCode::kInterrupted;
+      const bool is_of_machine = message.code == StatusCode::kEnvironment && group.kept.run &&
+                                 group.kept.run->is_one_machine;
       Failure failure = {
-          .cause =
-              Rejected(is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
-                                      : fmt::format("{}: {}", Who(group, peer.node), message.text)),
+          .cause = {is_of_machine ? StatusCode::kEnvironment : StatusCode::kRejected,
+                    is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
+                                   : fmt::format("{}: {}", Who(group, peer.node), message.text)},
           .where = WhereOf(group, message),
           .by = peer.node};
       return message.lost_peer ? Suspect(group, std::move(failure))
@@ -490,8 +498,10 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
   for (size_t i = 0; i < kGates; ++i) {
     uint64_t passed = UINT64_MAX;
     for (const Peer& it : group.peers) passed = std::min(passed, it.arrived[i]);
-    if (passed > group.passed[i]) BroadcastLatest(group, {.kind = kPasses[i], .progress = passed});
-    Pass(group, static_cast<Gate>(i), passed);
+    if (passed <= group.passed[i]) continue;
+    const uint64_t now_ns = MonotonicNs();
+    BroadcastLatest(group, {.kind = kPasses[i], .start_ns = now_ns, .progress = passed});
+    Pass(group, static_cast<Gate>(i), passed, now_ns);
   }
   if (!std::ranges::all_of(group.peers, &Peer::done)) return;
   Broadcast(group, {.kind = Kind::kRelease});
@@ -518,10 +528,12 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
       return;
     }
     case Kind::kAbort:
-      ReportFailure(group, {.cause = Rejected(message.text),
-                            .where = WhereOf(group, message),
-                            .is_gone = message.lost_peer,
-                            .also_gone = std::move(group.also_gone)});
+      ReportFailure(group,
+                    {.cause = Rejected(message.text),
+                     .where = WhereOf(group, message),
+                     .is_gone = message.lost_peer,
+                     .also_gone = std::move(group.also_gone)},
+                    /*is_own_finding=*/false);
       return Part(group);
     case Kind::kJoined:
       if (!group.introductions_due) group.introductions_due = Clock::now() + silence_max_;
@@ -552,7 +564,7 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
     default:
       if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
           gate && message.progress <= group.arrived[static_cast<size_t>(*gate)]) {
-        return Pass(group, *gate, message.progress);
+        return Pass(group, *gate, message.progress, message.start_ns);
       }
       return End(group,
                  Nonsense(group, group.kept.leader, fmt::format("\"{}\"", Name(message.kind))));
@@ -597,14 +609,15 @@ void Keeper::ReportClaim(const Group& group, NodeId node, const ControlMessage& 
           .text = message.text});
 }
 
-/// All have come to `number` of `gate`.
-void Keeper::Pass(Group& group, Gate gate, uint64_t number) {
+/// All have come to `number` of `gate`, at `start_ns` by the leader's clock.
+void Keeper::Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
   uint64_t& passed = group.passed[static_cast<size_t>(gate)];
   while (passed < number) {
     Report({.kind = KeeperEvent::Kind::kPassed,
             .group = group.kept.serial,
             .number = passed++,
-            .gate = gate});
+            .gate = gate,
+            .start_ns = start_ns});
   }
 }
 

@@ -48,6 +48,9 @@ struct KeptRun {
   /// Called about once a second, from the second second on, with the nodes that are missing and
   /// why. By the keeper's thread; may be empty.
   std::function<void(const std::string& missing)> waiting = {};
+  /// Members are processes that the leader has started: what one of them cannot do for want of
+  /// something of the machine (kEnvironment), the run cannot.
+  bool is_one_machine = false;
 };
 
 /// What the keeper needs to know of a group to find its members.
@@ -58,7 +61,9 @@ struct KeptGroup {
   std::vector<PeerAddress> addresses;  ///< theirs
   /// How messages name a member: "member", by the session's number, or "node", by that of the plan.
   const char* word = "member";
-  const char* leader_word = "root";  ///< what the leader is to them
+  const char* leader_word = "root";  ///< what the leader is to them; "": nothing more than its name
+  /// Instead, by node: "node 3 (process 71)". Empty: by word, number and address.
+  std::vector<std::string> names = {};
   NodeId self;
   NodeId leader;
   std::vector<TcpConnection> connections;
@@ -68,6 +73,9 @@ struct KeptGroup {
   PlanHash terms;  ///< what members must agree on: TermsOfGroup(), or the plan's hash
   std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller
+  /// Control connections that are there already, so that nothing is to be formed or connected: at the
+  /// leader by node, none to itself; elsewhere the one to it. Empty: none is.
+  std::vector<FileDescriptor> controls = {};
 };
 
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and
@@ -112,9 +120,11 @@ struct KeeperEvent {
   uint64_t number = 0;
   Gate gate = Gate::kBarrier;
   NodeId node = {};
+  uint64_t start_ns = 0;  ///< kPassed, of the start: when, by the leader's clock
   std::string text = {};
   ControlMessage note = {};
   Status status = {};
+  bool is_own_finding = false;  ///< kFailed: the leader has not said it
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
   std::vector<uint32_t> members = {};
   std::vector<TcpSocket> sockets = {};
@@ -123,14 +133,15 @@ struct KeeperEvent {
 };
 
 struct KeeperOptions {
-  std::string who;  ///< this, in messages: "member 3"
-  PeerAddress own;  ///< port 0: any that is free
-  GroupKey key;
+  std::string who;                   ///< this, in messages: "member 3"
+  PeerAddress own;                   ///< port 0: any that is free
+  std::optional<GroupKey> key = {};  ///< of one that listens
   std::string bind;
   std::string bind_option = "bind";     ///< what it is called where it is given
   std::optional<PortRange> ports = {};  ///< instead of those of `own`; the first free one is taken
   /// Whoever calls is for the one group that there will be, and these are its terms.
   std::optional<GroupTerms> only_group = {};
+  bool listens = true;  ///< else all groups have their control connections
   std::chrono::milliseconds failure_max{2000};
   std::chrono::milliseconds connect_max{30000};
   bool reads_memory = true;  ///< of peers on this machine, where that is permitted
@@ -152,6 +163,7 @@ class Keeper final : private Lobby::Owner {
   /// Leaves all groups, without a word; what was said before arrives, which takes a second at most.
   ~Keeper() override;
 
+  /// It must listen.
   uint16_t port() const { return lobby_->port(); }
   void Add(KeptGroup group);
   /// Of a group that opens connections later, which is connected: this node wants some with
@@ -267,6 +279,7 @@ class Keeper final : private Lobby::Owner {
   void ServeUnformed();
 
   void AddGroup(KeptGroup kept);
+  void AddFormed(KeptGroup kept);
   void Serve(Group& group);
   void SayLastWord(Group& group);
   void Connect(Group& group);
@@ -279,9 +292,10 @@ class Keeper final : private Lobby::Owner {
   void HearLeader(Group& group, const ControlMessage& message);
   void RelayClaim(Group& group, Peer& peer, const ControlMessage& message);
   void ReportClaim(const Group& group, NodeId node, const ControlMessage& message);
-  void Pass(Group& group, Gate gate, uint64_t number);
+  void Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns);
   void Finish(Group& group);
   void CheckSilence(Group& group);
+  bool is_silent(const Peer& peer) const;
   void CheckLosses(Group& group);
   void Lose(Group& group, Failure failure);
   void NoteMembers(const Group& group, const Failure& failure);
@@ -296,7 +310,7 @@ class Keeper final : private Lobby::Owner {
   void Suspect(Group& group, Failure failure);
   static const Failure& CauseOf(const std::vector<Failure>& suspicions);
   void End(Group& group, const Failure& failure);
-  void ReportFailure(const Group& group, const Failure& failure);
+  void ReportFailure(const Group& group, const Failure& failure, bool is_own_finding);
   static ControlMessage FailureMessage(ControlMessage::Kind kind, const Failure& failure);
   static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
@@ -314,8 +328,8 @@ class Keeper final : private Lobby::Owner {
   /// For a connection that is opened later: many may be at once, and members that are gone are noticed
   /// otherwise.
   const std::chrono::milliseconds open_max_;
-  FileRoom files_;  ///< beside those of groups
-  std::unique_ptr<Lobby> lobby_;
+  FileRoom files_;                ///< beside those of groups
+  std::unique_ptr<Lobby> lobby_;  ///< null: it does not listen
   EventFd wake_;
   std::thread thread_;
 
@@ -326,6 +340,7 @@ class Keeper final : private Lobby::Owner {
 
   // The thread's own.
   Clock::time_point awake_since_;  ///< it has not been frozen since
+  Clock::time_point awake_at_;     ///< when it was not, last
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;

@@ -31,8 +31,8 @@ namespace prepost {
 void Keeper::CheckSilence(Group& group) {
   for (Peer& peer : group.peers) {
     if (!peer.control) continue;
-    const std::string leader =
-        group.is_leader() ? "" : fmt::format(", the {},", group.kept.leader_word);
+    const bool has_word = !group.is_leader() && *group.kept.leader_word != '\0';
+    const std::string leader = has_word ? fmt::format(", the {},", group.kept.leader_word) : "";
     if (!peer.control->nonsense().empty()) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }
@@ -42,13 +42,19 @@ void Keeper::CheckSilence(Group& group) {
           group,
           {.cause = Rejected(fmt::format("{} is gone", who)), .where = peer.node, .is_gone = true});
     }
-    if (Clock::now() - peer.heard >= silence_max_) {
+    if (is_silent(peer)) {
       return Lose(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
                                                         silence_max_.count())),
                           .where = peer.node,
                           .is_gone = true});
     }
   }
+}
+
+/// For as long as this thread has not been frozen itself, as it may have been just now.
+bool Keeper::is_silent(const Peer& peer) const {
+  const Clock::time_point now = Clock::now();
+  return now - awake_at_ < tick_ && now - std::max(peer.heard, awake_since_) >= silence_max_;
 }
 
 /// Called until the group is over. Members that die together, as those of one machine do, are not
@@ -62,8 +68,7 @@ void Keeper::Lose(Group& group, Failure failure) {
   if (Clock::now() < group.finding_due) return;
   Failure found = *group.finding;
   for (const Peer& peer : group.peers) {
-    const bool is_gone =
-        peer.control && (peer.control->closed() || Clock::now() - peer.heard >= silence_max_);
+    const bool is_gone = peer.control && (peer.control->closed() || is_silent(peer));
     if (is_gone && peer.node != found.where) found.also_gone.push_back(peer.node);
   }
   End(group, std::move(found));
@@ -184,15 +189,17 @@ void Keeper::End(Group& group, const Failure& failure) {
     Broadcast(group, gone);
   }
   Broadcast(group, FailureMessage(group.is_leader() ? Kind::kAbort : Kind::kFailed, failure));
-  ReportFailure(group, failure);
+  ReportFailure(group, failure, /*is_own_finding=*/true);
   NoteUnformed(group, failure);
   Part(group);
 }
 
-void Keeper::ReportFailure(const Group& group, const Failure& failure) {
+void Keeper::ReportFailure(const Group& group, const Failure& failure, bool is_own_finding) {
   NoteMembers(group, failure);
-  KeeperEvent event = {
-      .kind = KeeperEvent::Kind::kFailed, .group = group.kept.serial, .status = failure.cause};
+  KeeperEvent event = {.kind = KeeperEvent::Kind::kFailed,
+                       .group = group.kept.serial,
+                       .status = failure.cause,
+                       .is_own_finding = is_own_finding};
   if (failure.where) event.members.push_back(group.kept.members[failure.where->index()]);
   for (const NodeId node : failure.also_gone)
     event.members.push_back(group.kept.members[node.index()]);

@@ -103,7 +103,26 @@ void Keeper::ServeUnformed() {
   lobby_->Reconsider();
 }
 
+/// All control connections are there, and others are not this keeper's business.
+void Keeper::AddFormed(KeptGroup kept) {
+  auto made = std::make_unique<Group>();
+  Group& group = *made;
+  group.kept = std::move(kept);
+  group.is_formed = group.is_reported = true;
+  for (size_t i = 0; i < group.kept.controls.size(); ++i) {
+    Peer& peer = group.peers.emplace_back();
+    peer.node = group.is_leader() ? NodeId::FromIndex(i) : group.kept.leader;
+    // Until its first word the leader may still be starting other members.
+    peer.heard = group.is_leader() ? Clock::now() : Clock::time_point::max();
+    peer.joined = true;
+    if (FileDescriptor& control = group.kept.controls[i]; control.valid())
+      peer.control.emplace(std::move(control));
+  }
+  groups_.emplace(group.kept.serial, std::move(made));
+}
+
 void Keeper::AddGroup(KeptGroup kept) {
+  if (!kept.controls.empty()) return AddFormed(std::move(kept));
   std::erase_if(unformed_,
                 [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
   for (const auto& [serial, group] : groups_) {
@@ -117,7 +136,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   BootstrapOptions options = {.node = group.kept.self,
                               .peers = group.kept.addresses,
                               .sites = group.kept.sites,
-                              .key = options_.key,
+                              .key = *options_.key,
                               .paths = group.kept.paths,
                               .connect_max = options_.connect_max,
                               .leader_first = silence_max_,

@@ -25,7 +25,7 @@ void KillTable::Add(const std::string& kind, bool is_harmful, const std::set<Rul
   ++row.mutants;
   if (is_harmful) {
     ++row.harmful;
-    row.harmful_rejected += broken.empty() ? 0 : 1;
+    row.harmful_rejected += broken.empty() ? 0u : 1u;
     return;
   }
   ++(broken.empty() ? row.harmless_accepted : row.harmless_rejected);

@@ -164,7 +164,7 @@ TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
 TEST(HostTimingTest, RateOfPreemptionsIsOfTheTimeThatTheCoreIsThere) {
   uint64_t now = 0;
   uint64_t ticks = 0;
-  const auto clock = [&] { return now += ++ticks % 300 == 0 ? 101'000 : 1000; };
+  const auto clock = [&] { return now += ++ticks % 300 == 0 ? 101'000u : 1000u; };
   const Preemptions found = CountPreemptions(std::chrono::seconds(4), clock);
   EXPECT_NEAR(found.seconds, 4, 1e-3);
   EXPECT_NEAR(static_cast<double>(found.count), 10'000, 2);

@@ -225,8 +225,8 @@ std::vector<std::string> EntriesOf(Data* data, size_t part) {
     size_t count = 0;
     const size_t marks = form.rfind('\n');
     for (size_t i = 0; i < form.size(); ++i) {
-      if (i < marks) count += form[i] == kFormNumber || form[i] == kFormHex ? 1 : 0;
-      if (i > marks) count += form[i] == 'w' || form[i] == 'e' ? 2 : 1;
+      if (i < marks) count += form[i] == kFormNumber || form[i] == kFormHex ? 1u : 0u;
+      if (i > marks) count += form[i] == 'w' || form[i] == 'e' ? 2u : 1u;
     }
     return count;
   };

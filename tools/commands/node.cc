@@ -15,7 +15,6 @@
 #include "backends/registry.h"
 #include "compiler/choice/stream_advice.h"
 #include "ir/analysis/site_entries.h"
-#include "ir/json/rate_text.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/files/plan_folder.h"
@@ -50,7 +49,6 @@ struct NodeFlags {
   std::string ports;
   std::string secret_path;
   double connect_timeout_s = 30;
-  std::string failure_max;  // empty: not given
   std::string executor = "auto";
   std::string device;  // empty: not given
   PathFlags paths;
@@ -183,22 +181,6 @@ Result<NodeDevice> ChooseDevice(const NodeFlags& flags, const VerifiedPlan* plan
   return device;
 }
 
-/// "2", seconds, or "2s", "500ms".
-Result<std::chrono::milliseconds> FailureMaxOf(const NodeFlags& flags) {
-  constexpr double kLeast = 0.1;
-  constexpr double kMost = 3600;
-  if (flags.failure_max.empty()) return std::chrono::milliseconds(2000);
-  const std::optional<double> number = NumberOf<double>(flags.failure_max);
-  const Result<double> seconds = number ? Result(*number) : ParseLatency(flags.failure_max);
-  if (!seconds.ok() || !(*seconds >= kLeast && *seconds <= kMost)) {
-    return UsageError(
-        fmt::format("--failure-max: expected {:g} to {:g} seconds, such as 2 or 500ms, "
-                    "got '{}'",
-                    kLeast, kMost, flags.failure_max.substr(0, 40)));
-  }
-  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
-}
-
 Result<BootstrapOptions> BootstrapOf(const NodeFlags& flags, const PlanHeader& header) {
   const Result<GroupKey> key = ReadKey(flags.secret_path);
   if (!key.ok()) return key.status();
@@ -316,8 +298,6 @@ Result<PlayedPlan> GetPlan(const NodeFlags& flags, const std::optional<MappedInp
 Status Run(NodeFlags& flags) {
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(CheckExecutor(flags));
-  const Result<std::chrono::milliseconds> failure_max = FailureMaxOf(flags);
-  if (!failure_max.ok()) return failure_max.status();
   std::optional<MappedInput> input;
   if (!flags.input_path.empty()) {
     Result<MappedInput> opened = MappedInput::Open(flags.input_path);
@@ -363,7 +343,7 @@ Status Run(NodeFlags& flags) {
       .wait = flags.play.wait.policy(),
       .trace = flags.trace.table(),
       .no_progress_max = flags.play.no_progress_max(),
-      .failure_max = *failure_max,
+      .failure_max = flags.play.failure_max(),
       .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value()),
       .note = [shows_progress](const std::string& text) {
         ClearProgress(shows_progress);
@@ -422,10 +402,6 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
-  command
-      .add_option("--failure-max", flags.failure_max,
-                  "All nodes hear within this time of one that is gone, stopped or cut off [2s]")
-      ->type_name("TIME");
   flags.paths.AddTo(command);
 }
 

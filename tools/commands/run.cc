@@ -126,6 +126,11 @@ Status CheckFlags(const RunFlags& flags) {
   }
   if (ExecutorOf(flags) == Executor::kOffload)
     PREPOST_RETURN_IF_ERROR(flags.play.wait.CheckOffload());
+  if (ExecutorOf(flags) == Executor::kOffload && !IsPerNode(flags) &&
+      !flags.play.failure_max_text.empty()) {
+    return {StatusCode::kUsage,
+            "--failure-max is for nodes that are processes, not for emulated NICs of one"};
+  }
   if (ExecutorOf(flags) == Executor::kCpu) {
     const char* flag = flags.device.empty() || IsPerNode(flags) ? ForOffload(flags) : "--device";
     if (flag != nullptr) {
@@ -309,6 +314,7 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
                    .transport = TransportOf(flags),
                    .wait = flags.play.wait.policy(),
                    .no_progress_max = flags.play.no_progress_max(),
+                   .failure_max = flags.play.failure_max(),
                    .show_progress = ShowsProgress(),
                    .device = FindSoftwareDevice(IsPerNode(flags) ? "" : flags.device),
                    .scheduler = SchedulerOf(flags.scheduler),

@@ -28,6 +28,7 @@ Result<LocalRun> RunCpu(const RunJob& job) {
   options.wait = job.wait;
   options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
+  options.failure_max = job.failure_max;
   options.interrupt_fd = job.interrupt_fd;
   options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
   Result<LocalRun> run = RunLocalGroup(job.plan.playable(), job.input, job.outputs, options);
@@ -48,6 +49,7 @@ Result<DeviceRun> RunOverDevice(const RunJob& job) {
   options.wait = job.wait;
   options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;
+  options.failure_max = job.failure_max;
   options.interrupt_fd = job.interrupt_fd;
   options.progress = DeliveryProgress(job.plan.header(), job.show_progress);
   options.executor = choice->name();

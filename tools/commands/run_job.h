@@ -30,6 +30,7 @@ struct RunJob {
   TransportKind transport;  ///< CPUs only, as is the next
   WaitPolicy wait;
   std::chrono::milliseconds no_progress_max;
+  std::chrono::milliseconds failure_max;  ///< of nodes in processes of their own
   bool show_progress;
   const SoftwareDevice& device;  ///< offload only, as are the next three
   emulated::SchedulerMode scheduler;

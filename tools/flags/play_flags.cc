@@ -12,6 +12,7 @@
 #include "compiler/roll.h"
 #include "compiler/verify_rolled.h"
 #include "ir/count.h"
+#include "ir/json/rate_text.h"
 #include "runtime/files/collective_sums.h"
 #include "tools/flags/named_file.h"
 #include "tools/flags/values.h"
@@ -52,6 +53,22 @@ namespace {
 
 constexpr double kTimeoutSeconds = 30;
 
+/// "2", seconds, or "2s", "500ms".
+Result<std::chrono::milliseconds> ParseFailureMax(const std::string& text) {
+  constexpr double kLeast = 0.1;
+  constexpr double kMost = 3600;
+  if (text.empty()) return std::chrono::milliseconds(2000);
+  const std::optional<double> number = NumberOf<double>(text);
+  const Result<double> seconds = number ? Result(*number) : ParseLatency(text);
+  if (!seconds.ok() || !(*seconds >= kLeast && *seconds <= kMost)) {
+    return UsageError(
+        fmt::format("--failure-max: expected {:g} to {:g} seconds, such as 2 or 500ms, "
+                    "got '{}'",
+                    kLeast, kMost, text.substr(0, 40)));
+  }
+  return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
+}
+
 }  // namespace
 
 void PlayFlags::AddTo(CLI::App& command) {
@@ -60,10 +77,21 @@ void PlayFlags::AddTo(CLI::App& command) {
       .add_option("--timeout", timeout_s, "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
+  command
+      .add_option("--failure-max", failure_max_text,
+                  "All nodes hear within this time of one that is gone, stopped or cut off [2s]")
+      ->type_name("TIME");
   command.add_flag("--json", json, "Print the report as JSON");
 }
 
-Status PlayFlags::Check() const { return wait.Check(); }
+Status PlayFlags::Check() const {
+  PREPOST_RETURN_IF_ERROR(wait.Check());
+  return ParseFailureMax(failure_max_text).status();
+}
+
+std::chrono::milliseconds PlayFlags::failure_max() const {
+  return *ParseFailureMax(failure_max_text);
+}
 
 std::chrono::milliseconds PlayFlags::no_progress_max() const {
   const std::chrono::duration<double> timeout(timeout_s.value_or(kTimeoutSeconds));

@@ -63,6 +63,7 @@ class WaitFlags {
 struct PlayFlags {
   WaitFlags wait;
   std::optional<double> timeout_s;
+  std::string failure_max_text;  ///< empty: not given
   bool json = false;
 
   void AddTo(CLI::App& command);
@@ -70,6 +71,7 @@ struct PlayFlags {
   Status Check() const;
   /// After Check().
   std::chrono::milliseconds no_progress_max() const;
+  std::chrono::milliseconds failure_max() const;
 };
 
 /// An error (kRejected) if the plan of the file `path` combines by an operation of the caller's, which

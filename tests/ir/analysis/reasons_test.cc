@@ -176,7 +176,7 @@ TEST(ReasonsTest, TheCriticalChain) {
     uint64_t blocks = 0;
     for (const ChainStep& step : reasons.ChainOf(last)) {
       EXPECT_EQ(reasons.times().SlackOf(step.message), 0u) << algorithm;
-      blocks += tables.SendOf(step.message).is_credit() ? 0 : 1;
+      blocks += tables.SendOf(step.message).is_credit() ? 0u : 1u;
     }
     EXPECT_EQ(blocks, DepthOf(tables).blocks) << algorithm;
   }

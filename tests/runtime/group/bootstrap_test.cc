@@ -34,6 +34,18 @@ std::string PrefixOf(uint32_t version) {
   return std::string("prepost\0", 8) + std::string({static_cast<char>(version), 0, 0, 0});
 }
 
+Membership MembershipOf(Playable plan, Carrier carrier) {
+  const PlanHeader& header = plan.header();
+  const GroupTerms terms = {
+      .plan = plan.Hash(), .carrier = carrier, .message_bytes = header.payload.bytes};
+  return {.nodes = header.nodes,
+          .leader = header.collective.root,
+          .connections = TcpConnections(plan),
+          .terms = terms,
+          .data_terms = terms,
+          .is_rolled = plan.is_rolled()};
+}
+
 /// What a node has when it is connected, or why it is not.
 struct Outcome {
   Status status;
@@ -63,7 +75,7 @@ Result<std::unique_ptr<Lobby>> OpenLobby(const NodeOptions& options, const Group
 Outcome Connect(const VerifiedPlan& plan, const NodeOptions& options) {
   Outcome outcome;
   const NodeId node = options.node;
-  const Membership group = Membership::Of(plan, options.carrier);
+  const Membership group = MembershipOf(plan, options.carrier);
   Bootstrap bootstrap(group, options);
   bootstrap.set_arrival([&](NodeId from, FileDescriptor control) {
     outcome.controls[from.value] = std::move(control);
@@ -464,7 +476,7 @@ TEST_F(BootstrapTest, PeersThatNeverComeAreNamed) {
 }
 
 TEST_F(BootstrapTest, APortThatIsTakenIsAnErrorOrTheNextIsTaken) {
-  Bootstrap owner(Membership::Of(plan_, Carrier::kTcp), Options(0));
+  Bootstrap owner(MembershipOf(plan_, Carrier::kTcp), Options(0));
   const auto open = [&](const NodeOptions& options) { return OpenLobby(options, {}, owner); };
   const Result<std::unique_ptr<Lobby>> first = open(Options(0));
   ASSERT_TRUE(first.ok());

@@ -22,7 +22,7 @@ class CopySumsTest : public testing::Test {
     header_.collective.kind = kind;
   }
   Status Compare(std::array<uint8_t, 3> sums, const std::function<void(ProvenSum&)>& change = {}) {
-    CopySums copies(header_, prover_);
+    CopySums copies(header_, &prover_);
     const NonceBytes nonce = {std::byte{9}};
     for (uint32_t node = 0; node < 3; ++node) {
       copies.NoteNonce(NodeId(node), nonce);

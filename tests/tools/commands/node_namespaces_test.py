@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`prepost node` between machines: COMMAND. Each node is in a network namespace of its own, joined by a switch in another one.
+"""`prepost node` between machines, and `prepost run` on one: COMMAND. Each machine is a network namespace; a switch in another one
+joins them.
 
-Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut during a transfer. Needs
-root and iproute2, otherwise it says so and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
+Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut during a transfer, or the
+loopback device under a run. Needs root and iproute2, otherwise it says so and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
 import os
 import pathlib
 import re
@@ -21,8 +22,8 @@ END_MAX = FAILURE_MAX + 0.5 + 4  # for all to report; the last is slack for a lo
 HANG = 100
 
 
-def received_bytes(node):
-    text = ip("-n", PREFIX + str(node), "-s", "-o", "link", "show", "eth0").stdout
+def received_bytes(node, device="eth0"):
+    text = ip("-n", PREFIX + str(node), "-s", "-o", "link", "show", device).stdout
     return int(text.partition("RX:")[2].split("\\")[1].split()[0])
 
 
@@ -92,6 +93,27 @@ def check_cut(folder, victim):
     ip("-n", PREFIX + str(victim), "link", "set", "eth0", "up")
 
 
+def check_cut_under_a_run(folder):
+    name = PREFIX + "0"
+    ip("-n", name, "link", "set", "lo", "up")
+    ip("netns", "exec", name, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "60mbit", "burst", "256k", "latency", "50ms")
+    words = ["ip", "netns", "exec", name, COMMAND, "run", "--nodes", str(NODES), "--transport", "tcp", "--input", folder / "image",
+             "--output-dir", folder / "copies", "--failure-max", f"{FAILURE_MAX}s"]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
+        before = received_bytes(0, "lo")
+        due = time.monotonic() + HANG
+        while received_bytes(0, "lo") < before + 2_000_000:
+            assert time.monotonic() < due and run.poll() is None, "the transfer does not begin"
+            time.sleep(0.01)
+        ip("-n", name, "link", "set", "lo", "down")
+        cut = time.monotonic()
+        _, err = run.communicate(timeout=END_MAX)
+    print(f"loopback cut: {run.returncode} after {time.monotonic() - cut:.2f} s: {err.strip()}")
+    assert run.returncode == 1 and err.count("\n") == 1, (run.returncode, err)
+    assert re.search(r"node \d does not acknowledge what node \d has sent|lost its connection", err), err
+    assert not (folder / "copies").exists()
+
+
 def main():
     with namespaces("node_namespaces", NODES), tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
@@ -107,6 +129,7 @@ def main():
         for victim in [2, 0]:
             check_cut(folder, victim)
         check_copies(folder)
+        check_cut_under_a_run(folder)
 
 
 main()

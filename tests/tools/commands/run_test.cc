@@ -101,8 +101,9 @@ class RunTest : public ::testing::Test {
   /// `fraction` of the message at node 1: 0 a first block, below 0 perhaps nothing. For fractions
   /// above 0 the stopped node must be behind node 1, which does not depend on it. Whether the node
   /// was stopped too late is seen from its last byte; then the input was too small.
-  HeldRun Hold(double fraction, uint32_t held, std::vector<std::string> more = {}) {
-    more.insert(more.end(), {"--algorithm", "chain"});
+  HeldRun Hold(double fraction, uint32_t held, std::vector<std::string> more = {},
+               const std::string& failure_max = "20") {
+    more.insert(more.end(), {"--algorithm", "chain", "--failure-max", failure_max});
     for (size_t i = 0; i < kTries; ++i) {
       PrepareTry(i);
       HeldRun run = {.command = std::make_unique<Command>(Arguments(more)), .nodes = {}};
@@ -464,12 +465,45 @@ TEST_F(RunTest, AnInputTruncatedMeanwhileIsReadBeforeOrAnError) {
   }
 }
 
-TEST_P(RunOverTest, ANodeThatHangsIsNamed) {
-  const HeldRun run = Hold(0.0, /*held=*/2, {"--timeout", "0.5"});
+TEST_P(RunOverTest, AStoppedNodeIsNamed) {
+  for (const uint32_t node : {0u, 2u}) {
+    SCOPED_TRACE(node);
+    const HeldRun run = Hold(node == 0 ? -1.0 : 0.0, node, {}, /*failure_max=*/"2s");
+    const auto due = EndDue();
+    EXPECT_EQ(run.Wait(), 1);
+    EXPECT_THAT(run.err(), AllOf(HasSubstr(fmt::format("node {} (process ", node)),
+                                 HasSubstr(") has said nothing for 1200 ms")));
+    EXPECT_EQ(run.err_lines(), 1u) << run.err();
+    ExpectNothingLeft(run, due);
+  }
+}
+
+// Also catches a launcher that takes no notice when it goes on.
+TEST_P(RunOverTest, AStoppedLauncherEndsTheRun) {
+  const HeldRun run = Hold(0.0, /*held=*/3, {}, /*failure_max=*/"2s");
+  kill(run.command->pid(), SIGSTOP);
+  run.nodes.at(3).Continue();
+  const auto due = EndDue();
+  for (const auto& [node, process] : run.nodes) EXPECT_TRUE(process.Ended(due)) << node;
+  kill(run.command->pid(), SIGCONT);
   EXPECT_EQ(run.Wait(), 1);
-  EXPECT_THAT(run.err(),
-              AllOf(HasSubstr(" for 500 ms: node 2 does not answer"), HasSubstr("waits for")));
+  EXPECT_THAT(run.err(), HasSubstr("the launching process died or was stopped"));
   ExpectNothingLeft(run, EndDue());
+}
+
+// As Ctrl-Z and fg do. Catches time in which a process was stopped itself and that counts as another's
+// silence.
+TEST_P(RunOverTest, GoesOnAfterAllWereStopped) {
+  const HeldRun run = Hold(0.0, /*held=*/2, {}, /*failure_max=*/"0.6");
+  const auto signal_all = [&run](int signal) {
+    kill(run.command->pid(), signal);
+    for (const auto& [node, process] : run.nodes) process.Signal(signal);
+  };
+  signal_all(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(900));
+  signal_all(SIGCONT);
+  EXPECT_EQ(run.Wait(), 0) << run.err();
+  ExpectCopies();
 }
 
 // Catches copies that are left on the disk, all of them or those that fitted.

@@ -2,7 +2,7 @@
 //
 // What a member reports to its leader about a player that does as the test says. The leader is the
 // other end of its control connection, played by the test.
-#include "runtime/group/member.h"
+#include "runtime/group/run_member.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,9 +12,10 @@
 #include <memory>
 #include <thread>
 
+#include "runtime/group/local_node.h"
 #include "tests/support/plans.h"
 
-namespace prepost::member_test {
+namespace prepost::run_member_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -48,34 +49,40 @@ class PlayedPlayer final : public Player {
   uint64_t asked_ = 0;
 };
 
-class MemberTest : public testing::Test {
+class RunMemberTest : public testing::Test {
  protected:
-  MemberTest() {
+  RunMemberTest() {
     auto pair = ControlSocket::MakePair();
     leader_.emplace(std::move(pair.value().first));
     EXPECT_TRUE(buffer_.ok());
-    thread_ = std::thread([this, control = std::move(pair.value().second)]() mutable {
-      Member member(
-          {.plan = plan_,
-           .node = NodeId(1),
-           .buffer = &*buffer_,
-           .make_player = [this](const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
-             return std::unique_ptr<Player>(
-                 std::make_unique<PlayedPlayer>(context.wake_fd, fails_, is_stopped_));
-           }},
-          std::move(control), "the test");
-      status_ = member.Run();
-      if (!status_.ok()) status_ = member.ReportFailure(status_);
+    RunMemberTask task = {
+        .part = {.plan = plan_, .node = NodeId(1), .buffer = &*buffer_},
+        .keeper = {.who = "node 1", .listens = false},
+        .group = LocalRunGroup(plan_.header(), NodeId(1)),
+        .make_player = [this](const PlayerContext& context, std::vector<TcpSocket> /*sockets*/)
+            -> Result<std::unique_ptr<Player>> {
+          return std::unique_ptr<Player>(
+              std::make_unique<PlayedPlayer>(context.wake_fd, fails_, is_stopped_));
+        }};
+    task.group.names = {"node 0", "node 1", "the test"};
+    task.group.controls.push_back(pair.value().second.TakeFile());
+    member_.emplace(std::move(task));
+    thread_ = std::thread([this] {
+      EXPECT_TRUE(member_->Open().ok());
+      status_ = member_->Run();
     });
   }
-  ~MemberTest() override {
+  ~RunMemberTest() override {
     leader_.reset();  // which ends the member
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
   }
 
-  ControlMessage Hear() {
+  /// The next message of this kind.
+  ControlMessage Await(Kind kind) {
     for (;;) {
-      if (const std::optional<ControlMessage> message = leader_->Receive()) return *message;
+      const std::optional<ControlMessage> message = leader_->Receive();
+      if (message && message->kind == kind) return *message;
+      if (message) continue;
       if (leader_->closed()) return {.kind = Kind::kAbort};
       pollfd wait = {.fd = leader_->fd(), .events = POLLIN, .revents = 0};
       poll(&wait, 1, -1);
@@ -83,7 +90,7 @@ class MemberTest : public testing::Test {
   }
   ControlMessage Answer() {
     leader_->Send({.kind = Kind::kQuery, .interval_ms = 1000});
-    return Hear();
+    return Await(Kind::kProgress);
   }
 
   const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
@@ -93,30 +100,48 @@ class MemberTest : public testing::Test {
   std::atomic<bool> is_stopped_ = false;
   std::optional<ControlSocket> leader_;
   Status status_;
+  std::optional<RunMember> member_;
   std::thread thread_;
 };
 
 // An answer with what the host has seen, which is nothing while its NIC does all: the leader would
 // end a healthy run.
-TEST_F(MemberTest, ProgressIsAskedForWhenTheLeaderAsks) {
-  ASSERT_EQ(Hear().kind, Kind::kReady);
-  leader_->Send({.kind = Kind::kStart});
-  const ControlMessage first = Answer();
-  ASSERT_EQ(first.kind, Kind::kProgress);
-  EXPECT_EQ(first.text, "waits for the test");
-  EXPECT_GT(Answer().progress, first.progress);
+TEST_F(RunMemberTest, ProgressIsAskedForWhileTheNicDoesAll) {
+  Await(Kind::kReady);
+  leader_->Send({.kind = Kind::kStart, .progress = 1});
+  ControlMessage answer = Answer();
+  while (answer.text != "waits for the test") answer = Answer();
+  for (const uint64_t first = answer.start_ns; answer.start_ns == first; answer = Answer()) {
+    poll(nullptr, 0, /*timeout=*/10);
+  }
 }
 
 // A NIC that forwards on while its host waits for the end of a run that has failed.
-TEST_F(MemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
-  ASSERT_EQ(Hear().kind, Kind::kReady);
-  leader_->Send({.kind = Kind::kStart});
+TEST_F(RunMemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
+  Await(Kind::kReady);
+  leader_->Send({.kind = Kind::kStart, .progress = 1});
   fails_ = true;
-  const ControlMessage failed = Hear();
-  EXPECT_EQ(failed.kind, Kind::kFailed);
-  EXPECT_EQ(failed.text, "its NIC is on fire");
+  EXPECT_EQ(Await(Kind::kFailed).text, "its NIC is on fire");
   EXPECT_TRUE(is_stopped_);
 }
 
+// Catches a member that takes the launcher's failure for its loss: it would say that the launcher died.
+TEST_F(RunMemberTest, KnowsALostLeaderFromOneThatEndsTheRun) {
+  Await(Kind::kReady);
+  ControlMessage abort = {.kind = Kind::kAbort};
+  abort.SetText("the disk is full");
+  leader_->Send(abort);
+  thread_.join();
+  EXPECT_EQ(status_.message(), "the disk is full");
+  EXPECT_FALSE(member_->has_lost_leader());
+}
+TEST_F(RunMemberTest, ALeaderThatIsGoneIsLost) {
+  Await(Kind::kReady);
+  leader_.reset();
+  thread_.join();
+  EXPECT_EQ(status_.message(), "the test is gone");
+  EXPECT_TRUE(member_->has_lost_leader());
+}
+
 }  // namespace
-}  // namespace prepost::member_test
+}  // namespace prepost::run_member_test

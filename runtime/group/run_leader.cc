@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/group/run_leader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/session/keeper.h"
+
+namespace prepost {
+
+using Kind = ControlMessage::Kind;
+
+namespace {
+
+constexpr std::chrono::milliseconds kProgressInterval{500};
+
+}  // namespace
+
+RunLeader::RunLeader(const PlanHeader& header, RunControl& control, RunLeaderOptions options)
+    : header_(header),
+      control_(control),
+      options_(std::move(options)),
+      sums_(header, options_.prover),
+      reports_(header.nodes) {
+  for (uint32_t node = 0; node < header.nodes; ++node) reports_[node].node = NodeId(node);
+}
+
+Status RunLeader::Take(const KeeperEvent& event) {
+  if (event.kind == KeeperEvent::Kind::kPassed && event.gate == Gate::kMoved) AskForSums();
+  if (event.kind != KeeperEvent::Kind::kNote) return {};
+  if (event.node.index() >= reports_.size()) return {};  // this process, which plays no part
+  switch (event.note.kind) {
+    case Kind::kReady:
+      sums_.NoteNonce(event.node, event.note.proof);
+      return {};
+    case Kind::kProgress:
+      NoteProgress(event.node, event.note.report);
+      return {};
+    case Kind::kDelivered:
+      reports_[event.node.index()] = event.note.report;
+      reports_[event.node.index()].node = event.node;
+      return {};
+    case Kind::kSummed:
+      return NoteSum(event);
+    default:
+      return {};
+  }
+}
+
+void RunLeader::AskForSums() {
+  may_sum_ = true;
+  const ControlMessage question = {.kind = Kind::kSum, .proof = sums_.nonce()};
+  for (uint32_t node = 0; node < header_.nodes; ++node) {
+    if (NodeId(node) != options_.node)
+      control_.keeper().Note(RunControl::kSerial, question, NodeId(node));
+  }
+}
+
+/// Counters so far; those that a node has delivered with are final.
+void RunLeader::NoteProgress(NodeId node, const NodeReport& report) {
+  NodeReport& last = reports_[node.index()];
+  if (may_sum_ || last.elapsed_ns != 0) return;
+  last = report;
+  last.node = node;
+  const auto now = std::chrono::steady_clock::now();
+  if (!options_.progress || now < next_progress_) return;
+  next_progress_ = now + kProgressInterval;
+  uint64_t bytes = 0;
+  for (const NodeReport& it : reports_) bytes += it.bytes_received;
+  options_.progress(bytes);
+}
+
+Status RunLeader::NoteSum(const KeeperEvent& event) {
+  if (!sums_.NoteSum(event.node, event.note.sum, event.note.proof) || may_commit_) return {};
+  if (options_.expected) {
+    const auto expected = options_.expected();
+    if (!expected.ok()) return expected.status();
+    PREPOST_RETURN_IF_ERROR(sums_.CompareWith(*expected));
+  } else {
+    PREPOST_RETURN_IF_ERROR(sums_.Compare());
+  }
+  may_commit_ = true;
+  return {};
+}
+
+void RunLeader::LetCommit() {
+  for (uint32_t node = 0; node < header_.nodes; ++node) {
+    if (NodeId(node) != options_.node)
+      control_.keeper().Note(RunControl::kSerial, sums_.CommitOf(NodeId(node)), NodeId(node));
+  }
+}
+
+LocalRun RunLeader::MakeRun() const {
+  LocalRun run = {.report = {.nodes = reports_}, .sum = sums_.of(header_.collective.root)};
+  for (const NodeReport& node : reports_)
+    run.report.elapsed_ns = std::max(run.report.elapsed_ns, node.elapsed_ns);
+  if (header_.collective.kind == CollectiveKind::kMulticast) return run;
+  for (uint32_t node = 0; node < header_.nodes; ++node) {
+    run.outputs.push_back(header_.roles().IsTarget(NodeId(node))
+                              ? std::optional(sums_.of(NodeId(node)))
+                              : std::nullopt);
+  }
+  return run;
+}
+
+}  // namespace prepost

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a leader that plays no part makes of members that report what they should not, nothing, or too
+// late. Members are the other ends of its control connections, played by the test.
+#include "runtime/group/run_leader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/group/local_node.h"
+#include "tests/support/plans.h"
+
+namespace prepost::run_leader_test {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Kind = ControlMessage::Kind;
+
+constexpr milliseconds kFailureMax{800};
+
+/// The other end of a control connection, which answers questions while it waits for more.
+class PlayedMember {
+ public:
+  explicit PlayedMember(ControlSocket socket) : socket_(std::move(socket)) {}
+
+  void Send(const ControlMessage& message) { socket_.Send(message); }
+  /// The next message of another kind than questions; an abort if the connection ends.
+  ControlMessage Receive() {
+    for (;;) {
+      const std::optional<ControlMessage> message = socket_.Receive();
+      if (message && message->kind != Kind::kQuery) return *message;
+      if (message) {
+        socket_.Send({.kind = Kind::kProgress});
+        continue;
+      }
+      if (socket_.closed()) return {.kind = Kind::kAbort};
+      pollfd wait = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
+      poll(&wait, 1, -1);
+    }
+  }
+  void Leave() { socket_ = ControlSocket(FileDescriptor()); }
+
+ private:
+  ControlSocket socket_;
+};
+
+class RunLeaderTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(control_
+                    .Open({.who = "the test",
+                           .listens = false,
+                           .failure_max = kFailureMax,
+                           .attention = [] { return milliseconds(0); }},
+                          /*interrupt_fd=*/-1,
+                          [this](KeeperEvent& event) { return leader_.Take(event); })
+                    .ok());
+    KeptGroup group = LocalRunGroup(plan_.header(), NodeId(2));
+    for (uint32_t node = 0; node < 2; ++node) {
+      auto pair = ControlSocket::MakePair();
+      group.controls.push_back(pair.value().first.TakeFile());
+      members_.emplace_back(std::move(pair.value().second));
+      group.names.push_back("node " + std::to_string(node));
+    }
+    group.controls.emplace_back();
+    group.names.emplace_back("the test");
+    control_.keeper().Add(std::move(group));
+    for (const Gate gate : {Gate::kArmed, Gate::kMoved})
+      control_.keeper().Arrive(RunControl::kSerial, gate, 0);
+  }
+  /// To the point where all may name their copies, or to the failure.
+  Status Lead() {
+    while (!leader_.may_commit()) PREPOST_RETURN_IF_ERROR(control_.Wait(milliseconds(100)));
+    return {};
+  }
+  /// All members at once: they are armed, have delivered with these reports, and have been asked for
+  /// their sums.
+  void Deliver(uint64_t elapsed_ns = 1) {
+    for (PlayedMember& member : members_) member.Send({.kind = Kind::kReady, .progress = 1});
+    for (PlayedMember& member : members_) EXPECT_EQ(member.Receive().kind, Kind::kStart);
+    for (PlayedMember& member : members_) {
+      member.Send(
+          {.kind = Kind::kDelivered, .progress = 1, .report = {.elapsed_ns = elapsed_ns++}});
+      member.Send({.kind = Kind::kProgress});  // it sums for seconds, and is asked meanwhile
+    }
+    for (PlayedMember& member : members_) {
+      EXPECT_EQ(member.Receive().kind, Kind::kWhole);
+      EXPECT_EQ(member.Receive().kind, Kind::kSum);
+    }
+  }
+
+  const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
+  RunControl control_;
+  RunLeader leader_{plan_.header(), control_, {}};
+  std::vector<PlayedMember> members_;
+};
+
+// Also catches a report that a later answer replaces.
+TEST_F(RunLeaderTest, LeadsMembersToTheEnd) {
+  std::thread playing([this] {
+    Deliver(/*elapsed_ns=*/7);
+    for (PlayedMember& member : members_)
+      member.Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
+    for (PlayedMember& member : members_) EXPECT_EQ(member.Receive().kind, Kind::kCommit);
+    for (PlayedMember& member : members_) member.Send({.kind = Kind::kDone, .progress = 1});
+    for (PlayedMember& member : members_) {
+      EXPECT_EQ(member.Receive().kind, Kind::kLast);
+      EXPECT_EQ(member.Receive().kind, Kind::kRelease);
+    }
+  });
+  EXPECT_TRUE(Lead().ok());
+  leader_.LetCommit();
+  control_.keeper().Close(RunControl::kSerial, 1);
+  while (!control_.is_closed()) EXPECT_TRUE(control_.Wait(milliseconds(100)).ok());
+  playing.join();
+  const LocalRun run = leader_.MakeRun();
+  EXPECT_EQ(run.report.nodes[0].elapsed_ns, 7u);
+  EXPECT_EQ(run.report.nodes[1].elapsed_ns, 8u);
+  EXPECT_EQ(run.report.elapsed_ns, 8u);
+  EXPECT_EQ(run.sum.bytes[0], std::byte{1});
+}
+
+TEST_F(RunLeaderTest, SumsThatDifferAreAnError) {
+  std::thread playing([this] {
+    Deliver();
+    members_[0].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
+    members_[1].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
+  });
+  EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));
+  playing.join();
+}
+
+// Catches a step that is taken for another one.
+TEST_F(RunLeaderTest, WhatOnlyALeaderSaysIsNonsense) {
+  members_[1].Send({.kind = Kind::kReady, .progress = 1});
+  members_[1].Send({.kind = Kind::kRelease});
+  EXPECT_EQ(Lead().message(), "node 1 sent nonsense over its control connection: \"release\"");
+}
+
+// The loss of a peer comes first, its cause later: catches a report of the loss.
+TEST_F(RunLeaderTest, ACauseIsReportedRatherThanALoss) {
+  members_[0].Send({.kind = Kind::kFailed,
+                    .lost_peer = true,
+                    .code = StatusCode::kRejected,
+                    .text = "node 0 lost its connection to node 1"});
+  members_[1].Send({.kind = Kind::kFailed, .code = StatusCode::kEnvironment, .text = "disk full"});
+  const Status status = Lead();
+  EXPECT_EQ(status.message(), "node 1: disk full");
+  EXPECT_EQ(status.code(), StatusCode::kEnvironment);
+}
+
+TEST_F(RunLeaderTest, AMemberThatGoesIsNamed) {
+  std::thread playing([this] { EXPECT_EQ(members_[0].Receive().kind, Kind::kAbort); });
+  members_[1].Leave();
+  EXPECT_EQ(Lead().message(), "node 1 is gone");
+  playing.join();
+}
+
+// One member moves on and on: catches a group that never ends because of it.
+TEST_F(RunLeaderTest, AMemberThatDoesNotAnswerIsNamedWhileOthersMove) {
+  std::thread playing([this] { EXPECT_EQ(members_[0].Receive().kind, Kind::kAbort); });
+  EXPECT_EQ(Lead().message(), "node 1 has said nothing for 480 ms");
+  playing.join();
+}
+
+}  // namespace
+}  // namespace prepost::run_leader_test
