@@ -34,7 +34,8 @@ rows = [
 ]
 blocks = plan["message"]["blocks"]
 here = os.path.relpath(folder)
-print(f"""
+print(
+    f"""
 What happened
   {name} ({size:,} bytes) was cut into {blocks} block{"" if blocks == 1 else "s"}, and its multicast from node 0 to 7 others compiled ahead of time
   into one program of sends and receives per node: a {plan["algorithm"].replace("_", " ")}, in which nodes pass on different
@@ -54,4 +55,5 @@ What the hosts had to do
 Where to look ({here}/)
   spacetime.svg      who has which block when            graph.svg          what waits for what
   plan.json          the plan                            node-5-queues.txt  node 5's queues, WQE by WQE
-  cpu/ offload/      the copies, node by node""")
+  cpu/ offload/      the copies, node by node"""
+)

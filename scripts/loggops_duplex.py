@@ -41,7 +41,9 @@ class Rank:
         self.ops, self.orders = [], []
 
     def op(self, label, kind, size, peer, tag, nic):
-        self.ops.append(f"{label}: {kind} {size}b {'to' if kind == 'send' else 'from'} {peer} tag {tag} cpu 0 nic {nic}")
+        self.ops.append(
+            f"{label}: {kind} {size}b {'to' if kind == 'send' else 'from'} {peer} tag {tag} cpu 0 nic {nic}"
+        )
 
     def calc(self, label, time):
         self.ops.append(f"{label}: calc {time} cpu 0")
@@ -54,7 +56,12 @@ def duplex(text, post=0, handle=0):
     """`post`: what a host takes for a send, `handle`: for a block or credit that arrived, an acknowledgement too."""
     nodes = parse(text)
     ranks = [Rank() for _ in range(3 * len(nodes))]
-    taken = {(op[2], node, op[3]): label for node, (ops, _) in enumerate(nodes) for label, op in ops.items() if op[0] == "recv"}
+    taken = {
+        (op[2], node, op[3]): label
+        for node, (ops, _) in enumerate(nodes)
+        for label, op in ops.items()
+        if op[0] == "recv"
+    }
 
     arrival = "a" if handle else "d"
 

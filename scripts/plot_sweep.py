@@ -56,15 +56,24 @@ EXECUTORS = {"offload": "preposted", "cpu": "CPU-driven"}
 def svg_text(figure, description):
     """The picture's text, `description` in its metadata."""
     out = io.BytesIO()
-    figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None, "Description": description})
+    figure.savefig(
+        out, format="svg", metadata={"Date": None, "Creator": None, "Description": description}
+    )
     text = out.getvalue().decode()
     text = re.sub(r"<!-- Created with matplotlib.*?-->\n", "", text)
     # Ids by their order: some of matplotlib's hang on addresses.
-    names = {name: f"i{index}" for index, name in enumerate(dict.fromkeys(re.findall(r'id="([A-Za-z][0-9a-f]{10})"', text)))}
+    names = {
+        name: f"i{index}"
+        for index, name in enumerate(
+            dict.fromkeys(re.findall(r'id="([A-Za-z][0-9a-f]{10})"', text))
+        )
+    }
     text = re.sub(r"\b[A-Za-z][0-9a-f]{10}\b", lambda found: names.get(found[0], found[0]), text)
     # Hundredths of a point are enough for places.
     places = re.compile(r"(?<=[ \"(,])(-?[1-9]\d*)\.(\d{3,})(?=[ \",)])")
-    text = re.sub(r"<[^>]*>", lambda tag: places.sub(lambda found: f"{float(found[0]):.2f}", tag[0]), text)
+    text = re.sub(
+        r"<[^>]*>", lambda tag: places.sub(lambda found: f"{float(found[0]):.2f}", tag[0]), text
+    )
     return "\n".join(line.strip() for line in text.splitlines()) + "\n"
 
 
@@ -97,14 +106,20 @@ def cut_into_panels(sizes):
     if curves <= CURVES_MAX * PANELS_MAX:
         for parts in itertools.product(*(range(1, size + 1) for size in sizes)):
             part_sizes = [-(-size // part) for size, part in zip(sizes, parts)]
-            is_cut = all(-(-size // part_size) == part for size, part, part_size in zip(sizes, parts, part_sizes))
+            is_cut = all(
+                -(-size // part_size) == part
+                for size, part, part_size in zip(sizes, parts, part_sizes)
+            )
             if not is_cut or math.prod(parts) > PANELS_MAX or math.prod(part_sizes) > CURVES_MAX:
                 continue
             cost = math.prod(parts) + 4 * sum(1 < part < size for size, part in zip(sizes, parts))
             if best is None or cost <= best[0]:
                 best = (cost, parts)
     if best is None:
-        fail(2, f"{curves} curves do not fit in {PANELS_MAX} panels of {CURVES_MAX}: sweep fewer values, or one executor")
+        fail(
+            2,
+            f"{curves} curves do not fit in {PANELS_MAX} panels of {CURVES_MAX}: sweep fewer values, or one executor",
+        )
     return best[1]
 
 
@@ -112,7 +127,11 @@ def figure_of(row, y):
     """NaN where there is none."""
     number = lambda column: float(row.get(column) or "nan")
     if y != "bandwidth":
-        return number({"of-bound": "of_bound", "skew": "skew_seconds", "known": "known_seconds"}.get(y, "completion_seconds"))
+        return number(
+            {"of-bound": "of_bound", "skew": "skew_seconds", "known": "known_seconds"}.get(
+                y, "completion_seconds"
+            )
+        )
     if row.get("aggregate_bytes_per_second"):
         return 8 * number("aggregate_bytes_per_second")
     return 8 * number("message_bytes") / number("completion_seconds")
@@ -120,18 +139,31 @@ def figure_of(row, y):
 
 def y_label(y, has_groups):
     if y == "bandwidth":
-        return ("all messages / time until all groups are complete" if has_groups else "message / time until all nodes have it"), "bit/s"
+        return (
+            "all messages / time until all groups are complete"
+            if has_groups
+            else "message / time until all nodes have it"
+        ), "bit/s"
     return {
         "of-bound": ("time until all nodes have it / network bound", ""),
         "skew": ("last node's time - first node's", "s"),
         "known": ("time until all hosts know", "s"),
-    }.get(y, ("time until all groups are complete" if has_groups else "time until all nodes have it", "s"))
+    }.get(
+        y,
+        (
+            "time until all groups are complete" if has_groups else "time until all nodes have it",
+            "s",
+        ),
+    )
 
 
 def labels_of(axis, values):
     """As people read them, a profile by its file's stem; all as they are if two would be called alike."""
     key = "" if axis["key"] in ("profile", "algorithm") else axis["key"] + " "
-    labels = {value: number_text(float(value), axis["unit"]) if axis["numeric"] else value for value in values}
+    labels = {
+        value: number_text(float(value), axis["unit"]) if axis["numeric"] else value
+        for value in values
+    }
     if axis["key"] == "profile":
         labels = {value: os.path.basename(value).removesuffix(".json") for value in values}
     if len(set(labels.values())) < len(values):
@@ -166,18 +198,25 @@ class Curves:
         self.merged = {
             executor
             for executor, found in self.points.items()
-            if 1 < combinations == len(found) and all(it == next(iter(found.values())) for it in found.values())
+            if 1 < combinations == len(found)
+            and all(it == next(iter(found.values())) for it in found.values())
         }
         self.apart = [executor for executor in self.points if executor not in self.merged]
         self.sizes = [max(1, len(self.apart)), *map(len, self.values)]
-        count = sum(1 if executor in self.merged else len(found) for executor, found in self.points.items())
+        count = sum(
+            1 if executor in self.merged else len(found) for executor, found in self.points.items()
+        )
         self.parts = [1] * len(self.sizes) if count <= CURVES_MAX else cut_into_panels(self.sizes)
         self.part_sizes = [-(-size // part) for size, part in zip(self.sizes, self.parts)]
 
     def panels(self):
         """Title and curves (executor, name, colour's number, points) of each panel that has some."""
         for parts in itertools.product(*map(range, self.parts)):
-            curves = [curve for executor, found in self.points.items() for curve in self.in_panel(executor, found, parts)]
+            curves = [
+                curve
+                for executor, found in self.points.items()
+                for curve in self.in_panel(executor, found, parts)
+            ]
             if curves:
                 yield self.title(parts), curves
 
@@ -186,7 +225,10 @@ class Curves:
             yield executor, EXECUTORS[executor], None, next(iter(found.values()))
             return
         for combination, points in found.items():
-            places = [self.apart.index(executor), *(known.index(value) for known, value in zip(self.values, combination))]
+            places = [
+                self.apart.index(executor),
+                *(known.index(value) for known, value in zip(self.values, combination)),
+            ]
             if tuple(place // size for place, size in zip(places, self.part_sizes)) != parts:
                 continue
             name = [EXECUTORS[executor]] if self.parts[0] == 1 else []
@@ -203,9 +245,14 @@ class Curves:
         for i, axis in enumerate(self.axes, start=1):
             if self.parts[i] == 1:
                 continue
-            labels = list(self.labels[i - 1].values())[parts[i] * self.part_sizes[i] :][: self.part_sizes[i]]
+            labels = list(self.labels[i - 1].values())[parts[i] * self.part_sizes[i] :][
+                : self.part_sizes[i]
+            ]
             end = labels[-1].removeprefix(axis["key"] + " ")
-            title.append(labels[0] + (f" {'and' if len(labels) == 2 else 'to'} {end}" if len(labels) > 1 else ""))
+            title.append(
+                labels[0]
+                + (f" {'and' if len(labels) == 2 else 'to'} {end}" if len(labels) > 1 else "")
+            )
         return ", ".join(title)
 
 
@@ -248,7 +295,11 @@ def style_of(curve, count, is_ordered):
         colour, marker = COLOURS[place], MARKERS[place]
     else:
         few = COLOURS if is_ordered else MORE_COLOURS
-        colour = few[number] if count <= len(few) else matplotlib.colormaps["viridis"](0.9 * number / (count - 1))
+        colour = (
+            few[number]
+            if count <= len(few)
+            else matplotlib.colormaps["viridis"](0.9 * number / (count - 1))
+        )
         marker = MARKERS[number % len(MARKERS)]
     is_cpu = executor == "cpu"
     return {
@@ -280,7 +331,9 @@ def draw_axes(axes, options, xs, ys, has_groups):
         axes.xaxis.set_major_locator(ticker.FixedLocator(spread(xs, options["log"])))
     else:
         axes.xaxis.set_major_locator(ticker.MaxNLocator(8))
-    axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value, x["unit"], 6)))
+    axes.xaxis.set_major_formatter(
+        ticker.FuncFormatter(lambda value, _: number_text(value, x["unit"], 6))
+    )
     axes.set_xlabel(x["key"])
     text, unit = y_label(options["y"], has_groups)
     if min(ys) > 0 and max(ys) > WIDE_RANGE * min(ys):
@@ -290,7 +343,9 @@ def draw_axes(axes, options, xs, ys, has_groups):
         axes.yaxis.set_minor_locator(ticker.NullLocator())
     else:
         axes.set_ylim(min(0, min(ys)), 1.06 * max(ys) or 1)
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: number_text(value, unit, 6)))
+    axes.yaxis.set_major_formatter(
+        ticker.FuncFormatter(lambda value, _: number_text(value, unit, 6))
+    )
     axes.set_ylabel(text)
 
 
@@ -314,7 +369,13 @@ def draw(options, rows):
     legend_width = 0.7 + 0.07 * max(len(name) for _, name, *_ in curves)
     figure_width = max(columns * (width + legend_width), 8)
     figure, grid = plt.subplots(
-        lines, columns, figsize=(figure_width, height * lines + 0.5), squeeze=False, sharex=True, sharey=True, layout="constrained"
+        lines,
+        columns,
+        figsize=(figure_width, height * lines + 0.5),
+        squeeze=False,
+        sharex=True,
+        sharey=True,
+        layout="constrained",
     )
     has_groups = any(row.get("aggregate_bytes_per_second") for row in rows)
     for axes in grid.flat[len(panels) :]:
@@ -326,7 +387,9 @@ def draw(options, rows):
             curve = group[0]
             at = sorted(curve[-1])
             label = ",\n".join(name for _, name, *_ in group)
-            drawn = axes.plot(at, [curve[-1][x] for x in at], label=label, **style_of(curve, colours, is_ordered))
+            drawn = axes.plot(
+                at, [curve[-1][x] for x in at], label=label, **style_of(curve, colours, is_ordered)
+            )
             lines_by_place[places[curve[1]]] = drawn[0]
         draw_axes(axes, options, xs, ys, has_groups)
         axes.tick_params(labelbottom=True, labelleft=True)
@@ -336,7 +399,9 @@ def draw(options, rows):
     headline, *rest = options["head"]
     chars = int(13 * figure_width)
     wrapped = [part for line in rest for part in re.findall(rf".{{1,{chars}}}(?:\s+|$)|\S+", line)]
-    figure.suptitle("\n".join([headline, *(part.strip() for part in wrapped)]), x=0.01, ha="left", fontsize=9)
+    figure.suptitle(
+        "\n".join([headline, *(part.strip() for part in wrapped)]), x=0.01, ha="left", fontsize=9
+    )
     return svg_text(figure, headline)
 
 
@@ -345,7 +410,12 @@ def main():
         sys.exit(3)
     options = json.loads(sys.argv[1])
     if sys.argv[2:] == ["--check"]:
-        cut_into_panels([options["executors"], *(axis["values"] for axis in options["axes"][1:] if axis["key"] != "executor")])
+        cut_into_panels(
+            [
+                options["executors"],
+                *(axis["values"] for axis in options["axes"][1:] if axis["key"] != "executor"),
+            ]
+        )
         return
     sys.stdin.reconfigure(encoding="utf-8", newline="")
     sys.stdout.reconfigure(encoding="utf-8")

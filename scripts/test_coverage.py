@@ -11,16 +11,30 @@ import sys
 
 PRESETS = ("dev", "asan", "tsan")
 LOG = "build/{}/Testing/Temporary/LastTest.log"
-SAMPLED = re.compile(r"^sampled: (\d+) of (\d+) cases, part \d+ of \d+, all within (\d+) commits?(.*?); PREPOST_GRID_SEED=(\d+)$")
+SAMPLED = re.compile(
+    r"^sampled: (\d+) of (\d+) cases, part \d+ of \d+, all within (\d+) commits?(.*?); PREPOST_GRID_SEED=(\d+)$"
+)
 EACH = re.compile(r"each (\S+) of (\d+) within (\d+) commits?")
-SLOT = re.compile(r"^slot_\d+ is \S+: each schedule of \d+ within (\d+) commits?; PREPOST_GRID_SEED=\d+$")
+SLOT = re.compile(
+    r"^slot_\d+ is \S+: each schedule of \d+ within (\d+) commits?; PREPOST_GRID_SEED=\d+$"
+)
 
 # What the table is asked for most often: preset, instances, label, words. "slot": schedules take turns in the slots of all tests.
 SMALL_PLANS = r"/MulticastTest\.EverySmallPlanDelivers/"
 CPU_OVER_NIC = SMALL_PLANS + r"\w+_over_emulated_driven$"
 QUESTIONS = (
-    ("dev", SMALL_PLANS + r"fabric_\w+_driven$", "schedule", "each schedule over libfabric, driven by CPUs"),
-    ("dev", SMALL_PLANS + r"fabric_\w+_preposted$", "schedule", "each schedule over libfabric, preposted"),
+    (
+        "dev",
+        SMALL_PLANS + r"fabric_\w+_driven$",
+        "schedule",
+        "each schedule over libfabric, driven by CPUs",
+    ),
+    (
+        "dev",
+        SMALL_PLANS + r"fabric_\w+_preposted$",
+        "schedule",
+        "each schedule over libfabric, preposted",
+    ),
     ("asan", None, "slot", "each schedule with the address and undefined-behaviour sanitizers"),
     ("tsan", None, "slot", "each schedule with the thread sanitizer"),
     ("dev", CPU_OVER_NIC, "wait", "each way of waiting, with each schedule"),
@@ -82,16 +96,34 @@ def main():
             print("  nothing was sampled\n")
             continue
         width = max(len(test) for test in rows)
-        print(f"  {'test':<{width}} instances   taken    cases  all within  each within, in commits")
+        print(
+            f"  {'test':<{width}} instances   taken    cases  all within  each within, in commits"
+        )
         for test, row in sorted(rows.items()):
-            each = ", ".join(f"{label} ({count}) {commits}" for label, (count, commits) in sorted(row.each.items()))
-            print(f"  {test:<{width}} {row.instances:9} {row.taken:7} {row.cases:8} {row.whole:11}  {each}".rstrip())
+            each = ", ".join(
+                f"{label} ({count}) {commits}"
+                for label, (count, commits) in sorted(row.each.items())
+            )
+            print(
+                f"  {test:<{width}} {row.instances:9} {row.taken:7} {row.cases:8} {row.whole:11}  {each}".rstrip()
+            )
         print()
     for preset, instances, label, words in QUESTIONS:
         _, labels, slots, _ = runs.get(preset, ({}, {}, 0, set()))
-        found = [commits for (instance, its), commits in labels.items() if its == label and re.search(instances or "", instance)]
+        found = [
+            commits
+            for (instance, its), commits in labels.items()
+            if its == label and re.search(instances or "", instance)
+        ]
         commits = slots if label == "slot" else max(found, default=0)
-        print(f"{words}: " + (f"within {commits} commit{'s' * (commits > 1)}" if commits else f"not in the last run of {preset}"))
+        print(
+            f"{words}: "
+            + (
+                f"within {commits} commit{'s' * (commits > 1)}"
+                if commits
+                else f"not in the last run of {preset}"
+            )
+        )
     return 0
 
 

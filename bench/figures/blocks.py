@@ -12,7 +12,9 @@ NODES = 4
 LEVELS = 2  # log2 of it
 ALPHA = 20e-6
 RATE = 40e9 / 8
-RELAYED = float(network_value("fractus", "duplex").removesuffix("Gbit/s")) / 2  # each way, where a node has both
+RELAYED = (
+    float(network_value("fractus", "duplex").removesuffix("Gbit/s")) / 2
+)  # each way, where a node has both
 # 10 us for a block's way and 10 us for its credit's: together alpha on every round.
 MODEL = no_costs("stampede").but(network__rack_latency="10us")
 
@@ -29,12 +31,15 @@ def rows_of(simulator, profile, messages, blocks):
         for block in blocks
         if block <= message
     ]
-    bare = [Run(run.plan, no_message_costs(profile), "cpu") for run in runs]  # the same in a profile without costs
+    bare = [
+        Run(run.plan, no_message_costs(profile), "cpu") for run in runs
+    ]  # the same in a profile without costs
     results = simulator.simulate(runs + bare)
     return [
         {
             "clock": "modelled",
-            "profile": profile.name + (", links and 10 us latency alone" if profile.changes else ""),
+            "profile": profile.name
+            + (", links and 10 us latency alone" if profile.changes else ""),
             "message_bytes": run.plan.message_bytes,
             "block_bytes": run.plan.block_bytes,
             "cpu_us": data.microseconds(result.cpu.completion),
@@ -84,7 +89,10 @@ def draw(rows_):
 
 
 def best(rows_, message, side="cpu_us"):
-    return min(data.select(rows_, message_bytes=message), key=lambda row: (float(row[side]), int(row["block_bytes"])))
+    return min(
+        data.select(rows_, message_bytes=message),
+        key=lambda row: (float(row[side]), int(row["block_bytes"])),
+    )
 
 
 def claims(rows_):
@@ -118,7 +126,10 @@ def claims(rows_):
     )
 
     def share(message):
-        return f"fractus, {style.bytes_text(message)}, the best block size: share of 100 Gbit/s", gbits(best(rows_, message)) / 100
+        return (
+            f"fractus, {style.bytes_text(message)}, the best block size: share of 100 Gbit/s",
+            gbits(best(rows_, message)) / 100,
+        )
 
     for message in (MiB, 8 * MiB):  # a relay has 0.825, so no message can have more: it cannot fail
         case, found = share(message)
@@ -132,7 +143,12 @@ MODEL_MESSAGES = [4 * MiB, 16 * MiB, 64 * MiB, 256 * MiB]
 
 
 def model_rows(simulator, quick):
-    return rows_of(simulator, MODEL, MODEL_MESSAGES[:1] if quick else MODEL_MESSAGES, powers(32 * KiB, 16 * MiB))
+    return rows_of(
+        simulator,
+        MODEL,
+        MODEL_MESSAGES[:1] if quick else MODEL_MESSAGES,
+        powers(32 * KiB, 16 * MiB),
+    )
 
 
 def closed_form(message, block):
@@ -165,7 +181,14 @@ def draw_model(rows_):
             linestyle="none",
         )
     panel.plot(
-        [], [], marker="*", markersize=11, color="white", markeredgecolor="black", linestyle="none", label="closed form's best"
+        [],
+        [],
+        marker="*",
+        markersize=11,
+        color="white",
+        markeredgecolor="black",
+        linestyle="none",
+        label="closed form's best",
     )
     style.log_axis(panel.xaxis, powers(32 * KiB, 16 * MiB)[::2], style.bytes_text)
     panel.set_xlabel("block size")
@@ -190,12 +213,21 @@ def model_claims(rows_):
             style.bytes_text(int(best(rows_, message, "offload_us")["block_bytes"])),
         )
     worst = max(
-        abs(float(row["offload_us"]) * 1e-6 / closed_form(int(row["message_bytes"]), int(row["block_bytes"])) - 1)
+        abs(
+            float(row["offload_us"])
+            * 1e-6
+            / closed_form(int(row["message_bytes"]), int(row["block_bytes"]))
+            - 1
+        )
         for row in rows_
     )
     yield c15.holds(
-        f"the time of all {len(rows_)} cases beside T(b)", "within 1 %", f"{100 * worst:.2g} % off at most", worst < 0.01
+        f"the time of all {len(rows_)} cases beside T(b)",
+        "within 1 %",
+        f"{100 * worst:.2g} % off at most",
+        worst < 0.01,
     )
+
 
 FIGURES = [
     Figure(

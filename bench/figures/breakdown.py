@@ -23,7 +23,13 @@ TOTAL = 62084
 STALL_US = 100  # 5.2.1: roughly, on the relayer, near the end
 QUIET, STALLED = "the profile", "the profile, and the stall"
 REACTION = ("completion", "credit")  # of a host, fitted to the table
-FITTED = ("apt", "fractus", "ndr400", "sierra", "stampede")  # the profiles that have this fit, and describe it in its source
+FITTED = (
+    "apt",
+    "fractus",
+    "ndr400",
+    "sierra",
+    "stampede",
+)  # the profiles that have this fit, and describe it in its source
 REACTIONS = ("0s", "185ns", "400ns")
 BOTH_WAYS = Profile("stampede")
 # Without a limit both ways, at the rate at which the table's blocks went: 1 MiB in 239.0 us, 1 us of which is the profile's latency.
@@ -59,13 +65,18 @@ def worst_stall(simulator):
 
 
 def rows(simulator, quick):
-    results = simulator.simulate([Run(PLAN, profile, wait="polling", flags=FLAGS) for profile in PROFILES.values()])
+    results = simulator.simulate(
+        [Run(PLAN, profile, wait="polling", flags=FLAGS) for profile in PROFILES.values()]
+    )
     results.append(worst_stall(simulator)[1])
     rows_ = []
     for case, result in zip((*PROFILES, STALLED), results):
         for side, fared in (("CPU-driven", result.cpu), ("preposted", result.offload)):
             for node in fared.json["time_by_cause"]:
-                parts = {f"{key}_us": data.microseconds(round(node[f"{key}_seconds"] * 1e12)) for key, _, _ in PARTS}
+                parts = {
+                    f"{key}_us": data.microseconds(round(node[f"{key}_seconds"] * 1e12))
+                    for key, _, _ in PARTS
+                }
                 rows_.append(
                     {
                         "clock": "modelled",
@@ -84,13 +95,22 @@ def found(rows_, case, side="CPU-driven", node=FARTHEST):
     return data.one(rows_, case=case, executor=side, node=node)
 
 
-SHOWN = {"CPU-driven": (QUIET, "CPU-driven"), "CPU-driven, and the stall": (STALLED, "CPU-driven"), "preposted": (QUIET, "preposted")}
+SHOWN = {
+    "CPU-driven": (QUIET, "CPU-driven"),
+    "CPU-driven, and the stall": (STALLED, "CPU-driven"),
+    "preposted": (QUIET, "preposted"),
+}
 
 
 def table(rows_):
     columns = [found(rows_, *case) for case in SHOWN.values()]
-    cells = [[label, f"{paper:,}", *(f"{float(row[f'{key}_us']):,.1f}" for row in columns)] for key, label, paper in PARTS]
-    cells.append(["total", f"{TOTAL:,}", *(f"{float(row['completion_us']):,.1f}" for row in columns)])
+    cells = [
+        [label, f"{paper:,}", *(f"{float(row[f'{key}_us']):,.1f}" for row in columns)]
+        for key, label, paper in PARTS
+    ]
+    cells.append(
+        ["total", f"{TOTAL:,}", *(f"{float(row['completion_us']):,.1f}" for row in columns)]
+    )
     return [f"node {FARTHEST}, us", "paper", *SHOWN], cells
 
 
@@ -103,7 +123,11 @@ def draw(rows_):
     colours = [style.SKY, style.BLUE, style.YELLOW, style.GREEN, style.RED, style.PINK]
     for panel, keys, title in (
         (axes[0][0], [key for key, _, _ in PARTS], "all"),
-        (axes[0][1], [key for key, _, _ in PARTS if key != "transfers"], "without the block transfers"),
+        (
+            axes[0][1],
+            [key for key, _, _ in PARTS if key != "transfers"],
+            "without the block transfers",
+        ),
     ):
         for place, (name, parts) in enumerate(reversed(bars)):
             left = 0
@@ -135,7 +159,8 @@ def block_wait(rows_, links, time):
 def told_waits(name, key):
     """What the source of a profile's number says that a block waits, us: with 0, with the number and with 400 ns."""
     says = re.search(
-        r"waits ([\d.]+) us with 0 here, ([\d.]+) us with 185 ns .*, and ([\d.]+) us with 400 ns", host_entry(name, key)["assumed"]
+        r"waits ([\d.]+) us with 0 here, ([\d.]+) us with 185 ns .*, and ([\d.]+) us with 400 ns",
+        host_entry(name, key)["assumed"],
     )
     return ", ".join(says.groups()) if says else "nothing"
 
@@ -160,7 +185,11 @@ def claims(rows_):
         why="In the paper these two blocks took 230.5 us each, hardly less than those of nodes that send and receive.",
     )
     yield c11.calibrated.near(
-        "block transfers, 255 x 239.0 us (`network.duplex` is fitted to them)", 60944, value("transfers"), 0.015, "us"
+        "block transfers, 255 x 239.0 us (`network.duplex` is fitted to them)",
+        60944,
+        value("transfers"),
+        0.015,
+        "us",
     )
     yield c11.calibrated.near(
         "set-up, remote (`host.message_start` and `message_setup` are from this table)",
@@ -170,7 +199,9 @@ def claims(rows_):
         "us",
         why="The profile's two numbers make up the 11 us; what posts, doorbells and NICs take until the first block is there comes on top.",
     )
-    yield c11.calibrated.near("set-up, local (`host.message_setup` is from this table)", 4, value("local_setup"), 0, "us")
+    yield c11.calibrated.near(
+        "set-up, local (`host.message_setup` is from this table)", 4, value("local_setup"), 0, "us"
+    )
     each = f"35.25 Gbit/s each way, {REACTIONS[1]}"
     yield c11.calibrated.near(
         "waiting without the stall, blocks at 35.25 Gbit/s each way (`host.completion` and `credit` are fitted to it)",
@@ -194,29 +225,55 @@ def claims(rows_):
         "; ".join(sorted(told)),
         ", ".join(f"{block_wait(rows_, '35.25 Gbit/s each way', time):.2f}" for time in REACTIONS),
     )
-    yield c11.calibrated.near("copy, of the first block (`host.copy_rate` is fitted to it)", 215, value("copy"), 0.01, "us")
-    whole = found(rows_, STALLED)
-    yield c11.calibrated.near("total, with the stall", TOTAL, float(whole["completion_us"]), 0.01, "us")
-    overhead = (float(whole["completion_us"]) - value("transfers", whole) - value("remote_transfers", whole)) / float(
-        whole["completion_us"]
+    yield c11.calibrated.near(
+        "copy, of the first block (`host.copy_rate` is fitted to it)",
+        215,
+        value("copy"),
+        0.01,
+        "us",
     )
-    yield c11.calibrated.between(f"all but transfers, with the stall: “around 1%” ({PUSHING}, 5.2.1)", 0.009, 0.011, overhead)
-    sums = max(abs(sum(float(row_[f"{key}_us"]) for key, _, _ in PARTS) - float(row_["completion_us"])) for row_ in rows_)
+    whole = found(rows_, STALLED)
+    yield c11.calibrated.near(
+        "total, with the stall", TOTAL, float(whole["completion_us"]), 0.01, "us"
+    )
+    overhead = (
+        float(whole["completion_us"]) - value("transfers", whole) - value("remote_transfers", whole)
+    ) / float(whole["completion_us"])
+    yield c11.calibrated.between(
+        f"all but transfers, with the stall: “around 1%” ({PUSHING}, 5.2.1)", 0.009, 0.011, overhead
+    )
+    sums = max(
+        abs(sum(float(row_[f"{key}_us"]) for key, _, _ in PARTS) - float(row_["completion_us"]))
+        for row_ in rows_
+    )
     yield c11.constructed.holds(
-        f"all {len(rows_)} nodes: the parts add up to the total", "exactly", f"{sums:.6f} us off at most", sums < 1e-5
+        f"all {len(rows_)} nodes: the parts add up to the total",
+        "exactly",
+        f"{sums:.6f} us off at most",
+        sums < 1e-5,
     )
     c24 = Statement(
-        "C24", "memcpy goes at 30 Gb/s beside RDMA's 100: copying a first block of 1 MB", f"{PUSHING}, 2, 5.3 and Table 1"
+        "C24",
+        "memcpy goes at 30 Gb/s beside RDMA's 100: copying a first block of 1 MB",
+        f"{PUSHING}, 2, 5.3 and Table 1",
     )
     # 280 us is 1 MiB at the paper's 30 Gb/s, and stands in no paper; 215 us is Table 1's, to which the rate was fitted.
-    for says, name, expected in ((c24.constructed, "fractus", 280), (c24.calibrated, "stampede", 215)):
+    for says, name, expected in (
+        (c24.constructed, "fractus", 280),
+        (c24.calibrated, "stampede", 215),
+    ):
         rate = host_value(name, "copy_rate")
         copied_us = MiB * 8 / float(rate.removesuffix("Gbit/s")) / 1e3
-        yield says.near(f"1 MiB at {rate}, copy_rate of profile {name}", expected, copied_us, 0.01, "us")
+        yield says.near(
+            f"1 MiB at {rate}, copy_rate of profile {name}", expected, copied_us, 0.01, "us"
+        )
 
 
 def remarks(rows_):
-    waits = {links: [block_wait(rows_, links, time) for time in REACTIONS] for links in ("35.25 Gbit/s each way", "both ways")}
+    waits = {
+        links: [block_wait(rows_, links, time) for time in REACTIONS]
+        for links in ("35.25 Gbit/s each way", "both ways")
+    }
     each, both = waits.values()
     return (
         "The table adds up in the paper as it does here: two blocks' time until the farthest node has its first block, 255 more until it"
@@ -243,7 +300,10 @@ def step_rows(simulator, quick):
     rows_ = []
     for name, (node, cat) in STEPS.items():
         before = None
-        for it in sorted((it for it in blocks if (it["node"], it["cat"]) == (node, cat)), key=lambda it: it["started_ns"]):
+        for it in sorted(
+            (it for it in blocks if (it["node"], it["cat"]) == (node, cat)),
+            key=lambda it: it["started_ns"],
+        ):
             rows_.append(
                 {
                     "clock": "modelled",
@@ -251,8 +311,12 @@ def step_rows(simulator, quick):
                     "stall_at_us": at,
                     "node": name,
                     "step": it["round"],
-                    "transfer_us": data.microseconds((it["completed_ns"] - it["started_ns"]) * 1000),
-                    "wait_us": data.microseconds((it["started_ns"] - (before or it["started_ns"])) * 1000),
+                    "transfer_us": data.microseconds(
+                        (it["completed_ns"] - it["started_ns"]) * 1000
+                    ),
+                    "wait_us": data.microseconds(
+                        (it["started_ns"] - (before or it["started_ns"])) * 1000
+                    ),
                 }
             )
             before = it["completed_ns"]
@@ -270,7 +334,9 @@ def draw_steps(rows_):
         steps = [int(row["step"]) for row in found_]
         transfers, waits = of_steps(rows_, name, "transfer_us"), of_steps(rows_, name, "wait_us")
         panel.bar(steps, transfers, width=1, color=style.SKY, label="a block's transfer")
-        panel.bar(steps, waits, width=1, bottom=transfers, color=style.RED, label="waiting before it")
+        panel.bar(
+            steps, waits, width=1, bottom=transfers, color=style.RED, label="waiting before it"
+        )
         panel.set_title({SENDER: "root sender", RELAYER: f"relayer, node {FARTHEST}"}[name])
         panel.set_ylabel("us")
         panel.grid(axis="x", visible=False)
@@ -285,8 +351,14 @@ def step_waits(simulator, at):
     waits = {}
     blocks = simulator.trace(dataclasses.replace(stalled(at), executor="cpu"))
     for name, (node, cat) in STEPS.items():
-        its = sorted((it for it in blocks if (it["node"], it["cat"]) == (node, cat)), key=lambda it: it["started_ns"])
-        found = {after["round"]: (after["started_ns"] - before["completed_ns"]) / 1e3 for before, after in zip(its, its[1:])}
+        its = sorted(
+            (it for it in blocks if (it["node"], it["cat"]) == (node, cat)),
+            key=lambda it: it["started_ns"],
+        )
+        found = {
+            after["round"]: (after["started_ns"] - before["completed_ns"]) / 1e3
+            for before, after in zip(its, its[1:])
+        }
         median = statistics.median(found.values())
         waits[name] = {step: wait - median for step, wait in found.items() if step > FILLING}
     return waits
@@ -294,7 +366,9 @@ def step_waits(simulator, at):
 
 def stall_rows(simulator, quick):
     moments = STALL_MOMENTS_US[:2] if quick else STALL_MOMENTS_US
-    quiet, *results = simulator.simulate([Run(PLAN, BOTH_WAYS, wait="polling", flags=FLAGS), *map(stalled, moments)])
+    quiet, *results = simulator.simulate(
+        [Run(PLAN, BOTH_WAYS, wait="polling", flags=FLAGS), *map(stalled, moments)]
+    )
     rows_ = []
     for at, result in zip(moments, results):
         waits = step_waits(simulator, at)
@@ -307,8 +381,12 @@ def stall_rows(simulator, quick):
                 "relayer_step": step,
                 "relayer_later_us": f"{waits[RELAYER][step]:.3f}",
                 "sender_later_us": f"{waits[SENDER].get(step + 1, 0):.3f}",
-                "cpu_longer_us": data.signed_microseconds(result.cpu.completion - quiet.cpu.completion),
-                "offload_longer_us": data.signed_microseconds(result.offload.completion - quiet.offload.completion),
+                "cpu_longer_us": data.signed_microseconds(
+                    result.cpu.completion - quiet.cpu.completion
+                ),
+                "offload_longer_us": data.signed_microseconds(
+                    result.offload.completion - quiet.offload.completion
+                ),
             }
         )
     return rows_
@@ -322,9 +400,20 @@ def costs(row):
 def stall_table(rows_):
     columns = ("relayer_later_us", "sender_later_us", "cpu_longer_us")
     cells = [
-        [row["stall_at_us"], row["relayer_step"] if costs(row) else "none", *(f"{float(row[key]):.1f}" for key in columns)] for row in rows_
+        [
+            row["stall_at_us"],
+            row["relayer_step"] if costs(row) else "none",
+            *(f"{float(row[key]):.1f}" for key in columns),
+        ]
+        for row in rows_
     ]
-    return ["the relayer stops at, us", "its longest wait is before step", "beyond its median, us", "the sender's next step, us", "all over later, us"], cells
+    return [
+        "the relayer stops at, us",
+        "its longest wait is before step",
+        "beyond its median, us",
+        "the sender's next step, us",
+        "all over later, us",
+    ], cells
 
 
 def stall_claims(rows_):
@@ -358,7 +447,8 @@ def step_claims(rows_):
         f"{PUSHING}, figure 5 and 5.2.1; {EARLIER}, figure 5 and 4.2",
     )
     transfer, wait = (
-        {name: statistics.median(of_steps(rows_, name, column)) for name in STEPS} for column in ("transfer_us", "wait_us")
+        {name: statistics.median(of_steps(rows_, name, column)) for name in STEPS}
+        for column in ("transfer_us", "wait_us")
     )
     yield figure5.calibrated.between(
         "relayer: median wait / median transfer (its waits are Table 1's, to which hosts are fitted)",
@@ -367,7 +457,10 @@ def step_claims(rows_):
         wait[RELAYER] / transfer[RELAYER],
     )
     yield figure5.calibrated.between(
-        "sender: median transfer / the relayer's (the limit both ways is Table 1's rate)", 0.8, 0.99, transfer[SENDER] / transfer[RELAYER]
+        "sender: median transfer / the relayer's (the limit both ways is Table 1's rate)",
+        0.8,
+        0.99,
+        transfer[SENDER] / transfer[RELAYER],
     )
     yield figure5.constructed.near(
         "sender: median transfer and wait beside the relayer's transfer and wait",
@@ -375,10 +468,24 @@ def step_claims(rows_):
         (transfer[SENDER] + wait[SENDER]) / (transfer[RELAYER] + wait[RELAYER]),
         0.01,
     )
-    last = {name: max((row for row in data.select(rows_, node=name) if int(row["step"]) > FILLING), key=lambda row: float(row["wait_us"])) for name in STEPS}
+    last = {
+        name: max(
+            (row for row in data.select(rows_, node=name) if int(row["step"]) > FILLING),
+            key=lambda row: float(row["wait_us"]),
+        )
+        for name in STEPS
+    }
     beyond = {name: float(last[name]["wait_us"]) - wait[name] for name in STEPS}
-    yield figure5.constructed.near("relayer: its longest wait beyond the median", STALL_US, beyond[RELAYER], 0.1, "us")
-    yield figure5.constructed.near("sender: its longest wait beyond the median, at the moment that makes the transfer longest", STALL_US, beyond[SENDER], 0.1, "us")
+    yield figure5.constructed.near(
+        "relayer: its longest wait beyond the median", STALL_US, beyond[RELAYER], 0.1, "us"
+    )
+    yield figure5.constructed.near(
+        "sender: its longest wait beyond the median, at the moment that makes the transfer longest",
+        STALL_US,
+        beyond[SENDER],
+        0.1,
+        "us",
+    )
     # With both windows at 1 and 4 nodes the relayer's partner of the next step is the root, whatever the hosts take.
     yield figure5.constructed.same(
         "sender: the step of its longest wait, the relayer's being step " + last[RELAYER]["step"],

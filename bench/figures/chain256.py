@@ -14,7 +14,12 @@ SEEDS = (1, 2, 3)
 
 def preempted(rate, length):
     return Profile(
-        "sierra", (("host.preemption.rate", rate), ("host.preemption.length", length), ("host.preemption.lengths", "exponential"))
+        "sierra",
+        (
+            ("host.preemption.rate", rate),
+            ("host.preemption.length", length),
+            ("host.preemption.lengths", "exponential"),
+        ),
     )
 
 
@@ -90,7 +95,9 @@ def claims(rows_):
         return float(data.one(rows_, condition=condition, block_bytes=block)["chain_share"])
 
     c9 = Statement(
-        "C9", "the chain had 40 % of the pipeline's throughput at 256 nodes, 64 MB (block size not stated)", f"{EARLIER}, 3.1"
+        "C9",
+        "the chain had 40 % of the pipeline's throughput at 256 nodes, 64 MB (block size not stated)",
+        f"{EARLIER}, 3.1",
     )
     for block in BLOCKS:
         blocks = MESSAGE // block
@@ -108,7 +115,12 @@ def claims(rows_):
         low < 0.4 < high,
     )
     found = share("300 preemptions/s of 100 us", 512 * KiB)
-    yield c9.calibrated.holds("or blocks of 512 KiB and hosts that are preempted", "0.40 or more", f"{found:.3f}", found >= 0.4)
+    yield c9.calibrated.holds(
+        "or blocks of 512 KiB and hosts that are preempted",
+        "0.40 or more",
+        f"{found:.3f}",
+        found >= 0.4,
+    )
     low, high = share("the profile's hosts", MiB), share("100 preemptions/s of 1 ms", MiB)
     yield c9.calibrated.holds(
         "or blocks of 1 MiB and preemptions of 1 ms, up to 100 a second",

@@ -84,13 +84,17 @@ class Statement:
         return dataclasses.replace(self, kind=OWN)
 
     def _claim(self, case, expected, obtained, agrees, why):
-        return Claim(self.id, self.says, self.where, case, expected, obtained, agrees, why, self.kind)
+        return Claim(
+            self.id, self.says, self.where, case, expected, obtained, agrees, why, self.kind
+        )
 
     def near(self, case, expected, obtained, within, unit="", why="", digits=4):
         """`within`: the relative difference that is allowed; 0 is to the last digit."""
         unit = f" {unit}" if unit and not unit.startswith("x") else unit
         agrees = abs(obtained - expected) <= within * abs(expected)
-        expected_text = f"{number(expected, digits)}{unit}" + (f" ± {number(100 * within, 2)} %" if within else "")
+        expected_text = f"{number(expected, digits)}{unit}" + (
+            f" ± {number(100 * within, 2)} %" if within else ""
+        )
         return self._claim(case, expected_text, f"{number(obtained, digits)}{unit}", agrees, why)
 
     def between(self, case, low, high, obtained, unit="", why="", digits=4):

@@ -35,7 +35,10 @@ def plan(algorithm, nodes, message_bytes):
 
 def rows_for(simulator, cases):
     """cases: (profile, message, algorithm, nodes)."""
-    runs = [Run(plan(algorithm, nodes, message), Profile(profile)) for profile, message, algorithm, nodes in cases]
+    runs = [
+        Run(plan(algorithm, nodes, message), Profile(profile))
+        for profile, message, algorithm, nodes in cases
+    ]
     rows = []
     for (profile, message, algorithm, nodes), result in zip(cases, simulator.simulate(runs)):
         rows.append(
@@ -53,7 +56,11 @@ def rows_for(simulator, cases):
 
 
 def microseconds(rows, profile, message, algorithm, nodes, side="cpu_us"):
-    return float(data.one(rows, profile=profile, message_bytes=message, algorithm=algorithm, nodes=nodes)[side])
+    return float(
+        data.one(rows, profile=profile, message_bytes=message, algorithm=algorithm, nodes=nodes)[
+            side
+        ]
+    )
 
 
 def gbits(rows, *case, side="cpu_us"):
@@ -63,7 +70,9 @@ def gbits(rows, *case, side="cpu_us"):
 
 def curve(axes, rows, profile, message, algorithm, y, **style_):
     found = data.select(rows, profile=profile, message_bytes=message, algorithm=algorithm)
-    style.schedule_line(axes, [int(row["nodes"]) for row in found], [y(row) for row in found], algorithm, **style_)
+    style.schedule_line(
+        axes, [int(row["nodes"]) for row in found], [y(row) for row in found], algorithm, **style_
+    )
 
 
 # Figure 4: latency on Fractus.
@@ -75,7 +84,12 @@ def fractus_rows(simulator, quick):
     nodes = [2, 4, 8] if quick else FRACTUS_NODES
     return rows_for(
         simulator,
-        [("fractus", message, algorithm, n) for message in (256 * MiB, 8 * MiB) for algorithm in FRACTUS for n in nodes],
+        [
+            ("fractus", message, algorithm, n)
+            for message in (256 * MiB, 8 * MiB)
+            for algorithm in FRACTUS
+            for n in nodes
+        ],
     )
 
 
@@ -83,8 +97,14 @@ def draw_fractus(rows):
     figure, axes = style.figure(1, 2)
     for panel, message in zip(axes[0], (256 * MiB, 8 * MiB)):
         for algorithm in FRACTUS:
-            curve(panel, rows, "fractus", message, algorithm, lambda row: float(row["cpu_us"]) / 1e3)
-        style.log_axis(panel.yaxis, [20, 40, 80, 160, 320] if message > 8 * MiB else [0.75, 1.5, 3, 6, 12], style.plain)
+            curve(
+                panel, rows, "fractus", message, algorithm, lambda row: float(row["cpu_us"]) / 1e3
+            )
+        style.log_axis(
+            panel.yaxis,
+            [20, 40, 80, 160, 320] if message > 8 * MiB else [0.75, 1.5, 3, 6, 12],
+            style.plain,
+        )
         panel.set_title(f"{style.bytes_text(message)}, CPU-driven")
         panel.set_xlabel("nodes")
         panel.set_ylabel("time, ms")
@@ -95,8 +115,14 @@ def draw_fractus(rows):
 
 def fractus_remarks(rows):
     def of(algorithm):
-        times = [microseconds(rows, "fractus", 256 * MiB, algorithm, nodes) for nodes in FRACTUS_NODES]
-        steps = [nodes for nodes, before, after in zip(FRACTUS_NODES[1:], times, times[1:]) if after > 1.2 * before]
+        times = [
+            microseconds(rows, "fractus", 256 * MiB, algorithm, nodes) for nodes in FRACTUS_NODES
+        ]
+        steps = [
+            nodes
+            for nodes, before, after in zip(FRACTUS_NODES[1:], times, times[1:])
+            if after > 1.2 * before
+        ]
         return f"{', '.join(map(str, steps[:-1]))} and {steps[-1]}"
 
     return (
@@ -109,7 +135,11 @@ WHOLE_MESSAGE = "As C8: between two nodes one whole message without a credit is 
 
 
 def fractus_claims(rows):
-    c8 = Statement("C8", "MVAPICH takes from 1.03 to 3 times as long as the pipeline", f"{PUSHING}, 5.2, figure 4")
+    c8 = Statement(
+        "C8",
+        "MVAPICH takes from 1.03 to 3 times as long as the pipeline",
+        f"{PUSHING}, 5.2, figure 4",
+    )
     found = {
         (message, n): microseconds(rows, "fractus", message, "mpi", n)
         / microseconds(rows, "fractus", message, "binomial_pipeline", n)
@@ -151,14 +181,29 @@ def fractus_claims(rows):
         )
     yield from two_nodes_claims(rows)
     yield from ports_claims()
-    c10 = Statement("C10", "the chain is competitive but for small transfers to many nodes", f"{PUSHING}, 5.2, figure 4", CONSTRUCTION)
+    c10 = Statement(
+        "C10",
+        "the chain is competitive but for small transfers to many nodes",
+        f"{PUSHING}, 5.2, figure 4",
+        CONSTRUCTION,
+    )
     big = min(
-        microseconds(rows, "fractus", 256 * MiB, "binomial_pipeline", n) / microseconds(rows, "fractus", 256 * MiB, "chain", n)
+        microseconds(rows, "fractus", 256 * MiB, "binomial_pipeline", n)
+        / microseconds(rows, "fractus", 256 * MiB, "chain", n)
         for n in FRACTUS_NODES
     )
-    small = microseconds(rows, "fractus", 8 * MiB, "binomial_pipeline", 16) / microseconds(rows, "fractus", 8 * MiB, "chain", 16)
-    yield c10.holds("256 MiB, n = 2 to 16: chain / pipeline, bandwidth", "at least 0.9", f"{big:.3f} at least", big >= 0.9)
-    yield c10.holds("8 MiB, n = 16: chain / pipeline, bandwidth", "below 0.9", f"{small:.3f}", small < 0.9)
+    small = microseconds(rows, "fractus", 8 * MiB, "binomial_pipeline", 16) / microseconds(
+        rows, "fractus", 8 * MiB, "chain", 16
+    )
+    yield c10.holds(
+        "256 MiB, n = 2 to 16: chain / pipeline, bandwidth",
+        "at least 0.9",
+        f"{big:.3f} at least",
+        big >= 0.9,
+    )
+    yield c10.holds(
+        "8 MiB, n = 16: chain / pipeline, bandwidth", "below 0.9", f"{small:.3f}", small < 0.9
+    )
     yield from figure11_claims(rows)
 
 
@@ -184,7 +229,11 @@ def two_nodes_claims(rows):
     )
     for nodes in (4, 16):
         yield slightly.holds(
-            f"fractus, 256 MiB, n = {nodes} beside n = 2", "at most 1.1", f"{beside_one(nodes):.3f}", beside_one(nodes) <= 1.1, BOTH_WAYS
+            f"fractus, 256 MiB, n = {nodes} beside n = 2",
+            "at most 1.1",
+            f"{beside_one(nodes):.3f}",
+            beside_one(nodes) <= 1.1,
+            BOTH_WAYS,
         )
     c4 = Statement("C4", NEARLY_THE_PRICE, f"{PUSHING}, 7; {EARLIER}, 6")
     for nodes in (5, 9):
@@ -199,7 +248,10 @@ def two_nodes_claims(rows):
 
 def ports_claims():
     ports = Statement(
-        "ports both ways", "“a 100Gbps NIC can potentially send and receive 100Gbps concurrently”", f"{PUSHING}, 4.3", CONSTRUCTION
+        "ports both ways",
+        "“a 100Gbps NIC can potentially send and receive 100Gbps concurrently”",
+        f"{PUSHING}, 4.3",
+        CONSTRUCTION,
     )
     each_way = float(network_value("fractus", "duplex").removesuffix("Gbit/s")) / 2
     yield ports.near(
@@ -223,15 +275,24 @@ def figure11_claims(rows):
     def least(algorithm, message):
         return min(gbits(rows, "fractus", message, algorithm, n) for n in nodes)
 
-    rounds = {"binomial_pipeline": pipeline_rounds(EARLIER_NODES, 8), "chain": 8 + EARLIER_NODES - 2}
+    rounds = {
+        "binomial_pipeline": pipeline_rounds(EARLIER_NODES, 8),
+        "chain": 8 + EARLIER_NODES - 2,
+    }
 
     well = Statement(
-        "the earlier version's figure 11", "“chain send and binomial pipeline do extremely well here”", f"{EARLIER}, 4.2, figure 11"
+        "the earlier version's figure 11",
+        "“chain send and binomial pipeline do extremely well here”",
+        f"{EARLIER}, 4.2, figure 11",
     )
     for message in (256 * MiB, 8 * MiB):
         for algorithm in rounds:
             share = least(algorithm, message) / 100
-            filling = f" Of 8 MiB there are 8 blocks, and {EARLIER_NODES} nodes need {rounds[algorithm]} rounds." if message == 8 * MiB else ""
+            filling = (
+                f" Of 8 MiB there are 8 blocks, and {EARLIER_NODES} nodes need {rounds[algorithm]} rounds."
+                if message == 8 * MiB
+                else ""
+            )
             yield well.holds(
                 f"{style.SCHEDULES[algorithm][0]}, {style.bytes_text(message)}, n = 2 to {EARLIER_NODES}: the least share of 100 Gbit/s",
                 "at least 0.9",
@@ -288,7 +349,9 @@ def draw_group(rows):
                     lambda row: int(row["message_bytes"]) * 8 / float(row["cpu_us"]) / 1e3,
                 )
             panel.set_title(f"{profile}, {style.bytes_text(message)}")
-            style.log_axis(panel.xaxis, [n for n in sizes if n & (n - 1) == 0][:: 1 if sizes[-1] < 32 else 2])
+            style.log_axis(
+                panel.xaxis, [n for n in sizes if n & (n - 1) == 0][:: 1 if sizes[-1] < 32 else 2]
+            )
             style.from_zero(panel)
         axes[1][column].set_xlabel("nodes")
     for row in axes:
@@ -307,7 +370,9 @@ FEW_BLOCKS = (
     "Which sizes the figures have the text does not say. Of 8 MiB there are 8 blocks of 1 MiB, as the papers' are (4.2), and the rounds in which the"
     " pipeline fills are many beside them: 8 nodes need 10 where a unicast needs 8. The ports both ways of Fractus and Stampede come on top."
 )
-MORE_NODES = "The text's groups have up to 8 nodes. Of 8 blocks 16 nodes need 11 rounds where 4 need 9."
+MORE_NODES = (
+    "The text's groups have up to 8 nodes. Of 8 blocks 16 nodes need 11 rounds where 4 need 9."
+)
 
 
 def group_claims(rows):
@@ -322,27 +387,51 @@ def group_claims(rows):
         f"{EARLIER}, 4.2, figures 7 to 9",
     )
     for says, message, many, few, why in (
-        (stable.constructed, 256 * MiB, 16, 4, ""),  # 259 rounds and 257, with the same ports: it cannot fail
+        (
+            stable.constructed,
+            256 * MiB,
+            16,
+            4,
+            "",
+        ),  # 259 rounds and 257, with the same ports: it cannot fail
         (stable, 8 * MiB, 8, 2, FEW_BLOCKS),
         (stable.ours, 8 * MiB, 16, 4, MORE_NODES),
     ):
         for profile in CLUSTERS:
             found = kept(profile, many, few, message=message)
-            case = f"{profile}, {style.bytes_text(message)}: n = {many} beside n = {few}" + (", a unicast" if few == 2 else "")
+            case = f"{profile}, {style.bytes_text(message)}: n = {many} beside n = {few}" + (
+                ", a unicast" if few == 2 else ""
+            )
             yield says.holds(case, "at least 0.95", f"{found:.3f}", found >= 0.95, why)
     c4 = Statement("C4", NEARLY_THE_PRICE, f"{PUSHING}, 7; {EARLIER}, 6")
     # Sierra's profile has no limit both ways, and what is left are rounds.
-    limits = {"fractus": (BOTH_WAYS, TEST), "sierra": ("", CONSTRUCTION), "stampede": (TABLE_RATE, TEST)}
+    limits = {
+        "fractus": (BOTH_WAYS, TEST),
+        "sierra": ("", CONSTRUCTION),
+        "stampede": (TABLE_RATE, TEST),
+    }
     for profile, (why, kind) in limits.items():
         says = dataclasses.replace(stable, kind=kind)
-        yield says.between(f"{profile}, 256 MiB: n = 8 beside n = 2, a unicast", 0.9, 1, kept(profile, 8, 2), why=why)
+        yield says.between(
+            f"{profile}, 256 MiB: n = 8 beside n = 2, a unicast",
+            0.9,
+            1,
+            kept(profile, 8, 2),
+            why=why,
+        )
     for profile in ("sierra", "stampede"):  # fractus above
         why, kind = limits[profile]
         for nodes in (5, 9):
             price = 1 / kept(profile, nodes, 2)
             case = f"{profile}, the whole profile, 256 MiB: {nodes - 1} replicas beside 1"
-            yield dataclasses.replace(c4, kind=kind).holds(case, "at most 1.1", f"{price:.3f}", price <= 1.1, why)
-    tails = Statement("figure 7", "on Sierra “performance tails off at the largest sizes”", f"{EARLIER}, 4.2, figure 7")
+            yield dataclasses.replace(c4, kind=kind).holds(
+                case, "at most 1.1", f"{price:.3f}", price <= 1.1, why
+            )
+    tails = Statement(
+        "figure 7",
+        "on Sierra “performance tails off at the largest sizes”",
+        f"{EARLIER}, 4.2, figure 7",
+    )
     found = kept("sierra", 512, 8)
     yield tails.holds(
         "256 MiB: n = 512 beside n = 8",
@@ -359,7 +448,9 @@ def group_claims(rows):
         CONSTRUCTION,  # by rounds, as C2
     )
     found = kept("sierra", 512, 2)
-    yield high.holds("sierra, 256 MiB: n = 512 beside n = 2", "at least 0.75", f"{found:.3f}", found >= 0.75)
+    yield high.holds(
+        "sierra, 256 MiB: n = 512 beside n = 2", "at least 0.75", f"{found:.3f}", found >= 0.75
+    )
     yield high.holds(
         "the paper's own numbers: 6 Gb/s with 512 nodes, 4 times the time of one copy",
         "at least 0.75",
@@ -373,20 +464,47 @@ def group_claims(rows):
         "the pipeline outperforms MPI for large transfers in small and medium groups",
         f"{EARLIER}, 4.2, figure 10",
     )
-    beside = {n: gbits(rows, "sierra", 256 * MiB, "mpi", n) / gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", n) for n in CLUSTERS["sierra"]}
-    most = max(beside[n] for n in (4, 8, 16, 32, 64))  # our stand-in for MPI carries the message twice there
-    yield small.constructed.holds("sierra, 256 MiB, n = 4 to 64: MPI / pipeline", "below 1", f"{most:.3f} at most", most < 1)
+    beside = {
+        n: gbits(rows, "sierra", 256 * MiB, "mpi", n)
+        / gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", n)
+        for n in CLUSTERS["sierra"]
+    }
+    most = max(
+        beside[n] for n in (4, 8, 16, 32, 64)
+    )  # our stand-in for MPI carries the message twice there
+    yield small.constructed.holds(
+        "sierra, 256 MiB, n = 4 to 64: MPI / pipeline", "below 1", f"{most:.3f} at most", most < 1
+    )
     worst = max((n for n in beside if n <= 64), key=beside.get)
     yield small.holds(
-        "sierra, 256 MiB, n = 2 to 64: MPI / pipeline", "below 1", f"{beside[worst]:.3f} at most (n = {worst})", beside[worst] < 1, WHOLE_MESSAGE
+        "sierra, 256 MiB, n = 2 to 64: MPI / pipeline",
+        "below 1",
+        f"{beside[worst]:.3f} at most (n = {worst})",
+        beside[worst] < 1,
+        WHOLE_MESSAGE,
     )
-    large = Statement("figure 10", "from about 128 replicas on MPI is better on Sierra", f"{EARLIER}, 4.2, figure 10")
+    large = Statement(
+        "figure 10",
+        "from about 128 replicas on MPI is better on Sierra",
+        f"{EARLIER}, 4.2, figure 10",
+    )
     for nodes in (256, 512):
-        yield large.holds(f"256 MiB, n = {nodes}: MPI / pipeline", "above 1", f"{beside[nodes]:.3f}", beside[nodes] > 1, MPI_LACKS)
+        yield large.holds(
+            f"256 MiB, n = {nodes}: MPI / pipeline",
+            "above 1",
+            f"{beside[nodes]:.3f}",
+            beside[nodes] > 1,
+            MPI_LACKS,
+        )
     flat = Statement(
-        "figure 10", "MPI has “almost no performance degradation at larger scales”", f"{EARLIER}, 4.2, figure 10", CONSTRUCTION
+        "figure 10",
+        "MPI has “almost no performance degradation at larger scales”",
+        f"{EARLIER}, 4.2, figure 10",
+        CONSTRUCTION,
     )
-    yield flat.between("sierra, 256 MiB: MPI, n = 512 beside n = 64", 0.9, 1.1, kept("sierra", 512, 64, "mpi"))
+    yield flat.between(
+        "sierra, 256 MiB: MPI, n = 512 beside n = 64", 0.9, 1.1, kept("sierra", 512, 64, "mpi")
+    )
     yield from chain_claims(rows)
 
 
@@ -394,11 +512,14 @@ def chain_claims(rows):
     """The text names no size of a group: one row for few nodes, and one for many."""
     c9 = Statement("C9", "the chain “performed well” when transferring 256 MB", f"{EARLIER}, 3.1")
     found = {
-        n: gbits(rows, "sierra", 256 * MiB, "chain", n) / gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", n)
+        n: gbits(rows, "sierra", 256 * MiB, "chain", n)
+        / gbits(rows, "sierra", 256 * MiB, "binomial_pipeline", n)
         for n in CLUSTERS["sierra"]
         if n >= 16
     }
-    yield c9.constructed.holds("sierra, n = 16: chain / pipeline", "at least 0.9", f"{found[16]:.3f}", found[16] >= 0.9)
+    yield c9.constructed.holds(
+        "sierra, n = 16: chain / pipeline", "at least 0.9", f"{found[16]:.3f}", found[16] >= 0.9
+    )
     many = [n for n in found if n >= 64]
     yield c9.holds(
         f"sierra, n = {', '.join(map(str, many))}: chain / pipeline",
@@ -431,7 +552,10 @@ def draw_sierra(rows):
         for algorithm in ("sequential", "binomial_pipeline"):
             found = data.select(rows, algorithm=algorithm)
             style.schedule_line(
-                panel, [int(row["nodes"]) - 1 for row in found], [float(row["cpu_us"]) / 1e6 for row in found], algorithm
+                panel,
+                [int(row["nodes"]) - 1 for row in found],
+                [float(row["cpu_us"]) / 1e6 for row in found],
+                algorithm,
             )
         panel.set_xlabel("copies made")
         panel.set_ylabel("time, s")
@@ -446,9 +570,7 @@ def draw_sierra(rows):
     return figure
 
 
-CONGESTION = (
-    "The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link: [below](#slow-links) with slow links."
-)
+CONGESTION = "The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link: [below](#slow-links) with slow links."
 
 
 def sierra_claims(rows):
@@ -461,8 +583,15 @@ def sierra_claims(rows):
         f"{PUSHING}, 5.2.2, figure 8; {EARLIER}, figure 12 (extrapolated there)",
         CONSTRUCTION,
     )
-    yield c5.near("511 copies beside 1", 511, seconds("sequential", 512) / seconds("sequential", 2), 0.02, "x")
-    c2 = Statement("C2", "for “127, 255 or 511 copies, the total time required is almost the same”", f"{PUSHING}, 5.2.2", CONSTRUCTION)
+    yield c5.near(
+        "511 copies beside 1", 511, seconds("sequential", 512) / seconds("sequential", 2), 0.02, "x"
+    )
+    c2 = Statement(
+        "C2",
+        "for “127, 255 or 511 copies, the total time required is almost the same”",
+        f"{PUSHING}, 5.2.2",
+        CONSTRUCTION,
+    )
     for nodes in (256, 512):
         yield c2.near(
             f"{nodes - 1} copies beside 127",
@@ -487,12 +616,25 @@ def sierra_claims(rows):
         "x",
         why=CONGESTION,
     )
-    few = Statement("C1", "“it takes just a few times as long to make hundreds of replicas as it takes to make 1”", f"{PUSHING}, 7")
-    yield few.between(
-        "511 copies beside 1", 2, 5, seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2), "x", CONGESTION
+    few = Statement(
+        "C1",
+        "“it takes just a few times as long to make hundreds of replicas as it takes to make 1”",
+        f"{PUSHING}, 7",
     )
-    c3 = Statement("C3", "256 MB to 511 replicas in “about a third of a second”, 6 Gb/s", f"{EARLIER}, 4.1")
-    yield c3.constructed.near("the paper's own numbers: 256 MiB at 6 Gbit/s", 1 / 3, 256 * MiB * 8 / 6e9, 0.1, "s")
+    yield few.between(
+        "511 copies beside 1",
+        2,
+        5,
+        seconds("binomial_pipeline", 512) / seconds("binomial_pipeline", 2),
+        "x",
+        CONGESTION,
+    )
+    c3 = Statement(
+        "C3", "256 MB to 511 replicas in “about a third of a second”, 6 Gb/s", f"{EARLIER}, 4.1"
+    )
+    yield c3.constructed.near(
+        "the paper's own numbers: 256 MiB at 6 Gbit/s", 1 / 3, 256 * MiB * 8 / 6e9, 0.1, "s"
+    )
     yield c3.near(
         "sierra, n = 512",
         1 / 3,

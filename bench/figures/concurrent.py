@@ -29,7 +29,10 @@ def apt(nodes):
             "rack_latency": "1us",
             "core_latency": "1.4us",
             "racks": [
-                {"name": f"r{rack}", "hosts": f"r{rack}n[1-{hosts}]" if hosts > 1 else [f"r{rack}n1"]}
+                {
+                    "name": f"r{rack}",
+                    "hosts": f"r{rack}n[1-{hosts}]" if hosts > 1 else [f"r{rack}n1"],
+                }
                 for rack in range(APT_RACKS)
             ],
         }
@@ -99,7 +102,9 @@ def rows(simulator, quick):
         for cluster, message, senders, nodes in cases
     ]
     flat = [run for group in runs for run in group]
-    flat.sort(key=lambda run: -run.plan.nodes)  # the longest first: no core waits for them in the end
+    flat.sort(
+        key=lambda run: -run.plan.nodes
+    )  # the longest first: no core waits for them in the end
     simulator.simulate(flat)
     rows_ = []
     for (cluster, message, senders, nodes), group in zip(cases, runs):
@@ -115,8 +120,12 @@ def rows(simulator, quick):
                 "nodes": nodes,
                 "groups": count(senders, nodes),
                 "runs": len(results),
-                "cpu_us": data.microseconds(sum(result.cpu.completion for result in results) // len(results)),
-                "offload_us": data.microseconds(sum(result.offload.completion for result in results) // len(results)),
+                "cpu_us": data.microseconds(
+                    sum(result.cpu.completion for result in results) // len(results)
+                ),
+                "offload_us": data.microseconds(
+                    sum(result.offload.completion for result in results) // len(results)
+                ),
                 "cpu_gbits": data.ratio(sum(cpu) / len(cpu)),
                 "cpu_deviation_gbits": data.ratio(deviation(cpu)),
                 "offload_gbits": data.ratio(sum(offload) / len(offload)),
@@ -176,7 +185,11 @@ def draw(rows_):
 
 def claims(rows_):
     def gbits(cluster, message, senders, nodes):
-        return float(data.one(rows_, profile=cluster, message=message, senders=senders, nodes=nodes)["cpu_gbits"])
+        return float(
+            data.one(rows_, profile=cluster, message=message, senders=senders, nodes=nodes)[
+                "cpu_gbits"
+            ]
+        )
 
     c19 = Statement(
         "C19",
@@ -186,7 +199,9 @@ def claims(rows_):
         f"{PUSHING}, 5.2.2, figure 10",
     )
     big = CLUSTERS["apt"][-1]
-    worst = max(float(row["cpu_gbits"]) / ceiling(row) for row in data.select(rows_, profile="fractus"))
+    worst = max(
+        float(row["cpu_gbits"]) / ceiling(row) for row in data.select(rows_, profile="fractus")
+    )
     yield c19.constructed.holds(
         f"fractus, every case: beside what nodes can receive, r n / (n - 1) with r = 100, or {BOTH_WAYS:g} / 2 where all send",
         "at most 1",
@@ -204,10 +219,19 @@ def claims(rows_):
         )
     most = CLUSTERS["fractus"][-1]
     peak = max(
-        (row for row in data.select(rows_, profile="fractus", message="100 MB") if row["senders"] != "one"), key=lambda row: float(row["cpu_gbits"])
+        (
+            row
+            for row in data.select(rows_, profile="fractus", message="100 MB")
+            if row["senders"] != "one"
+        ),
+        key=lambda row: float(row["cpu_gbits"]),
     )
     yield c19.near(
-        f"fractus, 100 MiB, the peak of all and half ({peak['senders']} {peak['nodes']} send)", 100, float(peak["cpu_gbits"]), 0.1, "Gbit/s"
+        f"fractus, 100 MiB, the peak of all and half ({peak['senders']} {peak['nodes']} send)",
+        100,
+        float(peak["cpu_gbits"]),
+        0.1,
+        "Gbit/s",
     )
     yield c19.near(
         f"fractus, 100 MiB, all {most} send",
@@ -226,7 +250,14 @@ def claims(rows_):
         f" rack of its own, and {PAPER_RATE} Gbit/s for each, it agrees (below)."
     )
     all_send = gbits("apt", "100 MB", "all", big)
-    yield c19.near(f"apt, 100 MiB, all {big} send, {APT_RACKS} racks", PAPER_RATE, all_send, 0.05, "Gbit/s", why=own)
+    yield c19.near(
+        f"apt, 100 MiB, all {big} send, {APT_RACKS} racks",
+        PAPER_RATE,
+        all_send,
+        0.05,
+        "Gbit/s",
+        why=own,
+    )
     yield c19.constructed.near(
         f"the same: {APT_HOST} / {APT_OVERSUBSCRIPTION} x {APT_RACKS} / {APT_RACKS - 1}, what our racks' uplinks leave",
         uplink,
@@ -243,7 +274,9 @@ def claims(rows_):
         "Gbit/s",
         why="As above: what goes to members of a host's own rack does not need its uplink.",
     )
-    yield c19.near(f"apt, 100 MiB, n = {big}, one sends, {APT_RACKS} racks", PAPER_RATE, one, 0.05, "Gbit/s")
+    yield c19.near(
+        f"apt, 100 MiB, n = {big}, one sends, {APT_RACKS} racks", PAPER_RATE, one, 0.05, "Gbit/s"
+    )
     yield c19.ours.holds(
         f"apt, 100 MiB, n = {big}, {APT_RACKS} racks: one sender beside all",
         "below",
@@ -251,7 +284,11 @@ def claims(rows_):
         one < all_send,
     )
     yield c19.calibrated.near(
-        f"{EACH_A_RACK}, 100 MiB, all {big} send: r n / (n - 1)", bound, gbits(EACH_A_RACK, "100 MB", "all", big), 0.01, "Gbit/s"
+        f"{EACH_A_RACK}, 100 MiB, all {big} send: r n / (n - 1)",
+        bound,
+        gbits(EACH_A_RACK, "100 MB", "all", big),
+        0.01,
+        "Gbit/s",
     )
     for senders in SENDERS:
         row = data.one(rows_, profile="apt", message="100 MB", senders=senders, nodes=big)
@@ -295,9 +332,14 @@ SENDER_NODES = (8, 16)
 
 
 def sender_rows(simulator, quick):
-    cases = [(nodes, groups) for nodes in SENDER_NODES for groups in (1, 2, 4, 8, 16) if groups <= nodes]
+    cases = [
+        (nodes, groups) for nodes in SENDER_NODES for groups in (1, 2, 4, 8, 16) if groups <= nodes
+    ]
     cases = cases[:2] if quick else cases
-    runs = [Run(plan("fractus", nodes, "100 MB"), Profile("fractus"), flags=("--groups", str(groups))) for nodes, groups in cases]
+    runs = [
+        Run(plan("fractus", nodes, "100 MB"), Profile("fractus"), flags=("--groups", str(groups)))
+        for nodes, groups in cases
+    ]
     rows_ = []
     for (nodes, groups), result in zip(cases, simulator.simulate(runs)):
         row = {"clock": "modelled", "profile": "fractus", "nodes": nodes, "groups": groups}
@@ -330,7 +372,9 @@ def draw_senders(rows_):
             capsize=3,
             label=f"{nodes} nodes",
         )
-        style.line(axes[0][1], x, [float(row["cpu_gbits"]) for row in found], index, f"{nodes} nodes")
+        style.line(
+            axes[0][1], x, [float(row["cpu_gbits"]) for row in found], index, f"{nodes} nodes"
+        )
     for panel in axes[0]:
         style.log_axis(panel.xaxis, [1, 2, 4, 8, 16])
         panel.set_xlabel("senders at the same time")
@@ -365,7 +409,12 @@ def sender_claims(rows_):
             "x",
         )
         share = float(many["cpu_deviation_us"]) / float(many["cpu_mean_us"])
-        yield figures.constructed.holds(f"n = {nodes}, {nodes} senders: deviation / mean", "below 0.05", f"{share:.4f}", share < 0.05)
+        yield figures.constructed.holds(
+            f"n = {nodes}, {nodes} senders: deviation / mean",
+            "below 0.05",
+            f"{share:.4f}",
+            share < 0.05,
+        )
 
 
 FIGURES = [

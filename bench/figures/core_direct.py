@@ -14,11 +14,20 @@ CHAIN_NODES = 8
 def chain_rows(simulator, quick):
     cases = [(nodes, MiB, wait) for nodes in (3, 4, 5, 6, 7, 8) for wait in ("hybrid", "interrupt")]
     cases += [
-        (CHAIN_NODES, block, wait) for block in BLOCKS if block != MiB for wait in ("hybrid", "interrupt")
+        (CHAIN_NODES, block, wait)
+        for block in BLOCKS
+        if block != MiB
+        for wait in ("hybrid", "interrupt")
     ]
-    cases = [case for case in cases if not quick or (case[1] >= MiB and case[0] in (4, CHAIN_NODES))]
+    cases = [
+        case for case in cases if not quick or (case[1] >= MiB and case[0] in (4, CHAIN_NODES))
+    ]
     runs = [
-        Run(Plan(nodes, 100 * MiB, block, "chain", ready="window=1", send_window="1"), BASE, wait=wait)
+        Run(
+            Plan(nodes, 100 * MiB, block, "chain", ready="window=1", send_window="1"),
+            BASE,
+            wait=wait,
+        )
         for nodes, block, wait in cases
     ]
     return [
@@ -48,10 +57,18 @@ def draw_chain(rows):
         for index, wait in ((1, "hybrid"), (2, "interrupt")):
             found = sorted(found_of(wait), key=lambda row: int(row[x]))
             style.line(
-                panel, [int(row[x]) for row in found], [gbits(row, "cpu_us") for row in found], index, f"CPU-driven, {wait}"
+                panel,
+                [int(row[x]) for row in found],
+                [gbits(row, "cpu_us") for row in found],
+                index,
+                f"CPU-driven, {wait}",
             )
         style.line(
-            panel, [int(row[x]) for row in found], [gbits(row, "offload_us") for row in found], 0, "preposted, armed before"
+            panel,
+            [int(row[x]) for row in found],
+            [gbits(row, "offload_us") for row in found],
+            0,
+            "preposted, armed before",
         )
         style.line(
             panel,
@@ -105,11 +122,13 @@ def chain_claims(rows):
             gains == sorted(gains, reverse=True) and gains[-1] > 1,
         )
 
+
 def chain_remarks(rows):
     def taken(wait):
         """By arming and detection, of what the run alone is shorter."""
         return [
-            (float(row["offload_counted_us"]) - float(row["offload_us"])) / (float(row["cpu_us"]) - float(row["offload_us"]))
+            (float(row["offload_counted_us"]) - float(row["offload_us"]))
+            / (float(row["cpu_us"]) - float(row["offload_us"]))
             for row in data.select(rows, wait=wait)
         ]
 

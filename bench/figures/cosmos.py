@@ -12,7 +12,9 @@ from .figure import Figure
 from .simulator import MiB, Profile, Workload, no_message_costs
 
 WRITES = 455  # as many as there are groups
-SHARE_SMALL = statistics.NormalDist(math.log(MEDIAN), math.sqrt(2 * math.log(MEAN / MEDIAN))).cdf(math.log(1000))
+SHARE_SMALL = statistics.NormalDist(math.log(MEDIAN), math.sqrt(2 * math.log(MEAN / MEDIAN))).cdf(
+    math.log(1000)
+)
 FEW = 12
 ALGORITHMS = ("binomial_pipeline", "binomial_tree", "sequential")
 ONE_BY_ONE, TWO, OVERLAPPING = "one by one", "two at a time", "100 a second"
@@ -29,10 +31,17 @@ def file_of(algorithm, count, arrivals, profile=Profile("fractus")):
 
 def rows(simulator, quick):
     counts = (FEW,) if quick else (FEW, WRITES)
-    cases = [(algorithm, count, arrivals) for count in counts for arrivals in ARRIVALS for algorithm in ALGORITHMS]
+    cases = [
+        (algorithm, count, arrivals)
+        for count in counts
+        for arrivals in ARRIVALS
+        for algorithm in ALGORITHMS
+    ]
     rows_ = []
     profiles = (Profile("fractus"), no_message_costs(Profile("fractus")))
-    answers = iter(simulator.workloads([file_of(*case, profile) for case in cases for profile in profiles]))
+    answers = iter(
+        simulator.workloads([file_of(*case, profile) for case in cases for profile in profiles])
+    )
     for algorithm, count, arrivals in cases:
         answer, without = next(answers), next(answers)
         groups = zip(answer["cpu"]["groups"], without["cpu"]["groups"], answer["offload"]["groups"])
@@ -46,10 +55,16 @@ def rows(simulator, quick):
                     "algorithm": algorithm,
                     "write": index,
                     "message_bytes": cpu["message_bytes"],
-                    "cpu_us": data.microseconds(round((cpu["end_seconds"] - cpu["start_seconds"]) * 1e12)),
+                    "cpu_us": data.microseconds(
+                        round((cpu["end_seconds"] - cpu["start_seconds"]) * 1e12)
+                    ),
                     "cpu_end_us": data.microseconds(round(cpu["end_seconds"] * 1e12)),
-                    "cpu_no_message_costs_us": data.microseconds(round((bare["end_seconds"] - bare["start_seconds"]) * 1e12)),
-                    "offload_us": data.microseconds(round((offload["end_seconds"] - offload["start_seconds"]) * 1e12)),
+                    "cpu_no_message_costs_us": data.microseconds(
+                        round((bare["end_seconds"] - bare["start_seconds"]) * 1e12)
+                    ),
+                    "offload_us": data.microseconds(
+                        round((offload["end_seconds"] - offload["start_seconds"]) * 1e12)
+                    ),
                 }
             )
     return rows_
@@ -60,12 +75,19 @@ def most(rows_):
 
 
 def times(rows_, algorithm, arrivals=ONE_BY_ONE, side="cpu_us"):
-    return [float(row[side]) for row in data.select(rows_, algorithm=algorithm, arrivals=arrivals, writes=most(rows_))]
+    return [
+        float(row[side])
+        for row in data.select(rows_, algorithm=algorithm, arrivals=arrivals, writes=most(rows_))
+    ]
 
 
 def distribution(axes, found, **rest):
     found = sorted(found)
-    axes.plot([time / 1e3 for time in found], [(index + 1) / len(found) for index in range(len(found))], **rest)
+    axes.plot(
+        [time / 1e3 for time in found],
+        [(index + 1) / len(found) for index in range(len(found))],
+        **rest,
+    )
 
 
 def draw(rows_):
@@ -75,12 +97,22 @@ def draw(rows_):
     for algorithm, dashes in zip(ALGORITHMS, DASHES):
         label, colour, _ = style.SCHEDULES[algorithm]
         look = {"color": colour, "linestyle": dashes}
-        below = {"linewidth": 5, "alpha": 0.4} if algorithm == ALGORITHMS[0] else {}  # two other lines lie on it
+        below = (
+            {"linewidth": 5, "alpha": 0.4} if algorithm == ALGORITHMS[0] else {}
+        )  # two other lines lie on it
         for arrivals, panel in panels.items():
-            distribution(panel, times(rows_, algorithm, arrivals), label=f"{label}, CPU-driven", **look, **below)
+            distribution(
+                panel,
+                times(rows_, algorithm, arrivals),
+                label=f"{label}, CPU-driven",
+                **look,
+                **below,
+            )
         pairs = sorted(
             (int(row["message_bytes"]) / 1e6, float(row["cpu_us"]) / 1e3)
-            for row in data.select(rows_, algorithm=algorithm, arrivals=ONE_BY_ONE, writes=most(rows_))
+            for row in data.select(
+                rows_, algorithm=algorithm, arrivals=ONE_BY_ONE, writes=most(rows_)
+            )
         )
         by_size.plot(*zip(*pairs), **look, **below)
     for arrivals, panel in panels.items():
@@ -124,12 +156,19 @@ ALONE = (
 def throughput(rows_, arrivals):
     """Of the pipeline, CPU-driven: all bytes / the time from the first write's start to the last one's end, Gbit/s."""
     found = data.select(rows_, algorithm=ALGORITHMS[0], arrivals=arrivals, writes=most(rows_))
-    return sum(int(row["message_bytes"]) for row in found) * 8 / max(float(row["cpu_end_us"]) for row in found) / 1e3
+    return (
+        sum(int(row["message_bytes"]) for row in found)
+        * 8
+        / max(float(row["cpu_end_us"]) for row in found)
+        / 1e3
+    )
 
 
 def interference_claims(rows_):
     alone = Statement(
-        "figure 9", "“no sign of interference between concurrent overlapping transfer”", f"{DSN}, 5.2.2"
+        "figure 9",
+        "“no sign of interference between concurrent overlapping transfer”",
+        f"{DSN}, 5.2.2",
     )
     both, one = (throughput(rows_, arrivals) for arrivals in (TWO, ONE_BY_ONE))
     yield alone.calibrated.holds(
@@ -155,29 +194,70 @@ def claims(rows_):
         "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around three times as fast as sequential send”",
         f"{PUSHING}, 5.2.2, figure 9",
     )
-    c7 = Statement("C7", "average throughput of the Cosmos run “is around 93 Gb/s of data replicated, which translates to about a petabyte per day”", f"{PUSHING}, 5.2.2")
-    yield c7.constructed.near("93 Gbit/s x 86400 s", 1e15, 93e9 / 8 * 86400, 0.01, "bytes", digits=3)
+    c7 = Statement(
+        "C7",
+        "average throughput of the Cosmos run “is around 93 Gb/s of data replicated, which translates to about a petabyte per day”",
+        f"{PUSHING}, 5.2.2",
+    )
+    yield c7.constructed.near(
+        "93 Gbit/s x 86400 s", 1e15, 93e9 / 8 * 86400, 0.01, "bytes", digits=3
+    )
     for arrivals in (TWO, ONE_BY_ONE):
         total = {algorithm: sum(times(rows_, algorithm, arrivals)) for algorithm in ALGORITHMS}
         pipeline = total["binomial_pipeline"]
         why = ALONE if arrivals == ONE_BY_ONE else ""
-        of_6, of_7 = (c6, c7) if arrivals == ONE_BY_ONE else (c6.calibrated, c7.calibrated)  # two were chosen since one is too few
+        of_6, of_7 = (
+            (c6, c7) if arrivals == ONE_BY_ONE else (c6.calibrated, c7.calibrated)
+        )  # two were chosen since one is too few
         tree, sequential = total["binomial_tree"] / pipeline, total["sequential"] / pipeline
-        yield of_6.between(f"writes {arrivals}, all together: tree / pipeline", 1.8, 2, tree, "x", why)
-        yield of_6.between(f"writes {arrivals}, all together: sequential / pipeline", 2.7, 3.3, sequential, "x", why)
-        yield of_7.near(f"writes {arrivals}, pipeline: bytes / time of the run", 93, throughput(rows_, arrivals), 0.03, "Gbit/s", why)
-    full = Statement("figure 9", "the run is at “nearly the full bisection capacity of Fractus”, which is 100 Gb/s", f"{PUSHING}, 5.2.2")
+        yield of_6.between(
+            f"writes {arrivals}, all together: tree / pipeline", 1.8, 2, tree, "x", why
+        )
+        yield of_6.between(
+            f"writes {arrivals}, all together: sequential / pipeline",
+            2.7,
+            3.3,
+            sequential,
+            "x",
+            why,
+        )
+        yield of_7.near(
+            f"writes {arrivals}, pipeline: bytes / time of the run",
+            93,
+            throughput(rows_, arrivals),
+            0.03,
+            "Gbit/s",
+            why,
+        )
+    full = Statement(
+        "figure 9",
+        "the run is at “nearly the full bisection capacity of Fractus”, which is 100 Gb/s",
+        f"{PUSHING}, 5.2.2",
+    )
     for arrivals in (TWO, ONE_BY_ONE):
         says, why = (full, ALONE) if arrivals == ONE_BY_ONE else (full.calibrated, "")
         rate = throughput(rows_, arrivals)
-        yield says.holds(f"writes {arrivals}, pipeline: share of 100 Gbit/s", "at least 0.9", f"{rate / 100:.3f}", rate >= 90, why)
+        yield says.holds(
+            f"writes {arrivals}, pipeline: share of 100 Gbit/s",
+            "at least 0.9",
+            f"{rate / 100:.3f}",
+            rate >= 90,
+            why,
+        )
     yield from interference_claims(rows_)
-    trace = Statement("figure 9", "a median of 12 MB, a mean of 29 MB, hundreds of bytes to hundreds of MB, over 455 groups", f"{DSN}, 5.2.2", CONSTRUCTION)
+    trace = Statement(
+        "figure 9",
+        "a median of 12 MB, a mean of 29 MB, hundreds of bytes to hundreds of MB, over 455 groups",
+        f"{DSN}, 5.2.2",
+        CONSTRUCTION,
+    )
     rows_of = data.select(rows_, algorithm=ALGORITHMS[0], arrivals=ONE_BY_ONE, writes=WRITES)
     drawn = sorted(int(row["message_bytes"]) for row in rows_of)
     yield trace.near("our draws: median", MEDIAN / 1e6, drawn[len(drawn) // 2] / 1e6, 0.03, "MB")
     yield trace.near("our draws: mean", MEAN / 1e6, sum(drawn) / len(drawn) / 1e6, 0.05, "MB")
-    yield trace.between(f"our draws: the largest (cut at {LARGEST / 1e6:g} MB)", 100, 999, drawn[-1] / 1e6, "MB")
+    yield trace.between(
+        f"our draws: the largest (cut at {LARGEST / 1e6:g} MB)", 100, 999, drawn[-1] / 1e6, "MB"
+    )
     yield trace.between(
         "our draws: the smallest",
         100,
@@ -199,7 +279,10 @@ def remarks(rows_):
 
     middle = sorted(times(rows_, ALGORITHMS[0]))[WRITES // 2]
     gains = {
-        arrivals: [sum(times(rows_, algorithm, arrivals)) / sum(times(rows_, ALGORITHMS[0], arrivals)) for algorithm in ALGORITHMS[1:]]
+        arrivals: [
+            sum(times(rows_, algorithm, arrivals)) / sum(times(rows_, ALGORITHMS[0], arrivals))
+            for algorithm in ALGORITHMS[1:]
+        ]
         for arrivals in ARRIVALS
     }
     return (

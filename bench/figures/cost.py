@@ -6,7 +6,9 @@ from .claims import OURS, OWN, Statement
 from .data import one, select
 from .figure import Figure
 
-SIZES = [(nodes, 256) for nodes in (8, 32, 64, 128, 512)] + [(64, blocks) for blocks in (16, 64, 1024, 4096)]
+SIZES = [(nodes, 256) for nodes in (8, 32, 64, 128, 512)] + [
+    (64, blocks) for blocks in (16, 64, 1024, 4096)
+]
 AIM_MILLIONS = 1  # of transfers per second
 AIM_SECONDS = 0.5
 EXECUTORS = {"inline": "preposted", "cpu": "CPU-driven"}
@@ -16,8 +18,16 @@ READY = {"barrier": "no credits", "window=1": "a credit per transfer"}
 def reason(ready, executor, nodes):
     """Why more than the aim is taken."""
     polls = " and as many polls of hosts" if executor == "cpu" else ""
-    credits = f"a credit is a message of its own, with a WQE and two CQEs{polls}" if ready != "barrier" else ""
-    cache = "a node's peers take turns, and what is known of a queue pair has left the cache until its next" if nodes >= 64 else ""
+    credits = (
+        f"a credit is a message of its own, with a WQE and two CQEs{polls}"
+        if ready != "barrier"
+        else ""
+    )
+    cache = (
+        "a node's peers take turns, and what is known of a queue pair has left the cache until its next"
+        if nodes >= 64
+        else ""
+    )
     return "; ".join(filter(None, (credits, cache)))
 
 
@@ -79,7 +89,9 @@ def draw(rows_):
 def claims(rows_):
     linear = Statement("cost", "time grows no faster than the transfers", OURS, OWN)
     rate = Statement("cost", "a million block transfers per second of one core", OURS, OWN)
-    total = Statement("cost", "512 nodes x 256 blocks in half a second, lowering and arming included", OURS, OWN)
+    total = Statement(
+        "cost", "512 nodes x 256 blocks in half a second, lowering and arming included", OURS, OWN
+    )
 
     def row(ready, executor, nodes, blocks):
         return one(rows_, ready=ready, executor=executor, nodes=nodes, blocks=blocks)
@@ -92,7 +104,9 @@ def claims(rows_):
                 "at most 20 times the time",
                 f"{large / small:.1f} times",
                 large <= 20 * small,
-                why="" if large <= 20 * small else "what is kept of 256 blocks stays in the cache, of 4096 it does not",
+                why=""
+                if large <= 20 * small
+                else "what is kept of 256 blocks stays in the cache, of 4096 it does not",
             )
     # How fast the machine is decides what is missed.
     cases = [(ready, executor) for ready in READY for executor in EXECUTORS]
@@ -132,7 +146,11 @@ def table(rows_):
                 *(f"{millions(it):.2f}, {total_seconds(it):.2g} s" for it in cases),
             ]
         )
-    heads = [f"{name}, {words}: M/s in run, all" for words in READY.values() for name in EXECUTORS.values()]
+    heads = [
+        f"{name}, {words}: M/s in run, all"
+        for words in READY.values()
+        for name in EXECUTORS.values()
+    ]
     return ["nodes x blocks", "transfers", *heads], cells
 
 

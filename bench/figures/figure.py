@@ -41,4 +41,9 @@ class Figure:
 def row_of(run, **rest):
     """How every row begins: the clock, and the profile that was used."""
     changes = "; ".join(f"{key}={value}" for key, value in run.profile.changes)
-    return {"clock": "modelled", "profile": run.profile.name, **rest, **({"changed": changes} if changes else {})}
+    return {
+        "clock": "modelled",
+        "profile": run.profile.name,
+        **rest,
+        **({"changed": changes} if changes else {}),
+    }

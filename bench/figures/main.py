@@ -25,7 +25,9 @@ class Places:
 
     def __init__(self, out):
         self.data = out / "data" if out else SOURCE / "bench" / "figures" / "data"
-        self.pictures = out / "images" / "figures" if out else SOURCE / "docs" / "images" / "figures"
+        self.pictures = (
+            out / "images" / "figures" if out else SOURCE / "docs" / "images" / "figures"
+        )
         self.page = out / "figures.md" if out else SOURCE / "docs" / "figures.md"
 
     def make(self):
@@ -49,7 +51,11 @@ def draw(figure, places):
         from . import style  # only here: data and tables can be made without matplotlib
 
         places.svg(figure).write_text(
-            style.svg(figure.draw(data.read(places.csv(figure))), figure.note(), description(figure, places))
+            style.svg(
+                figure.draw(data.read(places.csv(figure))),
+                figure.note(),
+                description(figure, places),
+            )
         )
 
 
@@ -61,11 +67,17 @@ def blocks_of(places):
     """All blocks of the page, from the data; and what is wrong with the claims."""
     claims = [(figure, claims_of(figure, places)) for figure in FIGURES]
     blocks = {
-        figure.name: page.block(figure, data.read(places.csv(figure)), its, figure.draw is not None) for figure, its in claims
+        figure.name: page.block(figure, data.read(places.csv(figure)), its, figure.draw is not None)
+        for figure, its in claims
     }
     blocks["claims"] = page.summary([(figure.name, its) for figure, its in claims])
     blocks["counts"] = page.counts([claim for _, its in claims for claim in its])
-    problems = [f"{figure.name}: {claim.problem()}" for figure, its in claims for claim in its if claim.problem()]
+    problems = [
+        f"{figure.name}: {claim.problem()}"
+        for figure, its in claims
+        for claim in its
+        if claim.problem()
+    ]
     return blocks, problems
 
 
@@ -77,7 +89,9 @@ def check(places):
     blocks, problems = blocks_of(places)
     if page.replace(places.page.read_text(), blocks) != places.page.read_text():
         problems.append(f"{places.page.name} does not have what the data say")
-    problems += [f"{places.page.name}: {problem}" for problem in quotes.problems(places.page.read_text())]
+    problems += [
+        f"{places.page.name}: {problem}" for problem in quotes.problems(places.page.read_text())
+    ]
     problems += [
         f"{places.page.name}:{line}: '{result}' is written by hand: a figure's remarks have it from the data"
         for line, result in page.results_by_hand(places.page.read_text())
@@ -85,9 +99,15 @@ def check(places):
     for figure in FIGURES:
         if not figure.draw:
             continue
-        found = re.search(r"data sha256 \w+", places.svg(figure).read_text()) if places.svg(figure).exists() else None
+        found = (
+            re.search(r"data sha256 \w+", places.svg(figure).read_text())
+            if places.svg(figure).exists()
+            else None
+        )
         if not found or found[0] not in description(figure, places):
-            problems.append(f"{places.svg(figure).name} is not of the data in {places.csv(figure).name}")
+            problems.append(
+                f"{places.svg(figure).name} is not of the data in {places.csv(figure).name}"
+            )
     wanted = {figure.name for figure in FIGURES} | ELSEWHERE
     problems += [
         f"{path} belongs to no figure"
@@ -116,25 +136,45 @@ def simulate(figures, places, flags):
 
 def parse(arguments):
     parser = argparse.ArgumentParser(
-        prog="scripts/figures", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--only", action="append", metavar="NAME", help="only this figure; may be given again")
-    parser.add_argument("--out", type=pathlib.Path, metavar="DIR", help="write below this folder, not into the repository")
-    parser.add_argument(
-        "--quick", action="store_true", help="a few small sizes of each figure, without checking claims; needs --out"
+        prog="scripts/figures",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "--from-data", action="store_true", help="pictures and tables from the data that are there; simulate nothing"
+        "--only", action="append", metavar="NAME", help="only this figure; may be given again"
     )
     parser.add_argument(
-        "--modelled", action="store_true", help="leave what is measured on this machine's clock as it is"
+        "--out",
+        type=pathlib.Path,
+        metavar="DIR",
+        help="write below this folder, not into the repository",
     )
     parser.add_argument(
-        "--check", action="store_true", help="only say whether data, pictures and page belong together, and claims hold"
+        "--quick",
+        action="store_true",
+        help="a few small sizes of each figure, without checking claims; needs --out",
+    )
+    parser.add_argument(
+        "--from-data",
+        action="store_true",
+        help="pictures and tables from the data that are there; simulate nothing",
+    )
+    parser.add_argument(
+        "--modelled",
+        action="store_true",
+        help="leave what is measured on this machine's clock as it is",
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only say whether data, pictures and page belong together, and claims hold",
     )
     parser.add_argument("--list", action="store_true", help="print the figures' names")
     parser.add_argument(
-        "--command", type=pathlib.Path, metavar="PATH", help="the prepost to run [build/bench/bin/prepost, built before]"
+        "--command",
+        type=pathlib.Path,
+        metavar="PATH",
+        help="the prepost to run [build/bench/bin/prepost, built before]",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="runs at the same time [all cores]")
     flags = parser.parse_args(arguments)
@@ -176,5 +216,7 @@ def main(arguments):
     for problem in problems:
         print(f"figures: {problem}", file=sys.stderr)
     if flags.check and not problems:
-        print(f"figures: page, pictures and data of {len(FIGURES)} tables belong together, and what disagrees has its reason")
+        print(
+            f"figures: page, pictures and data of {len(FIGURES)} tables belong together, and what disagrees has its reason"
+        )
     return 1 if problems else 0

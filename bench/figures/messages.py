@@ -20,9 +20,15 @@ def rows(simulator, quick):
         for nodes in (NODES[:4] if quick else NODES)
     ]
     bare = [Run(run.plan, no_message_costs(run.profile), "cpu") for run in runs]
-    larger = [[dataclasses.replace(run, plan=of_bytes(run.plan, size), executor="cpu") for run in runs] for size in MTUS]
+    larger = [
+        [dataclasses.replace(run, plan=of_bytes(run.plan, size), executor="cpu") for run in runs]
+        for size in MTUS
+    ]
     bare_larger = [dataclasses.replace(run, plan=of_bytes(run.plan, MTUS[-1])) for run in bare]
-    times = [[result.cpu.completion for result in simulator.simulate(its)] for its in (bare, *larger, bare_larger)]
+    times = [
+        [result.cpu.completion for result in simulator.simulate(its)]
+        for its in (bare, *larger, bare_larger)
+    ]
     return [
         row_of(
             run,
@@ -35,7 +41,9 @@ def rows(simulator, quick):
             offload_us=data.microseconds(result.offload.completion),
             offload_counted_us=data.microseconds(result.offload.whole),
         )
-        for run, result, without, smaller, most, most_without in zip(runs, simulator.simulate(runs), *times)
+        for run, result, without, smaller, most, most_without in zip(
+            runs, simulator.simulate(runs), *times
+        )
     ]
 
 
@@ -52,7 +60,13 @@ def draw(rows_):
     for panel, (side, title) in zip([panel for line in axes for panel in line], PANELS.items()):
         for index, profile in enumerate(CLUSTERS):
             found = data.select(rows_, profile=profile)
-            style.line(panel, [int(row["nodes"]) for row in found], [rate(row, side) / 1e3 for row in found], index, profile)
+            style.line(
+                panel,
+                [int(row["nodes"]) for row in found],
+                [rate(row, side) / 1e3 for row in found],
+                index,
+                profile,
+            )
         panel.set_title(title)
         panel.set_xticks([2, 4, 8, 16])
     axes[0][0].set_ylim(0, 1.06e-3 * max(rate(row, side) for row in rows_ for side in PANELS))
@@ -65,9 +79,16 @@ def draw(rows_):
 
 
 def claims(rows_):
-    c25 = Statement("C25", "a message of one byte goes down a tree: its time grows with log2 n", OURS, CONSTRUCTION)
+    c25 = Statement(
+        "C25",
+        "a message of one byte goes down a tree: its time grows with log2 n",
+        OURS,
+        CONSTRUCTION,
+    )
     for profile in CLUSTERS:
-        times = {int(row["nodes"]): float(row["cpu_us"]) for row in data.select(rows_, profile=profile)}
+        times = {
+            int(row["nodes"]): float(row["cpu_us"]) for row in data.select(rows_, profile=profile)
+        }
         steps = [times[2**level] for level in range(1, 5)]
         growth = [after - before for before, after in zip(steps, steps[1:])]
         yield c25.holds(
@@ -77,7 +98,9 @@ def claims(rows_):
             max(growth) <= 1.2 * min(growth),
         )
     mtu = Statement(
-        "figure 15", "messages/s are “unchanged for all message sizes below the network MTU”, which the text does not name", f"{EARLIER}, 4.2"
+        "figure 15",
+        "messages/s are “unchanged for all message sizes below the network MTU”, which the text does not name",
+        f"{EARLIER}, 4.2",
     )
     for nodes in (2, NODES[-1]):
         row = data.one(rows_, profile=CLUSTERS[0], nodes=nodes)
@@ -92,11 +115,21 @@ def claims(rows_):
 
 def remarks(rows_):
     def beside(side, other, nodes=None):
-        return [float(row[side]) / float(row[other]) for row in rows_ if nodes is None or int(row["nodes"]) == nodes]
+        return [
+            float(row[side]) / float(row[other])
+            for row in rows_
+            if nodes is None or int(row["nodes"]) == nodes
+        ]
 
     of_all = [1 - share for share in beside("cpu_no_message_costs_us", "cpu_us")]
-    few, many = (beside("cpu_no_message_costs_us", "offload_counted_us", nodes) for nodes in (NODES[0], NODES[-1]))
-    longest = max(data.select(rows_, profile=CLUSTERS[0]), key=lambda row: float(row["cpu_4096_us"]) / float(row["cpu_us"]))
+    few, many = (
+        beside("cpu_no_message_costs_us", "offload_counted_us", nodes)
+        for nodes in (NODES[0], NODES[-1])
+    )
+    longest = max(
+        data.select(rows_, profile=CLUSTERS[0]),
+        key=lambda row: float(row["cpu_4096_us"]) / float(row["cpu_us"]),
+    )
     bare = {
         nodes: float(row["cpu_4096_no_message_costs_us"]) / float(row["cpu_no_message_costs_us"])
         for nodes in (NODES[0], NODES[-1])

@@ -8,12 +8,17 @@ from .simulator import KiB, MiB, Plan, Profile, Run, no_costs, no_message_costs
 
 # One delay of 100 us, at many moments of the transfer.
 DELAY_US = 100
-CASES = [(algorithm, nodes) for algorithm in ("binomial_pipeline", "chain") for nodes in (4, 16, 64)]
+CASES = [
+    (algorithm, nodes) for algorithm in ("binomial_pipeline", "chain") for nodes in (4, 16, 64)
+]
 MOMENTS = 40
 RELAY = 1
 COSTS = {"none": no_costs("fractus"), "profile": Profile("fractus")}
 BLOCKS = 64
-BLOCK_US = {"none": 83.88608, "profile": 101.68010}  # 1 MiB at 100 Gbit/s, or at half of what a port has both ways
+BLOCK_US = {
+    "none": 83.88608,
+    "profile": 101.68010,
+}  # 1 MiB at 100 Gbit/s, or at half of what a port has both ways
 
 
 def delay_plan(algorithm, nodes):
@@ -28,7 +33,9 @@ def at_us(costs, moment):
 def delay_rows(simulator, quick):
     cases, moments = (CASES[:1], (4, 20)) if quick else (CASES, range(MOMENTS))
     cases = [(costs, *case) for costs in COSTS for case in cases]
-    plain = simulator.simulate([Run(delay_plan(*case), COSTS[costs], wait="polling") for costs, *case in cases])
+    plain = simulator.simulate(
+        [Run(delay_plan(*case), COSTS[costs], wait="polling") for costs, *case in cases]
+    )
     results = iter(
         simulator.simulate(
             [
@@ -55,8 +62,12 @@ def delay_rows(simulator, quick):
                     "algorithm": algorithm,
                     "nodes": nodes,
                     "at_us": at_us(costs, moment),
-                    "cpu_longer_us": data.signed_microseconds(after.cpu.completion - before.cpu.completion),
-                    "offload_longer_us": data.signed_microseconds(after.offload.completion - before.offload.completion),
+                    "cpu_longer_us": data.signed_microseconds(
+                        after.cpu.completion - before.cpu.completion
+                    ),
+                    "offload_longer_us": data.signed_microseconds(
+                        after.offload.completion - before.offload.completion
+                    ),
                 }
             )
     return rows
@@ -64,7 +75,10 @@ def delay_rows(simulator, quick):
 
 def draw_delay(rows):
     figure, axes = style.figure(2, 2, sharey=True, sharex="row", height=2.3)
-    for line, costs, title in ((axes[0], "none", "hosts that take no time"), (axes[1], "profile", "the profile's hosts")):
+    for line, costs, title in (
+        (axes[0], "none", "hosts that take no time"),
+        (axes[1], "profile", "the profile's hosts"),
+    ):
         for panel, algorithm in zip(line, ("binomial_pipeline", "chain")):
             for index, nodes in enumerate((4, 16, 64)):
                 found = data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
@@ -95,13 +109,20 @@ SOAKED = (
 def delay_claims(rows):
     def later(costs, algorithm, nodes):
         """At each moment, us."""
-        return [float(row["cpu_longer_us"]) for row in data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)]
+        return [
+            float(row["cpu_longer_us"])
+            for row in data.select(rows, costs=costs, algorithm=algorithm, nodes=nodes)
+        ]
 
-    c12 = Statement("C12", "offload “would mitigate” the stall (not measured there)", f"{PUSHING}, 5.2.1")
+    c12 = Statement(
+        "C12", "offload “would mitigate” the stall (not measured there)", f"{PUSHING}, 5.2.1"
+    )
     preposted = max(abs(float(row["offload_longer_us"])) for row in rows)
     yield c12.constructed.near(f"all {len(rows)} cases, preposted", 0, preposted, 0, "us later")
     # The paper has one of these cases, at one moment, and says what the sender's next step waited, not when all was over.
-    ours = Statement("one preemption", "at the worst moment all is over later by about the delay of 100 us", OURS)
+    ours = Statement(
+        "one preemption", "at the worst moment all is over later by about the delay of 100 us", OURS
+    )
     for says, costs, high, name in (
         (ours.constructed, "none", 100, "hosts that take no time"),
         (ours.ours, "profile", 110, "the profile's hosts"),
@@ -123,7 +144,11 @@ def delay_claims(rows):
         f"{PUSHING}, 5.3; {EARLIER}, 4.3",
     )
     means = {
-        nodes: [sum(found) / len(found) for algorithm in ("binomial_pipeline", "chain") for found in [later("profile", algorithm, nodes)]]
+        nodes: [
+            sum(found) / len(found)
+            for algorithm in ("binomial_pipeline", "chain")
+            for found in [later("profile", algorithm, nodes)]
+        ]
         for _, nodes in CASES
     }
     yield lagging.holds(
@@ -141,13 +166,25 @@ RATE, LENGTH = 300, "100us"
 SEEDS = (1, 2, 3)
 RANDOM = ("binomial_pipeline", "chain", "binomial_tree")
 QUIET = no_message_costs(Profile("fractus"))
-NOISY = QUIET.but(host__preemption__rate=RATE, host__preemption__length=LENGTH, host__preemption__lengths="exponential")
+NOISY = QUIET.but(
+    host__preemption__rate=RATE,
+    host__preemption__length=LENGTH,
+    host__preemption__lengths="exponential",
+)
 
 
 def random_rows(simulator, quick):
-    cases = [(algorithm, nodes) for algorithm in RANDOM for nodes in (NODES[:3] if quick else NODES)]
-    plans = [Plan(nodes, 64 * MiB, 256 * KiB, algorithm, ready="window=1", send_window="1") for algorithm, nodes in cases]
-    runs = [[Run(plan, QUIET)] + [Run(plan, NOISY, "cpu", seed=seed) for seed in SEEDS] for plan in plans]
+    cases = [
+        (algorithm, nodes) for algorithm in RANDOM for nodes in (NODES[:3] if quick else NODES)
+    ]
+    plans = [
+        Plan(nodes, 64 * MiB, 256 * KiB, algorithm, ready="window=1", send_window="1")
+        for algorithm, nodes in cases
+    ]
+    runs = [
+        [Run(plan, QUIET)] + [Run(plan, NOISY, "cpu", seed=seed) for seed in SEEDS]
+        for plan in plans
+    ]
     results = iter(simulator.simulate([run for group in runs for run in group]))
     rows = []
     for (algorithm, nodes), group in zip(cases, runs):
@@ -226,12 +263,18 @@ def random_claims(rows):
         )
     of_256 = {algorithm: data.one(rows, algorithm=algorithm, nodes=256) for algorithm in RANDOM}
     found = {algorithm: gbits(row, "cpu_delayed_mean_us") for algorithm, row in of_256.items()}
-    spread = {algorithm: [gbits(row, f"cpu_delayed_{end}_us") for end in ("max", "min")] for algorithm, row in of_256.items()}
+    spread = {
+        algorithm: [gbits(row, f"cpu_delayed_{end}_us") for end in ("max", "min")]
+        for algorithm, row in of_256.items()
+    }
     robust = Statement("relay delays", "the pipeline stays above other schedules", OURS).ours
     yield robust.holds(
         f"n = 256, with delays: pipeline, chain, tree, mean and range of {len(SEEDS)} seeds",
         "the pipeline above both",
-        ", ".join(f"{found[algorithm]:.1f} ({words.span(spread[algorithm], 1)})" for algorithm in RANDOM) + " Gbit/s",
+        ", ".join(
+            f"{found[algorithm]:.1f} ({words.span(spread[algorithm], 1)})" for algorithm in RANDOM
+        )
+        + " Gbit/s",
         found["binomial_pipeline"] > max(found["chain"], found["binomial_tree"]),
         why=(
             "By less than the seeds are apart. That the pipeline is “surprisingly robust to delay and scheduling phenomena” (RDMC, the earlier version, 4.2)"
@@ -248,7 +291,10 @@ def random_remarks(rows):
         row = data.one(rows, algorithm=algorithm, nodes=NODES[-1])
         return 100 * (1 - float(row["cpu_us"]) / float(row["cpu_delayed_mean_us"]))
 
-    few, many = (float(data.one(rows, algorithm="binomial_pipeline", nodes=nodes)["cpu_us"]) for nodes in (4, NODES[-1]))
+    few, many = (
+        float(data.one(rows, algorithm="binomial_pipeline", nodes=nodes)["cpu_us"])
+        for nodes in (4, NODES[-1])
+    )
     return (
         f"Without delays the pipeline keeps its bandwidth, {100 * few / many:.0f} % with {NODES[-1]} nodes of what 4 have; with delays of"
         f" {RATE * float(LENGTH.removesuffix('us')) / 1e4:g} % of the time it has lost {lost('binomial_pipeline'):.0f} % of it at"

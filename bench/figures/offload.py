@@ -58,7 +58,11 @@ def noisy(base, noise):
         return base
     if noise == NEIGHBOUR:
         return base.but(host__neighbours__count=1, host__neighbours__slice=SLICE)
-    return base.but(host__preemption__rate=noise, host__preemption__length="100us", host__preemption__lengths="fixed")
+    return base.but(
+        host__preemption__rate=noise,
+        host__preemption__length="100us",
+        host__preemption__lengths="fixed",
+    )
 
 
 def offload_columns(offload, cpu):
@@ -156,7 +160,9 @@ def heat(panel, rows, x, y, cell, norm):
 def draw_map(rows):
     schedules = data.values(rows, "schedule")
     columns = min(4, len(schedules))
-    figure, axes = style.figure(2 * -(-len(schedules) // columns), columns, height=1.6, sharex=True, sharey=True)
+    figure, axes = style.figure(
+        2 * -(-len(schedules) // columns), columns, height=1.6, sharex=True, sharey=True
+    )
     counts = {"all_counted": "all counted", "armed_before": "run alone"}
     norm = ratio_colours([speed_up(row, counted) for row in rows for counted in counts])
     cases = [(schedule, counted) for counted in counts for schedule in schedules]
@@ -165,7 +171,10 @@ def draw_map(rows):
         found = data.select(rows, schedule=schedule)
         drawn = heat(panel, found, "block_bytes", "noise", lambda row: speed_up(row, counted), norm)
         panel.set_xticklabels(
-            [style.bytes_text(int(block)).replace(" ", "").replace("iB", "") for block in data.values(found, "block_bytes")]
+            [
+                style.bytes_text(int(block)).replace(" ", "").replace("iB", "")
+                for block in data.values(found, "block_bytes")
+            ]
         )
         panel.tick_params(labelsize=7.5)
         panel.set_yticklabels(data.values(found, "noise"))
@@ -175,14 +184,22 @@ def draw_map(rows):
     for row in axes:
         row[0].set_ylabel("preemptions/s, or\na busy neighbour")
     figure.colorbar(
-        drawn, ax=axes, label="CPU-driven time / preposted time", ticks=[0.5, 0.8, 1, 2, 5, 10, 20], format="%g", shrink=0.5
+        drawn,
+        ax=axes,
+        label="CPU-driven time / preposted time",
+        ticks=[0.5, 0.8, 1, 2, 5, 10, 20],
+        format="%g",
+        shrink=0.5,
     )
     return figure
 
 
 def map_claims(rows):
     says = Statement(
-        "offload", "offload “would mitigate” that a preempted relay stalls its sender (not measured there)", f"{PUSHING}, 5.2.1", CONSTRUCTION
+        "offload",
+        "offload “would mitigate” that a preempted relay stalls its sender (not measured there)",
+        f"{PUSHING}, 5.2.1",
+        CONSTRUCTION,
     )
 
     def quiet(row):
@@ -200,7 +217,10 @@ def map_claims(rows):
         f"larger in all but {len(slower)}",
         not slower,
     )
-    neighbours = [float(row["cpu_mean_us"]) / float(quiet(row)["cpu_mean_us"]) for row in data.select(rows, noise=NEIGHBOUR)]
+    neighbours = [
+        float(row["cpu_mean_us"]) / float(quiet(row)["cpu_mean_us"])
+        for row in data.select(rows, noise=NEIGHBOUR)
+    ]
     yield says.ours.between(
         f"CPU-driven with a busy neighbour on each core / without, from {min(neighbours):.2f} up, at most",
         1,
@@ -224,7 +244,8 @@ def map_claims(rows):
             f"{len(rows)} cases: CPU-driven / preposted time, {case}",
             "never below 1",
             f"{speed_up(worst, counted):.3f} at least ({worst['schedule']}, {style.bytes_text(int(worst['block_bytes']))}); below 1"
-            f" in {len(losses)}" + (f" ({', '.join(data.values(losses, 'schedule'))})" if losses else ""),
+            f" in {len(losses)}"
+            + (f" ({', '.join(data.values(losses, 'schedule'))})" if losses else ""),
             not losses,
             why,
         )
@@ -232,12 +253,21 @@ def map_claims(rows):
 
 def map_remarks(rows):
     def gain(block):
-        return 100 * max(speed_up(row, "armed_before") - 1 for row in data.select(rows, block_bytes=block, noise=0))
+        return 100 * max(
+            speed_up(row, "armed_before") - 1
+            for row in data.select(rows, block_bytes=block, noise=0)
+        )
 
     def times_noise(row):
-        return speed_up(row) / speed_up(data.one(rows, schedule=row["schedule"], block_bytes=row["block_bytes"], noise=0))
+        return speed_up(row) / speed_up(
+            data.one(rows, schedule=row["schedule"], block_bytes=row["block_bytes"], noise=0)
+        )
 
-    most = sorted(data.select(rows, block_bytes=MAP_BLOCKS[0], noise=PREEMPTIONS[-1]), key=times_noise, reverse=True)
+    most = sorted(
+        data.select(rows, block_bytes=MAP_BLOCKS[0], noise=PREEMPTIONS[-1]),
+        key=times_noise,
+        reverse=True,
+    )
     factors = ", ".join(f"`{row['schedule']}` {times_noise(row):.1f} times" for row in most[:4])
     small = data.one(rows, schedule="binomial_pipeline", block_bytes=MAP_BLOCKS[0], noise=0)
     quiet = ", ".join(
@@ -277,7 +307,10 @@ def assumed_rows(simulator, quick):
         for wait in WAITS
     ]
     runs = [
-        Run(Plan(8, 16 * MiB, block), BASE.but(nic__wait=wait, host__completion=completion, host__credit=completion))
+        Run(
+            Plan(8, 16 * MiB, block),
+            BASE.but(nic__wait=wait, host__completion=completion, host__credit=completion),
+        )
         for block, wait, completion in cases
     ]
     return [
@@ -300,8 +333,18 @@ def draw_assumed(rows):
     norm = style.matplotlib.colors.TwoSlopeNorm(1, 0.5, 2)
     for panel, block in zip(axes[0], blocks):
         found = data.select(rows, block_bytes=block)
-        image = [[speed_up(row) for row in data.select(found, host_completion=completion)] for completion in COMPLETIONS]
-        drawn = panel.pcolormesh(range(len(WAITS)), range(len(COMPLETIONS)), image, cmap="PuOr_r", norm=norm, shading="nearest")
+        image = [
+            [speed_up(row) for row in data.select(found, host_completion=completion)]
+            for completion in COMPLETIONS
+        ]
+        drawn = panel.pcolormesh(
+            range(len(WAITS)),
+            range(len(COMPLETIONS)),
+            image,
+            cmap="PuOr_r",
+            norm=norm,
+            shading="nearest",
+        )
         for y, values in enumerate(image):
             for x, value in enumerate(values):
                 panel.text(
@@ -319,21 +362,33 @@ def draw_assumed(rows):
         panel.set_title(f"blocks of {style.bytes_text(int(block))}")
         panel.set_xlabel("NIC: a WAIT")
     axes[0][0].set_ylabel("host: a completion")
-    figure.colorbar(drawn, ax=axes, label="CPU-driven / preposted", extend="both", ticks=[0.5, 0.75, 1, 1.5, 2])
+    figure.colorbar(
+        drawn, ax=axes, label="CPU-driven / preposted", extend="both", ticks=[0.5, 0.75, 1, 1.5, 2]
+    )
     return figure
 
 
 def assumed_claims(rows):
     def gain(block, wait, completion):
-        return speed_up(data.one(rows, block_bytes=block, nic_wait=wait, host_completion=completion))
+        return speed_up(
+            data.one(rows, block_bytes=block, nic_wait=wait, host_completion=completion)
+        )
 
     pays = Statement(
-        "offload", "preposting pays without noise, too, by the profile's numbers, and no longer with slow WAITs", OURS, OWN
+        "offload",
+        "preposting pays without noise, too, by the profile's numbers, and no longer with slow WAITs",
+        OURS,
+        OWN,
     )
     for block, reaction in itertools.product(ASSUMED_BLOCKS, REACTIONS):
         completion = reaction.replace("ns", " ns")
         found = gain(block, "200ns", reaction)
-        yield pays.holds(f"{style.bytes_text(block)}: WAIT 200 ns, completion {completion}", "above 1", f"{found:.3f}", found > 1)
+        yield pays.holds(
+            f"{style.bytes_text(block)}: WAIT 200 ns, completion {completion}",
+            "above 1",
+            f"{found:.3f}",
+            found > 1,
+        )
         for wait in ("1us", "3us"):
             found = gain(block, wait, reaction)
             case = f"{style.bytes_text(block)}: WAIT {wait.replace('us', ' us')}, completion {completion}"
@@ -342,7 +397,10 @@ def assumed_claims(rows):
 
 def assumed_remarks(rows):
     def lost(wait):
-        return words.percent(1 - speed_up(row) for row in data.select(rows, nic_wait=wait, host_completion=REACTIONS[0]))
+        return words.percent(
+            1 - speed_up(row)
+            for row in data.select(rows, nic_wait=wait, host_completion=REACTIONS[0])
+        )
 
     return (
         "Both costs are assumed in all profiles, and they decide. With the profile's host, arming counted and no noise, preposting is slower with a"

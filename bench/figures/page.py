@@ -7,7 +7,10 @@ import textwrap
 
 from .claims import CALIBRATION, CONSTRUCTION, KINDS, OWN, TEST
 
-MARK = re.compile(r"<!-- scripts/figures writes (?P<name>[\w-]+) from here -->\n(?P<text>.*?)<!-- to here -->\n", re.DOTALL)
+MARK = re.compile(
+    r"<!-- scripts/figures writes (?P<name>[\w-]+) from here -->\n(?P<text>.*?)<!-- to here -->\n",
+    re.DOTALL,
+)
 
 # What is measured or modelled: a number with a unit. Sizes, counts and the papers' figures stand in the text around the markers.
 RESULT = re.compile(r"\d[\d.,]*(?:\s(?:to|and)\s\d[\d.,]*)?\s(?:%|[num]?s\b|times\b|[GM]bit/s|M/s)")
@@ -15,7 +18,9 @@ RESULT = re.compile(r"\d[\d.,]*(?:\s(?:to|and)\s\d[\d.,]*)?\s(?:%|[num]?s\b|time
 
 def table(headings, rows):
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    lines += ["| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows]
+    lines += [
+        "| " + " | ".join(str(cell).replace("|", "\\|") for cell in row) + " |" for row in rows
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -26,10 +31,15 @@ def fill(text, **rest):
 def claims_text(claims):
     """A table for each statement, and below it the reasons of differences."""
     parts = []
-    for (id_, says, where), group in itertools.groupby(claims, key=lambda claim: (claim.id, claim.says, claim.where)):
+    for (id_, says, where), group in itertools.groupby(
+        claims, key=lambda claim: (claim.id, claim.says, claim.where)
+    ):
         group = list(group)
         parts.append(fill(f"**{id_[0].upper()}{id_[1:]}**: {says} ({where}).") + "\n")
-        rows = [[it.case, it.expected, it.obtained, it.kind, "yes" if it.agrees else "**no**"] for it in group]
+        rows = [
+            [it.case, it.expected, it.obtained, it.kind, "yes" if it.agrees else "**no**"]
+            for it in group
+        ]
         parts.append(table(["case", "expected", "obtained", "kind", "agrees?"], rows))
         if reasons := reasons_of(group):
             parts.append(reasons)
@@ -42,7 +52,10 @@ def reasons_of(claims):
     for claim in claims:
         if claim.why:
             cases.setdefault(claim.why, []).append(claim.case)
-    return "".join(fill(f"* *{'; '.join(its)}*: {why}", subsequent_indent="  ") + "\n" for why, its in cases.items())
+    return "".join(
+        fill(f"* *{'; '.join(its)}*: {why}", subsequent_indent="  ") + "\n"
+        for why, its in cases.items()
+    )
 
 
 def counts(claims):
@@ -50,13 +63,17 @@ def counts(claims):
     kinds = {kind: [claim for claim in claims if claim.kind == kind] for kind in KINDS}
     agree = {kind: sum(claim.agrees for claim in its) for kind, its in kinds.items()}
     tests = len(kinds[TEST])
-    return "\n" + fill(
-        f"**{tests} checks on this page test a statement of the papers: {agree[TEST]} of them agree, and {tests - agree[TEST]} do not.** A test's"
-        " case and tolerance are those of the paper's text, from before the result, and a row that disagrees is worth more than one that was moved"
-        f" until it agreed. In {len(kinds[CALIBRATION])} more a number of the model was fitted to the very statement (calibrations:"
-        f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} are decided without the model's numbers (constructions: {agree[CONSTRUCTION]} agree), and"
-        f" {len(kinds[OWN])} are aims and expectations of our own ({agree[OWN]} hold)."
-    ) + "\n\n"
+    return (
+        "\n"
+        + fill(
+            f"**{tests} checks on this page test a statement of the papers: {agree[TEST]} of them agree, and {tests - agree[TEST]} do not.** A test's"
+            " case and tolerance are those of the paper's text, from before the result, and a row that disagrees is worth more than one that was moved"
+            f" until it agreed. In {len(kinds[CALIBRATION])} more a number of the model was fitted to the very statement (calibrations:"
+            f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} are decided without the model's numbers (constructions: {agree[CONSTRUCTION]} agree), and"
+            f" {len(kinds[OWN])} are aims and expectations of our own ({agree[OWN]} hold)."
+        )
+        + "\n\n"
+    )
 
 
 def block(figure, rows, claims, has_picture):
@@ -65,7 +82,9 @@ def block(figure, rows, claims, has_picture):
     if has_picture:
         parts.append(f"![{figure.name}](images/figures/{figure.name}.svg)\n")
     parts.append(
-        fill(f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))")
+        fill(
+            f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))"
+        )
         + "\n"
     )
     if claims:
@@ -83,23 +102,36 @@ def summary(claims_of):
     numbered, others = {}, {}
     for name, claims in claims_of:
         for claim in claims:
-            rows, key = (numbered, int(claim.id[1:])) if re.fullmatch(r"C\d+", claim.id) else (others, (claim.id, claim.says))
+            rows, key = (
+                (numbered, int(claim.id[1:]))
+                if re.fullmatch(r"C\d+", claim.id)
+                else (others, (claim.id, claim.says))
+            )
             rows.setdefault(key, []).append((name, claim))
     lines = []
     for its in [numbered[key] for key in sorted(numbered)] + list(others.values()):
         found = [claim for _, claim in its]
         if any(claim.kind != OWN for claim in found):
-            figures = ", ".join(f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in its))
+            figures = ", ".join(
+                f"[{name}](#{name})" for name in dict.fromkeys(name for name, _ in its)
+            )
             id_ = found[0].id[0].upper() + found[0].id[1:]
             lines.append([id_, f"{found[0].says} ({found[0].where})", *agreeing(found), figures])
     lines.append(["all", "", *agreeing(claim for _, claims in claims_of for claim in claims), ""])
-    return "\n" + table(["", "the papers say", "tests", "calibrations", "constructions", "figure"], lines) + "\n"
+    return (
+        "\n"
+        + table(["", "the papers say", "tests", "calibrations", "constructions", "figure"], lines)
+        + "\n"
+    )
 
 
 def agreeing(claims):
     """How many tests, calibrations and constructions agree: "3 of 4"."""
     claims = list(claims)
-    kinds = [[claim.agrees for claim in claims if claim.kind == kind] for kind in (TEST, CALIBRATION, CONSTRUCTION)]
+    kinds = [
+        [claim.agrees for claim in claims if claim.kind == kind]
+        for kind in (TEST, CALIBRATION, CONSTRUCTION)
+    ]
     return [f"{sum(its)} of {len(its)}" if its else "" for its in kinds]
 
 
@@ -121,4 +153,6 @@ def replace(text, blocks):
 def results_by_hand(text):
     """Results outside of the markers, which new data would leave as they are: (line, text)."""
     outside = MARK.sub(lambda match: "\n" * match[0].count("\n"), text)
-    return [(outside.count("\n", 0, found.start()) + 1, found[0]) for found in RESULT.finditer(outside)]
+    return [
+        (outside.count("\n", 0, found.start()) + 1, found[0]) for found in RESULT.finditer(outside)
+    ]

@@ -28,7 +28,9 @@ PACE = 0.97
 SCRIPT = SOURCE / "bench" / "network" / "path_rates.py"
 
 
-def topology(rate, round_trip_ms, loss, streams, jitter_ms=0.0, policed=None, pace=None, queue=None):
+def topology(
+    rate, round_trip_ms, loss, streams, jitter_ms=0.0, policed=None, pace=None, queue=None
+):
     """Two hosts, and that path between them."""
     path = {
         "between": ["a", "b"],
@@ -44,7 +46,13 @@ def topology(rate, round_trip_ms, loss, streams, jitter_ms=0.0, policed=None, pa
     }
     sites = [{"name": name, "hosts": f"{name}1"} for name in "ab"]
     return json.dumps(
-        {"format": "prepost.topology", "version": "1.1", "host_rate": 2 * rate, "sites": sites, "paths": [path]}
+        {
+            "format": "prepost.topology",
+            "version": "1.1",
+            "host_rate": 2 * rate,
+            "sites": sites,
+            "paths": [path],
+        }
     )
 
 
@@ -65,7 +73,10 @@ def rows(simulator, quick):
         for loss in (LOSSES[:2] if quick else LOSSES)
         for streams in STREAMS
     ]
-    runs = [run_of(topology(GOODPUT, wan + EDGES_MS, loss, streams, 0.2), GOODPUT * SECONDS) for wan, loss, streams in cases]
+    runs = [
+        run_of(topology(GOODPUT, wan + EDGES_MS, loss, streams, 0.2), GOODPUT * SECONDS)
+        for wan, loss, streams in cases
+    ]
     return [
         {
             "clock": "modelled",
@@ -80,9 +91,18 @@ def rows(simulator, quick):
 
 
 def policer_rows(simulator, quick):
-    cases = [(streams, paced) for streams in (STREAMS[:1] if quick else STREAMS) for paced in (False, True)]
+    cases = [
+        (streams, paced)
+        for streams in (STREAMS[:1] if quick else STREAMS)
+        for paced in (False, True)
+    ]
     runs = [
-        run_of(topology(GOODPUT, 120, 0, streams, policed=POLICED, pace=PACE * POLICED if paced else None), POLICED * SECONDS)
+        run_of(
+            topology(
+                GOODPUT, 120, 0, streams, policed=POLICED, pace=PACE * POLICED if paced else None
+            ),
+            POLICED * SECONDS,
+        )
         for streams, paced in cases
     ]
     return [
@@ -115,7 +135,9 @@ def measured_rows(simulator, quick):
             rate,
             float(row["round_trip_ms"]),
             float(row["loss"]),
-            int(row["streams"]) if float(row["round_trip_ms"]) >= 5 else 1,  # sessions open several on long paths only
+            int(row["streams"])
+            if float(row["round_trip_ms"]) >= 5
+            else 1,  # sessions open several on long paths only
             policed=policed if is_policed else None,
             pace=PACE * policed if row["kind"] == "policed and paced" else None,
         )
@@ -144,7 +166,9 @@ def draw(rows_):
         for index, streams in enumerate(STREAMS):
             found = data.select(rows_, loss=f"{loss:g}", streams=streams)
             label = "1 stream" if streams == 1 else f"{streams} streams"
-            style.line(panel, [float(row["wan_ms"]) for row in found], list(map(rate, found)), index, label)
+            style.line(
+                panel, [float(row["wan_ms"]) for row in found], list(map(rate, found)), index, label
+            )
         panel.set_title("no loss" if loss == 0 else f"loss {100 * loss:g} %")
         panel.set_xlabel("round trip of the long path, ms")
         panel.set_ylim(0, 11)
@@ -162,7 +186,13 @@ def measured_draw(rows_):
             some = data.select(found, loss=loss, streams=streams)
             trips = [float(row["round_trip_ms"]) for row in some]
             label = "1 stream" if streams == "1" else f"{streams} streams"
-            style.line(panel, trips, [float(row["mbit_per_s"]) for row in some], index, f"{label}, measured")
+            style.line(
+                panel,
+                trips,
+                [float(row["mbit_per_s"]) for row in some],
+                index,
+                f"{label}, measured",
+            )
             style.line(
                 panel,
                 trips,
@@ -187,7 +217,12 @@ def policer_table(rows_):
 
 
 def measured_table(rows_):
-    return ("streams", "through the policer of 100 Mbit/s", "measured, Mbit/s", "modelled, Mbit/s"), [
+    return (
+        "streams",
+        "through the policer of 100 Mbit/s",
+        "measured, Mbit/s",
+        "modelled, Mbit/s",
+    ), [
         (row["streams"], row["kind"], row["mbit_per_s"], row["modelled_mbit_per_s"])
         for row in rows_
         if row["kind"] != "path"
@@ -202,7 +237,14 @@ def claims(rows_):
         f"{KISSEL}, V.A",
     )
     for streams in STREAMS:
-        yield clean.constructed.near(f"0 ms, streams: {streams}", 9.3, at(rows_, 0, 0, streams), 0.1, "Gb/s", WHY_RATE.get(streams, ""))
+        yield clean.constructed.near(
+            f"0 ms, streams: {streams}",
+            9.3,
+            at(rows_, 0, 0, streams),
+            0.1,
+            "Gb/s",
+            WHY_RATE.get(streams, ""),
+        )
     for streams, above in ((8, 1.05), (1, 1.2)):
         yield clean.near(
             f"120 ms, streams: {streams}: of what it gets at 0 ms",
@@ -270,17 +312,29 @@ def policer_claims(rows_):
     )
     for streams, most in ((1, 0.9), (8, 0.95)):
         found = rate(data.one(rows_, streams=streams, paced="no")) / 5
-        yield policer.holds(f"streams: {streams}: of the policer's rate", f"less than {most}", f"{found:.3f}", found < most)
+        yield policer.holds(
+            f"streams: {streams}: of the policer's rate",
+            f"less than {most}",
+            f"{found:.3f}",
+            found < most,
+        )
     for streams in STREAMS:
         found = rate(data.one(rows_, streams=streams, paced="yes")) / 5
         yield policer.ours.holds(
-            f"streams: {streams}, paced to 97 % of it: of the policer's rate", "at least 0.85", f"{found:.3f}", found >= 0.85
+            f"streams: {streams}, paced to 97 % of it: of the policer's rate",
+            "at least 0.85",
+            f"{found:.3f}",
+            found >= 0.85,
         )
 
 
 def measured_claims(rows_):
     model = Statement("the model of long paths", "it foretells what is measured", OURS, OWN)
-    for kind, within, why in (("path", 0.1, WHY_MEASURED.get("path", "")), ("policed", 0.25, WHY_MEASURED.get("policed", "")), ("policed and paced", 0.1, "")):
+    for kind, within, why in (
+        ("path", 0.1, WHY_MEASURED.get("path", "")),
+        ("policed", 0.25, WHY_MEASURED.get("policed", "")),
+        ("policed and paced", 0.1, ""),
+    ):
         for streams in STREAMS:
             found = data.select(rows_, kind=kind, streams=streams)
             ratios = [float(row["modelled_mbit_per_s"]) / float(row["mbit_per_s"]) for row in found]

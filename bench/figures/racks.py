@@ -36,7 +36,15 @@ def random_order(seed):
     return ",".join(map(str, [0, *others]))
 
 
-CONTIGUOUS = ("binomial_pipeline", "chain", "binomial_tree", "sequential", "rack_chain", "rack_hybrid", "rack_circulant")
+CONTIGUOUS = (
+    "binomial_pipeline",
+    "chain",
+    "binomial_tree",
+    "sequential",
+    "rack_chain",
+    "rack_hybrid",
+    "rack_circulant",
+)
 
 
 TWO_RACKS = "2 racks, random"
@@ -45,14 +53,21 @@ TWO_RACKS = "2 racks, random"
 def plans(quick):
     """(how it is placed, plan)"""
     yield from (
-        ("racks together", Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology())) for algorithm in CONTIGUOUS
+        ("racks together", Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology()))
+        for algorithm in CONTIGUOUS
     )
     for algorithm in ("binomial_pipeline", "chain"):
         for seed in range(1, 3 if quick else ORDERS + 1):
             for placement, racks in (("random", RACKS), (TWO_RACKS, 2)):
                 yield (
                     f"{placement} {seed}",
-                    Plan(NODES, BLOCKS * MiB, algorithm=algorithm, topology=topology(racks=racks), order=random_order(seed)),
+                    Plan(
+                        NODES,
+                        BLOCKS * MiB,
+                        algorithm=algorithm,
+                        topology=topology(racks=racks),
+                        order=random_order(seed),
+                    ),
                 )
 
 
@@ -74,7 +89,11 @@ def count_rows(simulator, quick):
 
 def of_random(rows, algorithm, column, placement="random"):
     """Of each numbering."""
-    return [float(row[column]) for row in rows if row["algorithm"] == algorithm and row["placement"].startswith(placement)]
+    return [
+        float(row[column])
+        for row in rows
+        if row["algorithm"] == algorithm and row["placement"].startswith(placement)
+    ]
 
 
 def mean(*which):
@@ -84,7 +103,12 @@ def mean(*which):
 
 def count_table(rows):
     cells = [
-        [row["algorithm"], row["placement"], row["crossings_per_block"], f"{float(row['busiest_uplink_blocks_per_block']):.3g}"]
+        [
+            row["algorithm"],
+            row["placement"],
+            row["crossings_per_block"],
+            f"{float(row['busiest_uplink_blocks_per_block']):.3g}",
+        ]
         for row in data.select(rows, placement="racks together")
     ]
     cells += [
@@ -96,7 +120,12 @@ def count_table(rows):
         ]
         for algorithm in ("binomial_pipeline", "chain")
     ]
-    return ["schedule", "nodes are numbered", "crossings per block", "blocks out of the busiest rack, per block"], cells
+    return [
+        "schedule",
+        "nodes are numbered",
+        "crossings per block",
+        "blocks out of the busiest rack, per block",
+    ], cells
 
 
 def count_claims(rows):
@@ -107,10 +136,14 @@ def count_claims(rows):
     )
 
     def together(algorithm):
-        return float(data.one(rows, algorithm=algorithm, placement="racks together")["crossings_per_block"])
+        return float(
+            data.one(rows, algorithm=algorithm, placement="racks together")["crossings_per_block"]
+        )
 
     for algorithm in ("chain", "rack_chain", "rack_hybrid", "rack_circulant"):
-        says = c20.ours if algorithm == "rack_circulant" else c20.constructed  # no paper has that schedule
+        says = (
+            c20.ours if algorithm == "rack_circulant" else c20.constructed
+        )  # no paper has that schedule
         yield says.near(
             f"{algorithm}, racks together: crossings per block, one into each of {RACKS - 1} other racks",
             RACKS - 1,
@@ -118,6 +151,7 @@ def count_claims(rows):
             0.001,
         )
     yield from half_claims(rows, c20, together("binomial_pipeline"))
+
 
 def half_claims(rows, c20, together):
     """What it takes for half of the data to cross."""
@@ -157,7 +191,11 @@ RUN = (
 
 
 def rate_rows(simulator, quick):
-    cases = [(algorithm, placement, over) for algorithm, placement in RUN for over in ((1, 3.5) if quick else OVERSUBSCRIPTIONS)]
+    cases = [
+        (algorithm, placement, over)
+        for algorithm, placement in RUN
+        for over in ((1, 3.5) if quick else OVERSUBSCRIPTIONS)
+    ]
     runs = [
         Run(
             Plan(
@@ -215,13 +253,27 @@ def rate_claims(rows):
             BLOCKS
             * MiB
             * 8
-            / float(data.one(rows, algorithm=algorithm, placement="racks together", oversubscription=over)["offload_us"])
+            / float(
+                data.one(
+                    rows, algorithm=algorithm, placement="racks together", oversubscription=over
+                )["offload_us"]
+            )
             / 1e3
         )
 
     yield from seeding_claims(rows)
-    racks = Statement("racks", "with an oversubscribed ToR a schedule that crosses each ToR once is faster", OURS, OWN)
-    for algorithm, over in (("rack_chain", "3.5"), ("rack_hybrid", "3.5"), ("rack_circulant", "3.5"), ("rack_circulant", "16")):
+    racks = Statement(
+        "racks",
+        "with an oversubscribed ToR a schedule that crosses each ToR once is faster",
+        OURS,
+        OWN,
+    )
+    for algorithm, over in (
+        ("rack_chain", "3.5"),
+        ("rack_hybrid", "3.5"),
+        ("rack_circulant", "3.5"),
+        ("rack_circulant", "16"),
+    ):
         yield racks.holds(
             f"{over}:1: {algorithm} beside the binomial pipeline",
             "faster",
@@ -236,9 +288,7 @@ def rate_claims(rows):
     )
 
 
-SENDS_TWICE = (
-    "A leader sends each block twice, to another rack and into its own, which halves its rate. A chain's nodes send each block once."
-)
+SENDS_TWICE = "A leader sends each block twice, to another rack and into its own, which halves its rate. A chain's nodes send each block once."
 
 
 LEADERS_FIRST = (
@@ -262,11 +312,24 @@ def seeding_claims(rows):
     papers = [case for case in RUN if case[0] != "rack_circulant"]
 
     def microseconds(column, algorithm, placement):
-        return [float(data.one(rows, algorithm=algorithm, placement=placement, oversubscription=f"{over:g}")[column]) for over in OVERSUBSCRIPTIONS[1:]]
+        return [
+            float(
+                data.one(
+                    rows, algorithm=algorithm, placement=placement, oversubscription=f"{over:g}"
+                )[column]
+            )
+            for over in OVERSUBSCRIPTIONS[1:]
+        ]
 
-    for column, case, why in (("offload_us", "takes the least time", SENDS_TWICE), ("offload_skew_us", "has the least skew", LEADERS_FIRST)):
+    for column, case, why in (
+        ("offload_us", "takes the least time", SENDS_TWICE),
+        ("offload_skew_us", "has the least skew", LEADERS_FIRST),
+    ):
         found = {it: microseconds(column, *it) for it in papers}
-        best = [min(found, key=lambda it: found[it][index]) for index in range(len(OVERSUBSCRIPTIONS[1:]))]
+        best = [
+            min(found, key=lambda it: found[it][index])
+            for index in range(len(OVERSUBSCRIPTIONS[1:]))
+        ]
         first = list(dict.fromkeys(best))
         shown = [*first, *(it for it in papers if it[0] == "rack_hybrid" and it not in first)]
         yield seeded.holds(
@@ -283,10 +346,15 @@ def rate_remarks(rows):
     def faster(one, other):
         """From where on `one` is faster: (the last oversubscription where it is not, the first where it is)."""
         times = {
-            name: [float(row["offload_us"]) for row in data.select(rows, algorithm=name, placement="racks together")]
+            name: [
+                float(row["offload_us"])
+                for row in data.select(rows, algorithm=name, placement="racks together")
+            ]
             for name in (one, other)
         }
-        first = next(index for index, pair in enumerate(zip(times[one], times[other])) if pair[0] < pair[1])
+        first = next(
+            index for index, pair in enumerate(zip(times[one], times[other])) if pair[0] < pair[1]
+        )
         return f"{OVERSUBSCRIPTIONS[first - 1]:g}:1 and {OVERSUBSCRIPTIONS[first]:g}:1"
 
     chain = data.select(rows, algorithm="chain", placement="racks together")

@@ -27,7 +27,11 @@ def pipeline_rounds(nodes, blocks):
 
 def ideal_runs(cases):
     return [
-        Run(Plan(nodes, blocks * MiB, algorithm=algorithm, ready="window=1", send_window="1"), IDEAL, "offload")
+        Run(
+            Plan(nodes, blocks * MiB, algorithm=algorithm, ready="window=1", send_window="1"),
+            IDEAL,
+            "offload",
+        )
         for algorithm, nodes, blocks in cases
     ]
 
@@ -36,7 +40,11 @@ def ideal_rows(simulator, cases):
     runs = ideal_runs(cases)
     rows = []
     for run, result in zip(runs, simulator.simulate(runs)):
-        out = next(link["bytes"] for link in result.json["offload"]["links"] if (link["kind"], link["index"]) == ("node_out", 0))
+        out = next(
+            link["bytes"]
+            for link in result.json["offload"]["links"]
+            if (link["kind"], link["index"]) == ("node_out", 0)
+        )
         rows.append(
             {
                 "clock": "modelled",
@@ -71,9 +79,13 @@ def draw(rows_):
     for panel, blocks in zip(axes[0], (8, 64, 256)):
         for algorithm in ALGORITHMS:
             nodes = [
-                n for n in (2, 4, 8, 16, 32, 64, 128, 256, 512) if data.select(rows_, algorithm=algorithm, nodes=n, blocks=blocks)
+                n
+                for n in (2, 4, 8, 16, 32, 64, 128, 256, 512)
+                if data.select(rows_, algorithm=algorithm, nodes=n, blocks=blocks)
             ]
-            style.schedule_line(panel, nodes, [blocks / of(rows_, algorithm, n, blocks) for n in nodes], algorithm)
+            style.schedule_line(
+                panel, nodes, [blocks / of(rows_, algorithm, n, blocks) for n in nodes], algorithm
+            )
         style.log_axis(panel.xaxis, [2, 8, 32, 128, 512])
         panel.set_title(f"{blocks} blocks")
         panel.set_xlabel("nodes")
@@ -84,7 +96,12 @@ def draw(rows_):
 
 
 def claims(rows_):
-    c2 = Statement("C2", "for “127, 255 or 511 copies, the total time required is almost the same”: k + log2 n - 1 rounds", f"{PUSHING}, 5.2.2", CONSTRUCTION)
+    c2 = Statement(
+        "C2",
+        "for “127, 255 or 511 copies, the total time required is almost the same”: k + log2 n - 1 rounds",
+        f"{PUSHING}, 5.2.2",
+        CONSTRUCTION,
+    )
     for nodes in (128, 256, 512):
         yield c2.near(
             f"n = {nodes}, k = 256",
@@ -99,7 +116,8 @@ def claims(rows_):
         yield c4.near(
             f"n = {nodes}, k = {blocks}",
             1 + (levels(nodes) - 1) / blocks,
-            of(rows_, "binomial_pipeline", nodes, blocks) / of(rows_, "binomial_pipeline", 2, blocks),
+            of(rows_, "binomial_pipeline", nodes, blocks)
+            / of(rows_, "binomial_pipeline", 2, blocks),
             1e-5,
             "x",
         )
@@ -110,7 +128,13 @@ def claims(rows_):
         CONSTRUCTION,
     )
     one = of(rows_, "binomial_pipeline", 2, 256)
-    yield c5.near("sequential, n = 512, k = 256", 511, of(rows_, "sequential", 512, 256) / one, 1e-5, "x the time of 1 copy")
+    yield c5.near(
+        "sequential, n = 512, k = 256",
+        511,
+        of(rows_, "sequential", 512, 256) / one,
+        1e-5,
+        "x the time of 1 copy",
+    )
     yield c5.near(
         "binomial pipeline, n = 512, k = 256",
         264 / 256,
@@ -146,7 +170,9 @@ def claims(rows_):
         f"{EARLIER}, 3.1",
     )
     lagged = of(rows_, "binomial_pipeline", 16, 64) / of(rows_, "chain", 16, 64)
-    yield c9.constructed.holds("n = 16, k = 64: it lags", "below 0.9", f"{lagged:.3f}", lagged < 0.9)
+    yield c9.constructed.holds(
+        "n = 16, k = 64: it lags", "below 0.9", f"{lagged:.3f}", lagged < 0.9
+    )
     for nodes in (16, 64, 256):
         yield c9.constructed.near(
             f"n = {nodes}, k = 64: closed form (k + l - 1) / (k + n - 2)",
@@ -162,7 +188,12 @@ def claims(rows_):
         why="With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40 is shown [below](#chain-256).",
     )
     yield from chain_skew_claims(rows_)
-    c10 = Statement("C10", "the chain is competitive but for small transfers to many nodes", f"{PUSHING}, 5.2", CONSTRUCTION)
+    c10 = Statement(
+        "C10",
+        "the chain is competitive but for small transfers to many nodes",
+        f"{PUSHING}, 5.2",
+        CONSTRUCTION,
+    )
     for nodes, expected in ((4, 0.90), (8, 0.71), (16, 0.50)):
         yield c10.near(
             f"n = {nodes}, k = 8: chain / pipeline",
@@ -176,7 +207,12 @@ def claims(rows_):
         f"{PUSHING}, 4.3",
         CONSTRUCTION,
     )
-    for algorithm, expected in (("sequential", 64 * 15), ("chain", 64), ("binomial_tree", 64 * 4), ("binomial_pipeline", 64 + 3)):
+    for algorithm, expected in (
+        ("sequential", 64 * 15),
+        ("chain", 64),
+        ("binomial_tree", 64 * 4),
+        ("binomial_pipeline", 64 + 3),
+    ):
         yield c23.near(
             f"{style.SCHEDULES[algorithm][0]}, n = 16, k = 64",
             expected,
@@ -187,12 +223,21 @@ def claims(rows_):
 
 
 def chain_skew_claims(rows_):
-    worst = Statement("the chain's skew", "“Chain send is also the worst case for delivery skew”", f"{EARLIER}, 3.1")
+    worst = Statement(
+        "the chain's skew",
+        "“Chain send is also the worst case for delivery skew”",
+        f"{EARLIER}, 3.1",
+    )
     papers = ("sequential", "binomial_tree", "chain", "binomial_pipeline")
     sizes = dict.fromkeys((row["nodes"], row["blocks"]) for row in rows_ if int(row["nodes"]) > 2)
-    skews = {size: {name: of(rows_, name, *size, "skew_block_times") for name in papers} for size in sizes}
+    skews = {
+        size: {name: of(rows_, name, *size, "skew_block_times") for name in papers}
+        for size in sizes
+    }
     right = [size for size, found in skews.items() if max(found, key=found.get) == "chain"]
-    shown = ", ".join(f"{style.SCHEDULES[name][0]} {skew:g}" for name, skew in skews["16", "64"].items())
+    shown = ", ".join(
+        f"{style.SCHEDULES[name][0]} {skew:g}" for name, skew in skews["16", "64"].items()
+    )
     yield worst.holds(
         f"{len(sizes)} cases, n = 4 to 512, k = 8 to 256: which of the papers' four has the largest skew",
         "the chain in each",
@@ -207,7 +252,9 @@ def skew_rows(simulator, quick):
     nodes = range(2, 10) if quick else range(2, 65)
     rows_ = ideal_rows(simulator, [("binomial_pipeline", n, k) for n in nodes for k in (1, 2, 16)])
     counted = simulator.stats([Plan(int(row["nodes"]), int(row["blocks"]) * MiB) for row in rows_])
-    return [{**row, "skew_rounds": stats["last_block"]["skew"]} for row, stats in zip(rows_, counted)]
+    return [
+        {**row, "skew_rounds": stats["last_block"]["skew"]} for row, stats in zip(rows_, counted)
+    ]
 
 
 def expected_skew(nodes, blocks):
@@ -219,9 +266,15 @@ def expected_skew(nodes, blocks):
 
 
 def skew_claims(rows_):
-    for blocks, says in ((2, "receivers finish in the same step (n = 2^l) or in consecutive ones"), (16, "“skew is 1”")):
+    for blocks, says in (
+        (2, "receivers finish in the same step (n = 2^l) or in consecutive ones"),
+        (16, "“skew is 1”"),
+    ):
         c17 = Statement("C17", says, f"{PUSHING}, 4.3", CONSTRUCTION)
-        found = {int(row["nodes"]): float(row["skew_block_times"]) for row in data.select(rows_, blocks=blocks)}
+        found = {
+            int(row["nodes"]): float(row["skew_block_times"])
+            for row in data.select(rows_, blocks=blocks)
+        }
         wrong = [n for n, skew in found.items() if skew > expected_skew(n, blocks)]
         yield c17.holds(
             f"k = {blocks}, {len(found)} sizes n = {min(found)} to {max(found)}",
@@ -229,17 +282,26 @@ def skew_claims(rows_):
             f"{wrong or 'none'} beyond; largest {max(found.values()):g}",
             not wrong,
         )
-    c17 = Statement("C17", "with one block the skew is a tree's", f"{PUSHING}, appendix A", CONSTRUCTION)
-    found = {int(row["nodes"]): float(row["skew_block_times"]) for row in data.select(rows_, blocks=1)}
+    c17 = Statement(
+        "C17", "with one block the skew is a tree's", f"{PUSHING}, appendix A", CONSTRUCTION
+    )
+    found = {
+        int(row["nodes"]): float(row["skew_block_times"]) for row in data.select(rows_, blocks=1)
+    }
     wrong = [n for n, skew in found.items() if skew != expected_skew(n, 1)]
     yield c17.holds(
-        f"k = 1, {len(found)} sizes", "l - 1 for n = 2^l, else l rounds", f"{wrong or 'none'} other than that", not wrong
+        f"k = 1, {len(found)} sizes",
+        "l - 1 for n = 2^l, else l rounds",
+        f"{wrong or 'none'} other than that",
+        not wrong,
     )
 
 
 def draw_skew(rows_):
     figure, axes = style.figure(1, 1, height=2.6)
-    for index, (blocks, label) in enumerate(((1, "1 block: a binomial tree"), (2, "2 blocks"), (16, "16 blocks"))):
+    for index, (blocks, label) in enumerate(
+        ((1, "1 block: a binomial tree"), (2, "2 blocks"), (16, "16 blocks"))
+    ):
         found = data.select(rows_, blocks=blocks)
         style.line(
             axes[0][0],
@@ -269,7 +331,9 @@ PIPELINES = {
 def structure_rows(simulator, quick):
     sizes = (4, 8) if quick else (2, 4, 8, 16, 32, 64)
     one_block = {
-        algorithm: simulator.programs([Plan(n, MiB, algorithm=algorithm, ready="barrier", send_window="none") for n in sizes])
+        algorithm: simulator.programs(
+            [Plan(n, MiB, algorithm=algorithm, ready="barrier", send_window="none") for n in sizes]
+        )
         for algorithm in ("binomial_pipeline", "binomial_tree")
     }
     rows_ = [
@@ -294,7 +358,12 @@ def structure_rows(simulator, quick):
         for plan, program in zip(credit_plans, simulator.programs(credit_plans))
     ]
     rows_ += pipeline_rows(simulator)
-    chains = [Plan(n, k * MiB, algorithm="chain", ready="barrier", send_window="none") for n in sizes if n > 2 for k in (16, 64)]
+    chains = [
+        Plan(n, k * MiB, algorithm="chain", ready="barrier", send_window="none")
+        for n in sizes
+        if n > 2
+        for k in (16, 64)
+    ]
     for mode in ("inline", "managed"):
         rows_ += [
             {
@@ -323,7 +392,9 @@ def pipeline_rows(simulator):
             "blocks": plan.blocks,
             "value": node["wqes"],
         }
-        for (name, plan), lowered in zip(plans, simulator.lowered([plan for _, plan in plans], "managed"))
+        for (name, plan), lowered in zip(
+            plans, simulator.lowered([plan for _, plan in plans], "managed")
+        )
         for node in lowered["nodes"][1:]
     ]
 
@@ -349,7 +420,9 @@ def granted(program):
     for op in ops:
         if op["op"] == "send" and op["block"] is None:
             credits += 1
-            done = max((receives[before] for before in op["after"] if before in receives), default=-1)
+            done = max(
+                (receives[before] for before in op["after"] if before in receives), default=-1
+            )
             most = max(most, credits - (done + 1))
     return most
 
@@ -358,8 +431,13 @@ def pipeline_claims(rows_, preposted):
     for name, (_, _, most) in PIPELINES.items():
         each = []
         for node in range(1, PIPELINE_NODES):
-            low, high = data.select(rows_, what=f"WQEs of receiver {node}'s queues, pipeline, managed, {name}")
-            each.append((int(high["value"]) - int(low["value"])) / (int(high["blocks"]) - int(low["blocks"])))
+            low, high = data.select(
+                rows_, what=f"WQEs of receiver {node}'s queues, pipeline, managed, {name}"
+            )
+            each.append(
+                (int(high["value"]) - int(low["value"]))
+                / (int(high["blocks"]) - int(low["blocks"]))
+            )
         yield preposted.holds(
             f"preposted pipeline, queues managed, n = {PIPELINE_NODES}, {name}, each receiver, per further block",
             f"at most {most} WQEs",
@@ -369,14 +447,21 @@ def pipeline_claims(rows_, preposted):
 
 
 def structure_claims(rows_):
-    c18 = Statement("C18", "with one block the pipeline is a binomial tree", f"{PUSHING}, appendix A", CONSTRUCTION)
+    c18 = Statement(
+        "C18",
+        "with one block the pipeline is a binomial tree",
+        f"{PUSHING}, appendix A",
+        CONSTRUCTION,
+    )
     for row in data.select(rows_, what="same transfers as the binomial tree, k = 1"):
         yield c18.same(
             f"n = {row['nodes']}: sender, receiver and round of each transfer",
             "the same",
             "the same" if row["value"] == "1" else "others",
         )
-    c22 = Statement("C22", "a node has only a few receives posted at a time", f"{PUSHING}, 4.2", CONSTRUCTION)
+    c22 = Statement(
+        "C22", "a node has only a few receives posted at a time", f"{PUSHING}, 4.2", CONSTRUCTION
+    )
     for row in data.select(rows_, what="receives granted and not yet filled at most, window 1"):
         yield c22.holds(
             f"CPU-driven, n = {row['nodes']}, k = {row['blocks']}",
@@ -384,7 +469,12 @@ def structure_claims(rows_):
             f"{row['value']}",
             int(row["value"]) <= 2,
         )
-    preposted = Statement("entries", "what a relay has per block: a receive, a send and two control entries, and more with windows and credits", OURS, OWN)
+    preposted = Statement(
+        "entries",
+        "what a relay has per block: a receive, a send and two control entries, and more with windows and credits",
+        OURS,
+        OWN,
+    )
     for mode, each in (("managed", 4), ("inline", 3)):
         relays = [
             row
@@ -392,10 +482,18 @@ def structure_claims(rows_):
             if row["nodes"] == rows_[-1]["nodes"]
         ]
         low, high = sorted(relays, key=lambda row: int(row["blocks"]))
-        found = (int(high["value"]) - int(low["value"])) / (int(high["blocks"]) - int(low["blocks"]))
-        in_words = "a receive, a send, a WAIT" + (", a SEND_EN" if each == 4 else "; the sending queue waits itself")
+        found = (int(high["value"]) - int(low["value"])) / (
+            int(high["blocks"]) - int(low["blocks"])
+        )
+        in_words = "a receive, a send, a WAIT" + (
+            ", a SEND_EN" if each == 4 else "; the sending queue waits itself"
+        )
         yield preposted.near(
-            f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block: {in_words}", each, found, 0, "WQEs"
+            f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block: {in_words}",
+            each,
+            found,
+            0,
+            "WQEs",
         )
     yield from pipeline_claims(rows_, preposted)
 

@@ -48,7 +48,9 @@ class Profile:
     def but(self, **changes):
         """With more changes: host__completion="3us"."""
         return dataclasses.replace(
-            self, changes=self.changes + tuple((key.replace("__", "."), value) for key, value in changes.items())
+            self,
+            changes=self.changes
+            + tuple((key.replace("__", "."), value) for key, value in changes.items()),
         )
 
     def text(self):
@@ -72,7 +74,12 @@ def no_costs(name):
     for part in ("nic", "host"):
         for key, entry in profile[part].items():
             value = entry["value"]
-            if isinstance(value, str) and value.endswith("s") and "bit" not in value and "B/" not in value:
+            if (
+                isinstance(value, str)
+                and value.endswith("s")
+                and "bit" not in value
+                and "B/" not in value
+            ):
                 changes.append((f"{part}.{key}", "0s"))
     changes.append(("nic.message_overhead_bytes", 0))
     if "duplex" in profile["network"]:
@@ -289,7 +296,9 @@ class Simulator:
         answer = json.loads(self._output(*arguments))
         wanted = json.loads(profile.text())["name"]
         if answer.get("modelled") is not True or answer["profile"]["name"] != wanted:
-            raise CommandFailed(f"{' '.join(map(str, arguments))}: the answer does not say that it is modelled, with {wanted}")
+            raise CommandFailed(
+                f"{' '.join(map(str, arguments))}: the answer does not say that it is modelled, with {wanted}"
+            )
         return answer
 
     def _all(self, function, items):
@@ -311,7 +320,9 @@ class Simulator:
         self._answer(run.profile, *self._arguments(run), "--trace", path)
         events = json.loads(path.read_text())["traceEvents"]
         return [
-            {"node": it["pid"], "cat": it["cat"], **it["args"]} for it in events if it["ph"] == "X" and "block" in it["args"]
+            {"node": it["pid"], "cat": it["cat"], **it["args"]}
+            for it in events
+            if it["ph"] == "X" and "block" in it["args"]
         ]
 
     def workloads(self, workloads):

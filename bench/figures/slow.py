@@ -13,7 +13,12 @@ SMALL, LITTLE = (4, 8), 0.997  # small groups, and a link that is slower by 0.3 
 LITTLE_OF_20 = 0.985  # or of Sierra's 20
 ALONE, WHOLE = "fractus, its links alone", "fractus"
 SHARES = (1, 0.9, 0.75, 0.5, 0.25)
-ONE = {("binomial_pipeline", 8): "1->3", ("binomial_pipeline", 64): "1->3", ("chain", 8): "1->2", ("chain", 64): "1->2"}
+ONE = {
+    ("binomial_pipeline", 8): "1->3",
+    ("binomial_pipeline", 64): "1->3",
+    ("chain", 8): "1->2",
+    ("chain", 64): "1->2",
+}
 
 
 def one_rows(simulator, quick):
@@ -23,7 +28,15 @@ def one_rows(simulator, quick):
         for share in ((1, 0.5) if quick else SHARES)
         if not quick or nodes == 8
     ]
-    cases += [] if quick else [(profile, "binomial_pipeline", nodes, LITTLE) for profile in (ALONE, WHOLE) for nodes in (2, *SMALL)]
+    cases += (
+        []
+        if quick
+        else [
+            (profile, "binomial_pipeline", nodes, LITTLE)
+            for profile in (ALONE, WHOLE)
+            for nodes in (2, *SMALL)
+        ]
+    )
     profiles = {ALONE: no_costs("fractus"), WHOLE: Profile("fractus")}
     runs = [
         Run(
@@ -55,7 +68,12 @@ def path(algorithm, nodes):
 def kept(rows, algorithm, nodes, share):
     """What is left of the bandwidth."""
     whole, slow = (
-        float(data.one(rows, profile=ALONE, algorithm=algorithm, nodes=nodes, share=part)["offload_us"]) for part in (1, share)
+        float(
+            data.one(rows, profile=ALONE, algorithm=algorithm, nodes=nodes, share=part)[
+                "offload_us"
+            ]
+        )
+        for part in (1, share)
     )
     return whole / slow
 
@@ -79,7 +97,11 @@ def draw_one(rows):
     figure, axes = style.figure(1, 1, height=2.8)
     panel = axes[0][0]
     for index, (algorithm, nodes) in enumerate(ONE):
-        shares = [row["share"] for row in data.select(rows, algorithm=algorithm, nodes=nodes) if float(row["share"]) in SHARES]
+        shares = [
+            row["share"]
+            for row in data.select(rows, algorithm=algorithm, nodes=nodes)
+            if float(row["share"]) in SHARES
+        ]
         style.line(
             panel,
             [float(share) for share in shares],
@@ -117,12 +139,24 @@ def one_claims(rows):
     )
 
     def beside_unicast(profile, side, nodes):
-        times = [float(data.one(rows, profile=profile, nodes=n, share=LITTLE)[side]) for n in (nodes, 2)]
+        times = [
+            float(data.one(rows, profile=profile, nodes=n, share=LITTLE)[side]) for n in (nodes, 2)
+        ]
         return times[0] / times[1]
 
     for profile, side, name, why in (
-        (ALONE, "offload_us", "links alone", "Log2 n - 1 further rounds of blocks of 1 MB are more than 0.3 % of 256: a link must be slower by more. The text names no cluster."),
-        (WHOLE, "cpu_us", "the whole profile", "As C4: nodes that send and receive have 82.5 Gbit/s each way, and the unicast 99.7."),
+        (
+            ALONE,
+            "offload_us",
+            "links alone",
+            "Log2 n - 1 further rounds of blocks of 1 MB are more than 0.3 % of 256: a link must be slower by more. The text names no cluster.",
+        ),
+        (
+            WHOLE,
+            "cpu_us",
+            "the whole profile",
+            "As C4: nodes that send and receive have 82.5 Gbit/s each way, and the unicast 99.7.",
+        ),
     ):
         for nodes in SMALL:
             beside = beside_unicast(profile, side, nodes)
@@ -141,16 +175,36 @@ def one_claims(rows):
             f"{beside:.4f}",
             beside < 1,
         )
-    tenth = float(data.one(rows, algorithm="binomial_pipeline", nodes=8, share=0.9)["offload_us"]) * 0.9 / UNICAST_US
+    tenth = (
+        float(data.one(rows, algorithm="binomial_pipeline", nodes=8, share=0.9)["offload_us"])
+        * 0.9
+        / UNICAST_US
+    )
     yield c21.constructed.holds(
-        f"links alone, n = 8, k = {BLOCKS}, a = 0.9, a tenth slower: the same", "below 1", f"{tenth:.3f}", tenth < 1
+        f"links alone, n = 8, k = {BLOCKS}, a = 0.9, a tenth slower: the same",
+        "below 1",
+        f"{tenth:.3f}",
+        tenth < 1,
     )
     for nodes, levels in ((8, 3), (64, 6)):
         for algorithm, form, expected, within in (
-            ("binomial_pipeline", "l a / (1 + (l - 1) a)", lambda share, levels=levels: left_by_form(levels, share), 0.005),
-            ("chain", "(k + n - 2) / (k / a + n - 2)", lambda share, nodes=nodes: left_by_chain(nodes, share), 1e-4),
+            (
+                "binomial_pipeline",
+                "l a / (1 + (l - 1) a)",
+                lambda share, levels=levels: left_by_form(levels, share),
+                0.005,
+            ),
+            (
+                "chain",
+                "(k + n - 2) / (k / a + n - 2)",
+                lambda share, nodes=nodes: left_by_chain(nodes, share),
+                1e-4,
+            ),
         ):
-            apart = max(abs(kept(rows, algorithm, nodes, share) / expected(share) - 1) for share in SHARES[1:])
+            apart = max(
+                abs(kept(rows, algorithm, nodes, share) / expected(share) - 1)
+                for share in SHARES[1:]
+            )
             yield c21.constructed.holds(
                 f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, a = {', '.join(map(str, SHARES[1:]))}: bandwidth left beside {form}",
                 f"within {100 * within:g} %",
@@ -171,7 +225,12 @@ SEEDS = (1, 2, 3, 4, 5)
 
 def many_rows(simulator, quick):
     sizes = (2, 64) if quick else (2, 64, NODES)
-    cases = [(nodes, part) for nodes in sizes for part in ((0, 0.05) if quick else PARTS) if nodes > 2 or part == 0]
+    cases = [
+        (nodes, part)
+        for nodes in sizes
+        for part in ((0, 0.05) if quick else PARTS)
+        if nodes > 2 or part == 0
+    ]
     runs = [
         [
             Run(
@@ -240,7 +299,9 @@ def many_claims(rows):
         1e-5,
         "x",
     )
-    shares = {part: beside_one(rows, data.one(rows, nodes=NODES, slow_share=part)) for part in PARTS}
+    shares = {
+        part: beside_one(rows, data.one(rows, nodes=NODES, slow_share=part)) for part in PARTS
+    }
     below = max(part for part in PARTS if shares[part] <= 4)
     above = min(part for part in PARTS if shares[part] > 4)
     yield c1.calibrated.holds(
@@ -252,8 +313,12 @@ def many_claims(rows):
 
 
 def many_remarks(rows):
-    times = [(part, beside_one(rows, data.one(rows, nodes=NODES, slow_share=part))) for part in PARTS]
-    below, above = max(part for part, time in times if time <= 4), min(part for part, time in times if time > 4)
+    times = [
+        (part, beside_one(rows, data.one(rows, nodes=NODES, slow_share=part))) for part in PARTS
+    ]
+    below, above = max(part for part, time in times if time <= 4), min(
+        part for part, time in times if time > 4
+    )
     return (
         f"4 times the time of one copy are reached when {100 * below:g} to {100 * above:g} % of all directed paths go at the 3 Gbit/s that the"
         " paper names. That is one explanation that fits, not the one that was found: other users' traffic is not random per path."
@@ -272,7 +337,10 @@ AWAY = SIERRA.but(
 def away_rows(simulator, quick):
     cases = [(nodes, seed) for nodes in (2, NODES) for seed in SEEDS]
     cases = cases[:2] if quick else cases
-    runs = [Run(Plan(nodes, MESSAGE, ready="window=1", send_window="1"), AWAY, "cpu", "polling", seed) for nodes, seed in cases]
+    runs = [
+        Run(Plan(nodes, MESSAGE, ready="window=1", send_window="1"), AWAY, "cpu", "polling", seed)
+        for nodes, seed in cases
+    ]
     return [
         {
             "clock": "modelled",
@@ -294,7 +362,10 @@ def away_claims(rows):
     one = mean_away(rows, 2)
     c1 = Statement("C1", FOUR_TIMES, f"{EARLIER}, 4.2")
     yield c1.constructed.between(
-        "one copy: what a block is later by, in block times, meant to be about 1", 0.8, 1.2, one / (MESSAGE / MiB * BLOCK_US) - 1
+        "one copy: what a block is later by, in block times, meant to be about 1",
+        0.8,
+        1.2,
+        one / (MESSAGE / MiB * BLOCK_US) - 1,
     )
     many = mean_away(rows, NODES)
     yield c1.ours.near(  # that hosts are away half of the time is our guess

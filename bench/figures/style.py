@@ -26,7 +26,15 @@ BLACK, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
     "#D55E00",
     "#CC79A7",
 )
-LINES = [(BLUE, "o"), (ORANGE, "s"), (GREEN, "^"), (RED, "D"), (PINK, "v"), (BLACK, "x"), (SKY, "P")]
+LINES = [
+    (BLUE, "o"),
+    (ORANGE, "s"),
+    (GREEN, "^"),
+    (RED, "D"),
+    (PINK, "v"),
+    (BLACK, "x"),
+    (SKY, "P"),
+]
 
 # A schedule looks the same in every figure.
 SCHEDULES = {
@@ -87,7 +95,9 @@ def log_axis(axis, ticks, text=count_text):
 def decades(axis):
     """A logarithmic axis of powers of ten with plain numbers."""
     getattr(axis.axes, f"set_{axis.axis_name}scale")("log")
-    axis.set_major_formatter(FuncFormatter(lambda value, _position: f"{value:,.0f}" if value >= 1 else f"{value:g}"))
+    axis.set_major_formatter(
+        FuncFormatter(lambda value, _position: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    )
 
 
 LINE_INCHES = 0.22  # of a line of small text below the panels
@@ -97,7 +107,9 @@ def _leave_below(figure_, lines):
     """Makes the figure higher by so many lines, which stay free below the panels."""
     height = figure_.get_figheight() + LINE_INCHES * lines
     figure_.set_figheight(height)
-    figure_.get_layout_engine().set(rect=(0, LINE_INCHES * lines / height, 0.99, 1 - LINE_INCHES * lines / height))
+    figure_.get_layout_engine().set(
+        rect=(0, LINE_INCHES * lines / height, 0.99, 1 - LINE_INCHES * lines / height)
+    )
     return height
 
 
@@ -106,7 +118,14 @@ def legend_below(figure_, axes, columns=5):
     handles, labels = axes.get_legend_handles_labels()
     columns = min(columns, len(labels))
     height = _leave_below(figure_, 1 + -(-len(labels) // columns))
-    figure_.legend(handles, labels, loc="lower center", ncol=columns, bbox_to_anchor=(0.5, LINE_INCHES / height), borderaxespad=0)
+    figure_.legend(
+        handles,
+        labels,
+        loc="lower center",
+        ncol=columns,
+        bbox_to_anchor=(0.5, LINE_INCHES / height),
+        borderaxespad=0,
+    )
 
 
 def svg(figure_, note, description):

@@ -84,7 +84,11 @@ def draw(rows_):
 
 def closed_rows(simulator, quick):
     """Two nodes, with 100 ns for each thing that hosts do: the closed form in c = 5 x 100 ns, and two sleeps of 10 us."""
-    blocks = [64 * KiB, 256 * KiB, MiB] if quick else [64 * KiB, 128 * KiB, 256 * KiB, 512 * KiB, MiB, 2 * MiB, 4 * MiB]
+    blocks = (
+        [64 * KiB, 256 * KiB, MiB]
+        if quick
+        else [64 * KiB, 128 * KiB, 256 * KiB, 512 * KiB, MiB, 2 * MiB, 4 * MiB]
+    )
     base = no_costs("fractus").but(
         host__interrupt="10us",
         host__completion="100ns",
@@ -121,11 +125,20 @@ def closed_claims(rows_):
         for wait, cost in (("polling", 0.5e-6), ("interrupt", 20.5e-6)):
             time = float(data.one(rows_, block_bytes=block, wait=wait)["cpu_us"]) * 1e-6
             yield c13.near(
-                f"2 nodes, {style.bytes_text(block)}, {wait}: t / (t + {cost * 1e6:g} us)", t / (t + cost), 64 * t / time, 0.001
+                f"2 nodes, {style.bytes_text(block)}, {wait}: t / (t + {cost * 1e6:g} us)",
+                t / (t + cost),
+                64 * t / time,
+                0.001,
             )
-    polling, interrupt = (float(data.one(rows_, block_bytes=MiB, wait=wait)["cpu_us"]) for wait in ("polling", "interrupt"))
+    polling, interrupt = (
+        float(data.one(rows_, block_bytes=MiB, wait=wait)["cpu_us"])
+        for wait in ("polling", "interrupt")
+    )
     yield c13.calibrated.near(
-        "2 nodes, 1 MiB: bandwidth lost (the profile's 10 us were fitted to this statement)", 0.20, 1 - polling / interrupt, 0.05
+        "2 nodes, 1 MiB: bandwidth lost (the profile's 10 us were fitted to this statement)",
+        0.20,
+        1 - polling / interrupt,
+        0.05,
     )
 
 
@@ -142,11 +155,14 @@ def claims(rows_):
     """Neither version says for how many nodes: all sizes have to be as it says. What is one datum here is held to both."""
     sizes = f"n = {NODES[0]} to {NODES[-1]}"
     shares = {
-        label: [float(one(rows_, message, "interrupt", nodes)["core_share"]) for nodes in NODES] for label, message in MESSAGES.items()
+        label: [float(one(rows_, message, "interrupt", nodes)["core_share"]) for nodes in NODES]
+        for label, message in MESSAGES.items()
     }
     kept = {
         label: [
-            float(one(rows_, message, "hybrid", nodes)["cpu_us"]) / float(one(rows_, message, "interrupt", nodes)["cpu_us"]) for nodes in NODES
+            float(one(rows_, message, "hybrid", nodes)["cpu_us"])
+            / float(one(rows_, message, "interrupt", nodes)["cpu_us"])
+            for nodes in NODES
         ]
         for label, message in MESSAGES.items()
     }
@@ -159,7 +175,11 @@ def claims(rows_):
 
     def held(statement, case, low, high, found, why, digits=3):
         return statement.holds(
-            f"{case}, {sizes}", f"{low:g} to {high:g}", words.span(found, digits), all(low <= it <= high for it in found), why
+            f"{case}, {sizes}",
+            f"{low:g} to {high:g}",
+            words.span(found, digits),
+            all(low <= it <= high for it in found),
+            why,
         )
 
     yield held(fig11, "100 MiB: processor", 0.09, 0.11, shares["100 MB"], WORK, 5)
@@ -181,8 +201,14 @@ def claims(rows_):
         "The two versions of the paper differ: next to nothing here, 20 % in the earlier one. The profile's interrupt takes 10 us by the earlier one.",
     )
     for label, case in (("1 MB", "1 MiB"), ("10 KB", "10 KiB")):
-        yield held(fig11, f"{case}: bandwidth with interrupts / hybrid", 0.95, 1, kept[label], ONE_SLEEP)
-    rises = [nodes for nodes, *shares_ in zip(NODES, *kept.values()) if shares_ == sorted(shares_, reverse=True)]
+        yield held(
+            fig11, f"{case}: bandwidth with interrupts / hybrid", 0.95, 1, kept[label], ONE_SLEEP
+        )
+    rises = [
+        nodes
+        for nodes, *shares_ in zip(NODES, *kept.values())
+        if shares_ == sorted(shares_, reverse=True)
+    ]
     yield fig11.holds(
         f"particularly for large transfers: the same, 100 MiB beside 1 MiB and 10 KiB, {sizes}",
         "100 MiB keep the most, 10 KiB the least, with each n",
@@ -220,7 +246,8 @@ def claims(rows_):
         CONSTRUCTION,  # all messages here are over before 50 ms without an event
     )
     beside = [
-        float(one(rows_, message, "polling", nodes)["cpu_us"]) / float(one(rows_, message, "hybrid", nodes)["cpu_us"])
+        float(one(rows_, message, "polling", nodes)["cpu_us"])
+        / float(one(rows_, message, "hybrid", nodes)["cpu_us"])
         for message in MESSAGES.values()
         for nodes in NODES
     ]

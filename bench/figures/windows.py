@@ -24,8 +24,14 @@ def rows(simulator, quick):
     ]
     middle = BLOCK_PS * BLOCKS // 2
     delay = f"node=1,at={data.microseconds(middle)}us,for={data.microseconds(BLOCK_PS * DELAY_BLOCKS)}us"
-    plans = [Plan(nodes, BLOCKS * MiB, ready=ready, send_window=sends) for nodes, ready, sends in cases]
-    runs = [run for plan in plans for run in (Run(plan, IDEAL), Run(plan, IDEAL, "cpu", flags=("--delay", delay)))]
+    plans = [
+        Plan(nodes, BLOCKS * MiB, ready=ready, send_window=sends) for nodes, ready, sends in cases
+    ]
+    runs = [
+        run
+        for plan in plans
+        for run in (Run(plan, IDEAL), Run(plan, IDEAL, "cpu", flags=("--delay", delay)))
+    ]
     results = iter(simulator.simulate(runs))
     rows_ = []
     for nodes, ready, sends in cases:
@@ -53,7 +59,10 @@ def draw(rows_):
         for index, sends in enumerate(data.values(rows_, "send_window")):
             found = data.select(rows_, nodes=nodes, send_window=sends)
             x = range(len(found))
-            for side, dashes, label in (("cpu", "-", f"send window {sends}"), ("cpu_delayed", "--", None)):
+            for side, dashes, label in (
+                ("cpu", "-", f"send window {sends}"),
+                ("cpu_delayed", "--", None),
+            ):
                 style.line(
                     axes[0][column],
                     x,
@@ -66,12 +75,17 @@ def draw(rows_):
             style.line(
                 axes[1][column],
                 x,
-                [(float(row["cpu_delayed_block_times"]) - float(row["cpu_block_times"])) / DELAY_BLOCKS for row in found],
+                [
+                    (float(row["cpu_delayed_block_times"]) - float(row["cpu_block_times"]))
+                    / DELAY_BLOCKS
+                    for row in found
+                ],
                 index,
                 f"send window {sends}",
             )
         axes[1][column].set_xticks(
-            range(len(found)), [row["ready"].replace("window=", "").replace("channel", "all") for row in found]
+            range(len(found)),
+            [row["ready"].replace("window=", "").replace("channel", "all") for row in found],
         )
         axes[0][column].set_title(f"{nodes} nodes")
         axes[1][column].set_xlabel("ready window W")
@@ -112,11 +126,19 @@ def remarks(rows_):
 
 
 def claims(rows_):
-    exact = Statement("windows", "time = rounds x block time, with both windows at 1", OURS, CONSTRUCTION)
+    exact = Statement(
+        "windows", "time = rounds x block time, with both windows at 1", OURS, CONSTRUCTION
+    )
     for nodes in NODES:
         row = data.one(rows_, nodes=nodes, ready="window=1", send_window="1")
         for side, name in (("offload", "preposted"), ("cpu", "CPU-driven")):
-            yield exact.near(f"n = {nodes}, {name}", int(row["rounds"]), float(row[f"{side}_block_times"]), 0, "block times")
+            yield exact.near(
+                f"n = {nodes}, {name}",
+                int(row["rounds"]),
+                float(row[f"{side}_block_times"]),
+                0,
+                "block times",
+            )
         latest = int(row["rounds"]) + DELAY_BLOCKS
         yield exact.holds(
             f"n = {nodes}, CPU-driven, one delay of {DELAY_BLOCKS} block times",
@@ -125,7 +147,12 @@ def claims(rows_):
             float(row["cpu_delayed_block_times"]) <= latest,
         )
     # RDMC lets nodes run ahead by one credit at a time, which is a window of 1 here; larger ones are ours.
-    slack = Statement("windows", "with larger windows nodes run further ahead of others, which soaks up a delay", OURS, OWN)
+    slack = Statement(
+        "windows",
+        "with larger windows nodes run further ahead of others, which soaks up a delay",
+        OURS,
+        OWN,
+    )
     larger = [row for row in rows_ if is_larger(row)]
 
     def beside_strict(row):

@@ -30,7 +30,16 @@ from peers import size_of  # noqa: E402
 def run_group(bench, members, transport, sizes, options, folder=None):
     """The JSON lines of member 0. `bench`: the words of the program's command. `folder`: of Python's package."""
     addresses = ",".join(f"127.0.0.{i + 1}:7911" for i in range(members))
-    flags = ["--bytes", ",".join(sizes), "--repeat", str(options.repeat), "--burst", str(options.burst), "--waiting", options.waiting]
+    flags = [
+        "--bytes",
+        ",".join(sizes),
+        "--repeat",
+        str(options.repeat),
+        "--burst",
+        str(options.burst),
+        "--waiting",
+        options.waiting,
+    ]
     if transport == "tcp":
         flags.append("--no-local-copies")
     elif transport != "shm":
@@ -46,18 +55,27 @@ def ratio_to_cpp(medians, setting, size):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--members", default="4,8", help="numbers of processes, with commas")
     parser.add_argument("--transport", default="shm,tcp", help="shm, tcp or devices, with commas")
     parser.add_argument("--bytes", default="1MiB,16MiB,64MiB")
-    parser.add_argument("--small", action="store_true", help="messages of 1 B to 4 KiB, a hundred at once")
+    parser.add_argument(
+        "--small", action="store_true", help="messages of 1 B to 4 KiB, a hundred at once"
+    )
     parser.add_argument("--waiting", default="hybrid")
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--peers", default="openmpi", help="of bench/peers/peers.py, with commas")
     parser.add_argument("--bench", default=str(ROOT / "build/bench/bench/session_bench"))
-    parser.add_argument("--python", nargs="?", const=str(ROOT / "build/bench/python"), metavar="FOLDER",
-                        help="also from Python, by the package in FOLDER [build/bench/python]")
+    parser.add_argument(
+        "--python",
+        nargs="?",
+        const=str(ROOT / "build/bench/python"),
+        metavar="FOLDER",
+        help="also from Python, by the package in FOLDER [build/bench/python]",
+    )
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     options.burst = 100 if options.small else 1
@@ -66,17 +84,32 @@ def main():
     samples, processor = {}, {}
     medians = {}  # of each round
     receive = ["--receive"] if options.python else []
-    settings = [(int(members), transport) for members in options.members.split(",") for transport in options.transport.split(",")]
+    settings = [
+        (int(members), transport)
+        for members in options.members.split(",")
+        for transport in options.transport.split(",")
+    ]
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
             for members, transport in settings:
-                runs = {"prepost": lambda: run_group([options.bench, *receive], members, transport, sizes, options)}
+                runs = {
+                    "prepost": lambda: run_group(
+                        [options.bench, *receive], members, transport, sizes, options
+                    )
+                }
                 if options.python:
-                    runs["python"] = lambda: run_group([sys.executable, HERE / "session_bench.py"], members, transport, sizes, options,
-                                                       options.python)
+                    runs["python"] = lambda: run_group(
+                        [sys.executable, HERE / "session_bench.py"],
+                        members,
+                        transport,
+                        sizes,
+                        options,
+                        options.python,
+                    )
                 for name in others if transport in ("shm", "tcp") else []:
-                    runs[name] = lambda name=name: peers.run_on_host(name, members, transport, sizes, options.repeat * options.burst,
-                                                                     folder)
+                    runs[name] = lambda name=name: peers.run_on_host(
+                        name, members, transport, sizes, options.repeat * options.burst, folder
+                    )
                 for name in list(runs) if number % 2 == 0 else reversed(runs):
                     for line in runs[name]():
                         key = (members, transport, name, line["bytes"])
@@ -93,7 +126,11 @@ def main():
                     cells += "-".rjust(16)
                     continue
                 time = statistics.median(samples[(*setting, name, size_of(size))])
-                there = [samples[(*setting, other, size_of(size))] for other in others if (*setting, other, size_of(size)) in samples]
+                there = [
+                    samples[(*setting, other, size_of(size))]
+                    for other in others
+                    if (*setting, other, size_of(size)) in samples
+                ]
                 peer = min(map(statistics.median, there), default=None)
                 ratio = f" ({peer / time:.2f}x)" if name == "prepost" and peer else ""
                 if name == "python":
@@ -101,13 +138,29 @@ def main():
                 cells += f"{time * 1e3:.3f}{ratio}".rjust(16)
             print(f"{name:30}{cells}")
     if options.json:
-        rows = [{"members": m, "transport": t, "name": n, "bytes": b, "seconds": s, "cpu_seconds_per_gigabyte": processor[m, t, n, b]}
-                for (m, t, n, b), s in samples.items()]
+        rows = [
+            {
+                "members": m,
+                "transport": t,
+                "name": n,
+                "bytes": b,
+                "seconds": s,
+                "cpu_seconds_per_gigabyte": processor[m, t, n, b],
+            }
+            for (m, t, n, b), s in samples.items()
+        ]
         found = {"options": vars(options), "samples": rows}
         if options.python:
-            found["python_ratios"] = [{"members": setting[0], "transport": setting[1],
-                                       "ratios": [ratio_to_cpp(medians, setting, size) for size in sorted(map(size_of, sizes))]}
-                                      for setting in settings]
+            found["python_ratios"] = [
+                {
+                    "members": setting[0],
+                    "transport": setting[1],
+                    "ratios": [
+                        ratio_to_cpp(medians, setting, size) for size in sorted(map(size_of, sizes))
+                    ],
+                }
+                for setting in settings
+            ]
         pathlib.Path(options.json).write_text(json.dumps(found, indent=1))
 
 

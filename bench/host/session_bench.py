@@ -58,13 +58,17 @@ def measure(group, message, options):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("self", type=int, help="this member's number; 0 sends")
     parser.add_argument("members", help="HOST[:PORT] of each, with commas")
     parser.add_argument("--bytes", required=True, help="sizes, with commas")
     parser.add_argument("--repeat", type=int, default=5, help="measurements of each size")
     parser.add_argument("--warm-up", type=int, default=1, help="messages before those")
-    parser.add_argument("--burst", type=int, default=1, help="messages sent at once, whose time is shared out")
+    parser.add_argument(
+        "--burst", type=int, default=1, help="messages sent at once, whose time is shared out"
+    )
     parser.add_argument("--algorithm", default="auto", help="as Session.group()")
     parser.add_argument("--block-bytes", type=size_of, default=0, help="as Session.group()")
     parser.add_argument("--waiting", default="hybrid", help="polling, hybrid, interrupt")
@@ -75,17 +79,34 @@ def main():
     is_root = options.self == 0
     message = memoryview(mmap.mmap(-1, max(sizes))) if is_root else None  # at a page, as in C++
     if is_root:
-        message[:] = (bytes(range(256)) * (max(sizes) // 256 + 1))[:max(sizes)]
+        message[:] = (bytes(range(256)) * (max(sizes) // 256 + 1))[: max(sizes)]
     pool = None if is_root else prepost.MemoryPool(max(sizes), options.burst)
-    with prepost.Session(self=options.self, members=members, secret="only for measurements", waiting=options.waiting,
-                         local_copies=not options.no_local_copies) as session:
-        with session.group(1, algorithm=options.algorithm, block_bytes=options.block_bytes, notify_delivered=True, pool=pool) as group:
+    with prepost.Session(
+        self=options.self,
+        members=members,
+        secret="only for measurements",
+        waiting=options.waiting,
+        local_copies=not options.no_local_copies,
+    ) as session:
+        with session.group(
+            1,
+            algorithm=options.algorithm,
+            block_bytes=options.block_bytes,
+            notify_delivered=True,
+            pool=pool,
+        ) as group:
             for size in sizes:
                 seconds, cpu = measure(group, message[:size] if is_root else None, options)
                 line = {"bytes": size, "members": len(members), "cpu_seconds": cpu}
                 if is_root:
-                    line |= {"algorithm": options.algorithm, "block_bytes": options.block_bytes, "min": seconds[0],
-                             "median": statistics.median(seconds), "max": seconds[-1], "seconds": seconds}
+                    line |= {
+                        "algorithm": options.algorithm,
+                        "block_bytes": options.block_bytes,
+                        "min": seconds[0],
+                        "median": statistics.median(seconds),
+                        "max": seconds[-1],
+                        "seconds": seconds,
+                    }
                 print(json.dumps(line), flush=True)
 
 

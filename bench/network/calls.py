@@ -36,13 +36,24 @@ COLLECTIVES = "allreduce,reduce_scatter,allgather,alltoall,barrier"
 def run_ours(bench, nodes, start_of, address_of, flags):
     """Seconds of each measurement, by size."""
     members = ",".join(address_of(i) for i in range(nodes))
-    running = [subprocess.Popen([*start_of(i), bench, str(i), members, *flags], stdout=subprocess.PIPE, text=True) for i in range(nodes)]
+    running = [
+        subprocess.Popen(
+            [*start_of(i), bench, str(i), members, *flags], stdout=subprocess.PIPE, text=True
+        )
+        for i in range(nodes)
+    ]
     outputs = [json_lines(process.communicate(timeout=1200)[0]) for process in running]
     if any(process.returncode != 0 for process in running):
         sys.exit("calls.py: a member failed")
-    return {lines[0]["bytes"]: [max(ends) - max(starts) for starts, ends in zip(zip(*(it["starts"] for it in lines)),
-                                                                                zip(*(it["ends"] for it in lines)))]
-            for lines in zip(*outputs)}
+    return {
+        lines[0]["bytes"]: [
+            max(ends) - max(starts)
+            for starts, ends in zip(
+                zip(*(it["starts"] for it in lines)), zip(*(it["ends"] for it in lines))
+            )
+        ]
+        for lines in zip(*outputs)
+    }
 
 
 def bound_of(collective, size, nodes):
@@ -52,21 +63,33 @@ def bound_of(collective, size, nodes):
 
 
 def add_tuned(samples, collective):
-    """"openmpi, tuned" of each size, if there was a sweep."""
-    sweep = [(name, size, seconds) for (kind, name, size), seconds in samples.items() if kind == collective and name.startswith("openmpi")]
+    """ "openmpi, tuned" of each size, if there was a sweep."""
+    sweep = [
+        (name, size, seconds)
+        for (kind, name, size), seconds in samples.items()
+        if kind == collective and name.startswith("openmpi")
+    ]
     if len({name for name, _, _ in sweep}) < 2:
         return
     for size in dict.fromkeys(size for _, size, _ in sweep):
-        samples[collective, "openmpi, tuned", size] = min((seconds for _, of, seconds in sweep if of == size), key=statistics.median)
+        samples[collective, "openmpi, tuned", size] = min(
+            (seconds for _, of, seconds in sweep if of == size), key=statistics.median
+        )
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--nodes", type=int, default=8)
     parser.add_argument("--rate", default="400mbit", help="of each node, both ways")
-    parser.add_argument("--host", choices=["tcp", "shm"], help="on this machine, over TCP, or from memory to memory")
+    parser.add_argument(
+        "--host", choices=["tcp", "shm"], help="on this machine, over TCP, or from memory to memory"
+    )
     parser.add_argument("--collective", default=COLLECTIVES, help="with commas")
-    parser.add_argument("--bytes", default="1KiB,64KiB,1MiB,16MiB", help="sizes of the whole vector")
+    parser.add_argument(
+        "--bytes", default="1KiB,64KiB,1MiB,16MiB", help="sizes of the whole vector"
+    )
     parser.add_argument("--peers", default="", help="of bench/peers/peers.py, with commas")
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=2)
@@ -85,20 +108,46 @@ def main():
     def measure(folder):
         for collective in options.collective.split(","):
             asked = ["4B"] if collective == "barrier" else sizes
-            flags = ["--collective", collective, "--bytes", ",".join(asked), "--repeat", str(options.repeat), "--waiting", options.waiting]
-            address = (lambda i: f"127.{200 + i}.0.1") if options.host else (lambda i: f"10.98.0.{i + 1}")
-            start = (lambda i: []) if options.host else (lambda i: ["ip", "netns", "exec", f"ppn{i}"])
+            flags = [
+                "--collective",
+                collective,
+                "--bytes",
+                ",".join(asked),
+                "--repeat",
+                str(options.repeat),
+                "--waiting",
+                options.waiting,
+            ]
+            address = (
+                (lambda i: f"127.{200 + i}.0.1") if options.host else (lambda i: f"10.98.0.{i + 1}")
+            )
+            start = (
+                (lambda i: []) if options.host else (lambda i: ["ip", "netns", "exec", f"ppn{i}"])
+            )
             if options.host == "tcp":
                 flags.append("--no-local-copies")
             for name, words in OURS.items():
-                for size, seconds in run_ours(options.bench, nodes, start, address, [*flags, *words]).items():
+                for size, seconds in run_ours(
+                    options.bench, nodes, start, address, [*flags, *words]
+                ).items():
                     keep(collective, name, size, seconds)
             for name in others[collective]:
                 if options.host:
-                    lines = peers.run_on_host(name, nodes, options.host, asked, options.repeat, folder, collective)
+                    lines = peers.run_on_host(
+                        name, nodes, options.host, asked, options.repeat, folder, collective
+                    )
                 else:
-                    lines = peers.run_in_namespaces(name, nodes, address, "ppn", asked, options.repeat, folder, payload,
-                                                    collective=collective)
+                    lines = peers.run_in_namespaces(
+                        name,
+                        nodes,
+                        address,
+                        "ppn",
+                        asked,
+                        options.repeat,
+                        folder,
+                        payload,
+                        collective=collective,
+                    )
                 for line in lines:
                     keep(collective, name, line["bytes"], line["seconds"])
 
@@ -127,12 +176,28 @@ def main():
                     continue
                 median = statistics.median(found)
                 bound = 0 if options.host else bound_of(collective, size_of(size), nodes) / payload
-                cells += f"{median * 1e6:>18.0f}" if bound == 0 else f"{median * 1e6:>10.0f} ({median / bound:5.3f})"
+                cells += (
+                    f"{median * 1e6:>18.0f}"
+                    if bound == 0
+                    else f"{median * 1e6:>10.0f} ({median / bound:5.3f})"
+                )
             print(f"{collective:16}{name:36}{cells}")
     if options.json:
-        rows = [{"collective": c, "name": n, "bytes": b, "seconds": s,
-                 "bound_seconds": None if options.host else bound_of(c, b, nodes) / payload} for (c, n, b), s in samples.items()]
-        pathlib.Path(options.json).write_text(json.dumps({"options": vars(options), "payload_rate": payload, "samples": rows}, indent=1))
+        rows = [
+            {
+                "collective": c,
+                "name": n,
+                "bytes": b,
+                "seconds": s,
+                "bound_seconds": None if options.host else bound_of(c, b, nodes) / payload,
+            }
+            for (c, n, b), s in samples.items()
+        ]
+        pathlib.Path(options.json).write_text(
+            json.dumps(
+                {"options": vars(options), "payload_rate": payload, "samples": rows}, indent=1
+            )
+        )
 
 
 if __name__ == "__main__":

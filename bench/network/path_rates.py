@@ -35,18 +35,37 @@ def rate_of(options, what, streams, bytes_, pace=None):
     with Sites("ppr", [1, 1], {"A,B": what}, options.wan_link, lan_rate=None, mtu=MTU) as sites:
         for machine in (0, 1):
             for setting in ("tcp_rmem=4096 131072", "tcp_wmem=4096 16384"):
-                subprocess.run([*sites.inside(machine), "sysctl", "-qw", f"net.ipv4.{setting} {BUFFERS}"], check=True)
-        flags = ["--bytes", bytes_, "--repeat", 1, "--warm-up", 0, "--no-local-copies", "--sites", "A,B", "--streams", streams,
-                 *(["--pace", pace / 8] if pace else [])]
+                subprocess.run(
+                    [*sites.inside(machine), "sysctl", "-qw", f"net.ipv4.{setting} {BUFFERS}"],
+                    check=True,
+                )
+        flags = [
+            "--bytes",
+            bytes_,
+            "--repeat",
+            1,
+            "--warm-up",
+            0,
+            "--no-local-copies",
+            "--sites",
+            "A,B",
+            "--streams",
+            streams,
+            *(["--pace", pace / 8] if pace else []),
+        ]
         seconds = []
         for _ in range(options.repeat):
-            lines = run_members(lambda i: [*sites.inside(i), options.bench, i, ",".join(sites.addresses), *flags], 2)
+            lines = run_members(
+                lambda i: [*sites.inside(i), options.bench, i, ",".join(sites.addresses), *flags], 2
+            )
             seconds += lines[0]["seconds"]
     return bytes_ * 8 / 1e6 / statistics.median(seconds)
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--round-trips", default="1,10,30,60,90,120", help="ms, with commas")
     parser.add_argument("--losses", default="0,1e-5,1e-4", help="shares of packets, with commas")
     parser.add_argument("--streams", default="1,8", help="with commas")
@@ -60,11 +79,14 @@ def main():
     writer.writeheader()
 
     def row(kind, round_trip, loss, count, rate):
-        writer.writerow(dict(zip(COLUMNS, (kind, f"{round_trip:g}", f"{loss:g}", count, f"{rate:.1f}"))))
+        writer.writerow(
+            dict(zip(COLUMNS, (kind, f"{round_trip:g}", f"{loss:g}", count, f"{rate:.1f}")))
+        )
         sys.stdout.flush()
 
-    for round_trip, loss, count in itertools.product(map(float, options.round_trips.split(",")), map(float, options.losses.split(",")),
-                                                     streams):
+    for round_trip, loss, count in itertools.product(
+        map(float, options.round_trips.split(",")), map(float, options.losses.split(",")), streams
+    ):
         queue = max(RATE / 8 * round_trip / 1e3, 256 << 10)
         what = f"rate={RATE:g},queue={queue:g},delay={round_trip / 2e3:g},loss={loss:g}"
         row("path", round_trip, loss, count, rate_of(options, what, count, int(RATE / 8 * SECONDS)))
@@ -72,7 +94,13 @@ def main():
         return
     for count, paced in itertools.product(streams, (False, True)):
         what = f"rate={RATE:g},queue={RATE / 8 * 0.12:g},delay=60e-3,police={RATE / 4:g},burst=1e6"
-        rate = rate_of(options, what, count, int(RATE / 4 / 8 * SECONDS), pace=RATE / 4 * 0.97 if paced else None)
+        rate = rate_of(
+            options,
+            what,
+            count,
+            int(RATE / 4 / 8 * SECONDS),
+            pace=RATE / 4 * 0.97 if paced else None,
+        )
         row("policed and paced" if paced else "policed", 120, 0, count, rate)
 
 

@@ -23,7 +23,14 @@ class Sites:
     `lan_rate` is of each machine's port, both ways, as tc says it; None: no limit."""
 
     def __init__(self, prefix, sizes, paths, wan_link, lan_rate=None, mtu=9000, seed=1):
-        self.prefix, self.paths, self.wan_link, self.lan_rate, self.mtu, self.seed = prefix, paths, wan_link, lan_rate, mtu, seed
+        self.prefix, self.paths, self.wan_link, self.lan_rate, self.mtu, self.seed = (
+            prefix,
+            paths,
+            wan_link,
+            lan_rate,
+            mtu,
+            seed,
+        )
         self.names = string.ascii_uppercase[: len(sizes)]
         self.site_of = [s for s, size in enumerate(sizes) for _ in range(size)]
         self.addresses = [f"10.98.{s}.{i + 1}" for s, size in enumerate(sizes) for i in range(size)]
@@ -68,7 +75,20 @@ class Sites:
         # Packets are real ones: segmentation offload would let 64 KiB cross a shaper, and a path, at once.
         real = ("mtu", self.mtu, "gso_max_segs", 1)
         ip("netns", "add", space)
-        ip("-n", switch, "link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", space)
+        ip(
+            "-n",
+            switch,
+            "link",
+            "add",
+            port,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            space,
+        )
         ip("-n", switch, "link", "set", port, *real, "master", "bridge", "up")
         ip("-n", space, "link", "set", "eth0", *real)
         ip("-n", space, "addr", "add", f"{self.addresses[machine]}/16", "dev", "eth0")
@@ -77,7 +97,9 @@ class Sites:
         # As Linux comes, whatever this machine is tuned to.
         ip("-n", space, "route", "replace", "10.98.0.0/16", "dev", "eth0", "congctl", "cubic")
         for setting in ("tcp_rmem=4096 131072 6291456", "tcp_wmem=4096 16384 4194304"):
-            subprocess.run([*self.inside(machine), "sysctl", "-qw", f"net.ipv4.{setting}"], check=True)
+            subprocess.run(
+                [*self.inside(machine), "sysctl", "-qw", f"net.ipv4.{setting}"], check=True
+            )
         if self.lan_rate is not None:
             for device, of in ((port, switch), ("eth0", space)):
                 subprocess.run([HERE / "net.sh", "shape", device, self.lan_rate, of], check=True)
@@ -105,5 +127,7 @@ class Sites:
         self.link = None
 
     def remove(self):
-        for space in [self.space(i) for i in range(len(self.site_of))] + [self.switch(s) for s in range(len(self.names))]:
+        for space in [self.space(i) for i in range(len(self.site_of))] + [
+            self.switch(s) for s in range(len(self.names))
+        ]:
             ip("netns", "del", space, check=False)

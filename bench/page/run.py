@@ -60,7 +60,13 @@ requestAnimationFrame(step);
 
 def browser():
     options = webdriver.ChromeOptions()
-    for flag in ["--headless=new", "--no-sandbox", "--disable-gpu", "--window-size=1400,900", "--disable-dev-shm-usage"]:
+    for flag in [
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--window-size=1400,900",
+        "--disable-dev-shm-usage",
+    ]:
         options.add_argument(flag)
     options.binary_location = "/usr/bin/chromium"
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
@@ -80,50 +86,117 @@ def measure(page, has_run):
         driver.set_script_timeout(120)
         driver.get(f"file://{page}")
         driver.execute_script("return prepost.ready")
-        marks = driver.execute_script("return performance.getEntriesByType('mark').map((it) => [it.name, it.startTime])")
+        marks = driver.execute_script(
+            "return performance.getEntriesByType('mark').map((it) => [it.name, it.startTime])"
+        )
         times = dict(marks)
-        driver.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
+        driver.execute_async_script(
+            "requestAnimationFrame(() => requestAnimationFrame(arguments[0]))"
+        )
         frames, worst = frames_of(driver, PAN, "the grid")
-        sample = {"first_ms": times["prepost-first-picture"], "all_ms": times["prepost-ready"],
-                  "frames_per_second": frames, "worst_frame_ms": worst}
+        sample = {
+            "first_ms": times["prepost-first-picture"],
+            "all_ms": times["prepost-ready"],
+            "frames_per_second": frames,
+            "worst_frame_ms": worst,
+        }
         if has_run:
-            sample["zoom_frames_per_second"], sample["zoom_worst_frame_ms"] = frames_of(driver, ZOOM, "the timeline")
+            sample["zoom_frames_per_second"], sample["zoom_worst_frame_ms"] = frames_of(
+                driver, ZOOM, "the timeline"
+            )
         return sample
     finally:
         driver.quit()
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--plans", default="8x8,64x256,256x1024,1024x1024,256x1024+run,1024x1024+run", help="nodes x blocks, +run: with a simulation of it, .. [%(default)s]")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--plans",
+        default="8x8,64x256,256x1024,1024x1024,256x1024+run,1024x1024+run",
+        help="nodes x blocks, +run: with a simulation of it, .. [%(default)s]",
+    )
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path, help="write all samples here")
     flags = parser.parse_args()
     if not COMMAND.exists():
-        sys.exit(f"{COMMAND} is missing: cmake --preset bench && cmake --build --preset bench --target prepost")
+        sys.exit(
+            f"{COMMAND} is missing: cmake --preset bench && cmake --build --preset bench --target prepost"
+        )
     found = []
     with tempfile.TemporaryDirectory() as folder:
         for size in flags.plans.split(","):
             shape, _, run = size.partition("+")
             nodes, blocks = map(int, shape.split("x"))
             plan, trace, page = f"{folder}/plan.json", f"{folder}/trace.json", f"{folder}/page.html"
-            subprocess.run([COMMAND, "compile", "--nodes", str(nodes), "--message-bytes", f"{blocks}MiB", "--block-bytes", "1MiB",
-                            "--algorithm", "binomial_pipeline", "--ready", "window=1", "--encoding", "columns", "-o", plan], check=True)
+            subprocess.run(
+                [
+                    COMMAND,
+                    "compile",
+                    "--nodes",
+                    str(nodes),
+                    "--message-bytes",
+                    f"{blocks}MiB",
+                    "--block-bytes",
+                    "1MiB",
+                    "--algorithm",
+                    "binomial_pipeline",
+                    "--ready",
+                    "window=1",
+                    "--encoding",
+                    "columns",
+                    "-o",
+                    plan,
+                ],
+                check=True,
+            )
             if run:
-                subprocess.run([COMMAND, "simulate", plan, "--profile", "fractus", "--executor", "cpu", "--trace", trace], check=True,
-                               stdout=subprocess.DEVNULL)
+                subprocess.run(
+                    [
+                        COMMAND,
+                        "simulate",
+                        plan,
+                        "--profile",
+                        "fractus",
+                        "--executor",
+                        "cpu",
+                        "--trace",
+                        trace,
+                    ],
+                    check=True,
+                    stdout=subprocess.DEVNULL,
+                )
             began = time.monotonic()
-            subprocess.run([COMMAND, "draw", plan, *(["--simulation", trace] if run else []), "-o", page], check=True)
+            subprocess.run(
+                [COMMAND, "draw", plan, *(["--simulation", trace] if run else []), "-o", page],
+                check=True,
+            )
             seconds = time.monotonic() - began
             samples = [measure(page, bool(run)) for _ in range(flags.repeat)]
-            found.append({"nodes": nodes, "blocks": blocks, "run": bool(run), "draw_seconds": seconds, "page_bytes": pathlib.Path(page).stat().st_size,
-                          "samples": samples})
+            found.append(
+                {
+                    "nodes": nodes,
+                    "blocks": blocks,
+                    "run": bool(run),
+                    "draw_seconds": seconds,
+                    "page_bytes": pathlib.Path(page).stat().st_size,
+                    "samples": samples,
+                }
+            )
             middle = {key: statistics.median(it[key] for it in samples) for key in samples[0]}
-            print(f"{size}: {pathlib.Path(page).stat().st_size / 1e6:.2f} MB, drawn in {seconds:.1f} s; "
-                  f"first picture after {middle['first_ms']:.0f} ms, all after {middle['all_ms']:.0f} ms, "
-                  f"{middle['frames_per_second']:.0f} frames/s, the longest {middle['worst_frame_ms']:.0f} ms"
-                  + (f"; timeline {middle['zoom_frames_per_second']:.0f} frames/s, {middle['zoom_worst_frame_ms']:.0f} ms" if run else ""),
-                  flush=True)
+            print(
+                f"{size}: {pathlib.Path(page).stat().st_size / 1e6:.2f} MB, drawn in {seconds:.1f} s; "
+                f"first picture after {middle['first_ms']:.0f} ms, all after {middle['all_ms']:.0f} ms, "
+                f"{middle['frames_per_second']:.0f} frames/s, the longest {middle['worst_frame_ms']:.0f} ms"
+                + (
+                    f"; timeline {middle['zoom_frames_per_second']:.0f} frames/s, {middle['zoom_worst_frame_ms']:.0f} ms"
+                    if run
+                    else ""
+                ),
+                flush=True,
+            )
     if flags.json:
         flags.json.write_text(json.dumps(found))
 

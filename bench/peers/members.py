@@ -12,13 +12,23 @@ def json_lines(text):
 def run_members(words_of, members, environment=None):
     """The JSON lines of member 0, with the processor time of all members in "cpu_seconds". `words_of(i)`: the command of member i. Ends
     the program if one fails."""
-    processes = [subprocess.Popen(list(map(str, words_of(i))), stdout=subprocess.PIPE, text=True, env=environment) for i in range(members)]
+    processes = [
+        subprocess.Popen(
+            list(map(str, words_of(i))), stdout=subprocess.PIPE, text=True, env=environment
+        )
+        for i in range(members)
+    ]
     outputs = [json_lines(process.communicate(timeout=600)[0]) for process in processes]
     if any(process.returncode != 0 for process in processes):
         sys.exit("run.py: a member failed")
     lines = outputs[0]
     for line in lines:
-        own = [it["cpu_seconds"] for output in outputs for it in output if it["bytes"] == line["bytes"] and "cpu_seconds" in it]
+        own = [
+            it["cpu_seconds"]
+            for output in outputs
+            for it in output
+            if it["bytes"] == line["bytes"] and "cpu_seconds" in it
+        ]
         if len(own) == members:  # else member 0 has said it of all
             line["cpu_seconds"] = sum(own)
     return lines

@@ -23,11 +23,27 @@ from members import json_lines, run_members
 HERE = pathlib.Path(__file__).resolve().parent
 # For a sweep: each tuned algorithm that pipelines, with segments of 8 to 128 KiB, and the others as they are. None: a broadcast.
 OPENMPI_SWEEPS = {
-    None: [f"{a}:{s}" for a in ["chain", "pipeline", "split_binary_tree", "binary_tree", "binomial"]
-           for s in ["8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]] + ["scatter_allgather:0", "scatter_allgather_ring:0"],
-    "allreduce": ["nonoverlapping:0", "recursive_doubling:0", "ring:0", "segmented_ring:64KiB", "segmented_ring:1MiB", "rabenseifner:0"],
+    None: [
+        f"{a}:{s}"
+        for a in ["chain", "pipeline", "split_binary_tree", "binary_tree", "binomial"]
+        for s in ["8KiB", "16KiB", "32KiB", "64KiB", "128KiB"]
+    ]
+    + ["scatter_allgather:0", "scatter_allgather_ring:0"],
+    "allreduce": [
+        "nonoverlapping:0",
+        "recursive_doubling:0",
+        "ring:0",
+        "segmented_ring:64KiB",
+        "segmented_ring:1MiB",
+        "rabenseifner:0",
+    ],
     "allgather": ["linear:0", "bruck:0", "recursive_doubling:0", "ring:0", "neighbor:0"],
-    "reduce_scatter": ["basic_linear:0", "recursive_doubling:0", "recursive_halving:0", "butterfly:0"],
+    "reduce_scatter": [
+        "basic_linear:0",
+        "recursive_doubling:0",
+        "recursive_halving:0",
+        "butterfly:0",
+    ],
     "alltoall": ["linear:0", "pairwise:0", "modified_bruck:0", "linear_sync:0"],
     "barrier": ["linear:0", "double_ring:0", "recursive_doubling:0", "bruck:0", "tree:0"],
 }
@@ -44,7 +60,11 @@ def names_of(text, collective=None):
     """A list of peers, with commas. Exits if one is not installed: a table without it looks complete."""
     names = []
     for name in filter(None, text.split(",")):
-        names += ["openmpi"] + [f"openmpi:{it}" for it in OPENMPI_SWEEPS.get(collective, [])] if name == "openmpi*" else [name]
+        names += (
+            ["openmpi"] + [f"openmpi:{it}" for it in OPENMPI_SWEEPS.get(collective, [])]
+            if name == "openmpi*"
+            else [name]
+        )
     missing = sorted({name.split(":")[0] for name in names if not is_there(name)})
     if missing:
         sys.exit(f"{sys.argv[0]}: {', '.join(missing)}: not installed (scripts/deps --peers)")
@@ -54,14 +74,33 @@ def names_of(text, collective=None):
 def is_there(name):
     if name == "gloo":
         return pathlib.Path("/usr/include/gloo").is_dir()
-    return all(shutil.which(tool) for tool in {"openmpi": ["mpicc.openmpi", "mpirun.openmpi"], "mpich": ["mpicc.mpich", "mpirun.mpich"],
-                                               "udpcast": ["udp-sender", "udp-receiver"], "uftp": ["uftp", "uftpd"]}[name.split(":")[0]])
+    return all(
+        shutil.which(tool)
+        for tool in {
+            "openmpi": ["mpicc.openmpi", "mpirun.openmpi"],
+            "mpich": ["mpicc.mpich", "mpirun.mpich"],
+            "udpcast": ["udp-sender", "udp-receiver"],
+            "uftp": ["uftp", "uftpd"],
+        }[name.split(":")[0]]
+    )
 
 
 def gloo_program(folder, source):
     program = pathlib.Path(folder) / f"gloo_{source}"
     if not program.exists():
-        subprocess.run(["g++", "-O2", "-std=c++17", HERE / f"gloo_{source}.cc", "-o", program, "-lgloo", "-lpthread"], check=True)
+        subprocess.run(
+            [
+                "g++",
+                "-O2",
+                "-std=c++17",
+                HERE / f"gloo_{source}.cc",
+                "-o",
+                program,
+                "-lgloo",
+                "-lpthread",
+            ],
+            check=True,
+        )
     return program
 
 
@@ -71,8 +110,18 @@ def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective):
         return []
     program = gloo_program(folder, source_of(collective))
     with tempfile.TemporaryDirectory() as store:
-        return run_members(lambda i: [*start_of(i), program, i, nodes, address_of(i), store, *mpi_arguments(sizes, repeat, collective)],
-                           nodes)
+        return run_members(
+            lambda i: [
+                *start_of(i),
+                program,
+                i,
+                nodes,
+                address_of(i),
+                store,
+                *mpi_arguments(sizes, repeat, collective),
+            ],
+            nodes,
+        )
 
 
 def source_of(collective):
@@ -83,7 +132,9 @@ def source_of(collective):
 def mpi_program(name, folder, source):
     program = pathlib.Path(folder) / f"mpi_{source}.{name}"
     if not program.exists():
-        subprocess.run([f"mpicc.{name}", "-O2", HERE / f"mpi_{source}.c", "-o", program], check=True)
+        subprocess.run(
+            [f"mpicc.{name}", "-O2", HERE / f"mpi_{source}.c", "-o", program], check=True
+        )
     return program
 
 
@@ -93,55 +144,178 @@ def tuning_of(name, collective):
         return []
     _, algorithm, segment = name.split(":")
     parameter = f"coll_tuned_{OPENMPI_WORDS.get(collective, collective)}_algorithm"
-    return ["--mca", "coll_tuned_use_dynamic_rules", "1", "--mca", parameter, algorithm,
-            *(["--mca", f"{parameter}_segmentsize", str(size_of(segment))] if size_of(segment) > 0 else [])]
+    return [
+        "--mca",
+        "coll_tuned_use_dynamic_rules",
+        "1",
+        "--mca",
+        parameter,
+        algorithm,
+        *(
+            ["--mca", f"{parameter}_segmentsize", str(size_of(segment))]
+            if size_of(segment) > 0
+            else []
+        ),
+    ]
 
 
 def mpi_arguments(sizes, repeat, collective):
-    return ([] if collective is None else [collective]) + [word for size in sizes for word in [str(size_of(size)), str(repeat)]]
+    return ([] if collective is None else [collective]) + [
+        word for size in sizes for word in [str(size_of(size)), str(repeat)]
+    ]
 
 
 def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None):
     """Lines as session_bench's, of processes of this machine; transport: shm or tcp."""
     if name == "gloo":  # has TCP alone
-        return run_gloo(nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder, collective) if transport == "tcp" else []
+        return (
+            run_gloo(
+                nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder, collective
+            )
+            if transport == "tcp"
+            else []
+        )
     program = mpi_program(name.split(":")[0], folder, source_of(collective))
     if name.startswith("openmpi"):
         btl = {"shm": "vader,self", "tcp": "tcp,self"}[transport]
-        words = ["mpirun.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", str(nodes), "--mca", "btl", btl, "--mca", "pml", "ob1",
-                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name, collective), program]
+        words = [
+            "mpirun.openmpi",
+            "--allow-run-as-root",
+            "--oversubscribe",
+            "-n",
+            str(nodes),
+            "--mca",
+            "btl",
+            btl,
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+            *tuning_of(name, collective),
+            program,
+        ]
     else:
         words = ["mpirun.mpich", "-n", str(nodes), program]
-    done = subprocess.run([*words, *mpi_arguments(sizes, repeat, collective)], capture_output=True, text=True, check=True, timeout=1200)
+    done = subprocess.run(
+        [*words, *mpi_arguments(sizes, repeat, collective)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=1200,
+    )
     return json_lines(done.stdout)
 
 
-def run_in_namespaces(name, nodes, address_of, prefix, sizes, repeat, folder, rate, space_of=None, network=None,
-                      collective=None):
+def run_in_namespaces(
+    name,
+    nodes,
+    address_of,
+    prefix,
+    sizes,
+    repeat,
+    folder,
+    rate,
+    space_of=None,
+    network=None,
+    collective=None,
+):
     """The same between network namespaces: node i is address_of(i) in space_of(i), or prefix + str(i). `rate`: bytes/s of the slowest,
-    for those that do not find it out. `network`: of all addresses, if they differ in more than the last number."""
+    for those that do not find it out. `network`: of all addresses, if they differ in more than the last number.
+    """
     space_of = space_of or (lambda i: f"{prefix}{i}")
     if name in ("udpcast", "uftp"):
         return [run_files(name, nodes, prefix, size, repeat, rate) for size in sizes]
     if name == "gloo":
-        return run_gloo(nodes, address_of, lambda i: ["ip", "netns", "exec", f"{prefix}{i}"], sizes, repeat, folder, collective)
+        return run_gloo(
+            nodes,
+            address_of,
+            lambda i: ["ip", "netns", "exec", f"{prefix}{i}"],
+            sizes,
+            repeat,
+            folder,
+            collective,
+        )
     family = name.split(":")[0]
     program = mpi_program(family, folder, source_of(collective))
     agent = pathlib.Path(folder) / "agent"
     spaces = " ".join(f"[{address_of(i)}]={space_of(i)}" for i in range(nodes))
-    agent.write_text(f'#!/bin/bash\ndeclare -A spaces=({spaces})\nwhile [[ $1 == -* ]]; do shift; done\nspace=${{spaces[$1]}}; shift\n'
-                     'exec ip netns exec "$space" unshare -u bash -c "hostname $space; $*"\n')
+    agent.write_text(
+        f"#!/bin/bash\ndeclare -A spaces=({spaces})\nwhile [[ $1 == -* ]]; do shift; done\nspace=${{spaces[$1]}}; shift\n"
+        'exec ip netns exec "$space" unshare -u bash -c "hostname $space; $*"\n'
+    )
     agent.chmod(0o755)
     network = network or ".".join(address_of(0).split(".")[:3]) + ".0/24"
     hosts = ",".join(address_of(i) + (":1" if family == "openmpi" else "") for i in range(nodes))
     if family == "openmpi":
-        words = ["mpirun.openmpi", "--allow-run-as-root", "-n", str(nodes), "--mca", "plm_rsh_agent", agent, "-H", hosts, "--mca", "btl",
-                 "tcp,self", "--mca", "pml", "ob1", "--mca", "btl_tcp_if_include", network, "--mca", "oob_tcp_if_include", network,
-                 "--mca", "mpi_yield_when_idle", "1", *tuning_of(name, collective), program]
+        words = [
+            "mpirun.openmpi",
+            "--allow-run-as-root",
+            "-n",
+            str(nodes),
+            "--mca",
+            "plm_rsh_agent",
+            agent,
+            "-H",
+            hosts,
+            "--mca",
+            "btl",
+            "tcp,self",
+            "--mca",
+            "pml",
+            "ob1",
+            "--mca",
+            "btl_tcp_if_include",
+            network,
+            "--mca",
+            "oob_tcp_if_include",
+            network,
+            "--mca",
+            "mpi_yield_when_idle",
+            "1",
+            *tuning_of(name, collective),
+            program,
+        ]
     else:
-        words = ["mpirun.mpich", "-genv", "MPIR_CVAR_NOLOCAL", "1", "-genv", "FI_PROVIDER", "tcp;ofi_rxm", "-launcher", "ssh", "-launcher-exec", agent, "-hosts", hosts, "-n", str(nodes), "-iface", "eth0", program]
-    start = ["ip", "netns", "exec", space_of(0), "unshare", "-u", "bash", "-c", f'hostname {address_of(0)}; exec "$@"', "-"]
-    done = subprocess.run([*start, *words, *mpi_arguments(sizes, repeat, collective)], capture_output=True, text=True, timeout=1200)
+        words = [
+            "mpirun.mpich",
+            "-genv",
+            "MPIR_CVAR_NOLOCAL",
+            "1",
+            "-genv",
+            "FI_PROVIDER",
+            "tcp;ofi_rxm",
+            "-launcher",
+            "ssh",
+            "-launcher-exec",
+            agent,
+            "-hosts",
+            hosts,
+            "-n",
+            str(nodes),
+            "-iface",
+            "eth0",
+            program,
+        ]
+    start = [
+        "ip",
+        "netns",
+        "exec",
+        space_of(0),
+        "unshare",
+        "-u",
+        "bash",
+        "-c",
+        f'hostname {address_of(0)}; exec "$@"',
+        "-",
+    ]
+    done = subprocess.run(
+        [*start, *words, *mpi_arguments(sizes, repeat, collective)],
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
     if done.returncode != 0:
         raise RuntimeError(f"{name}: {done.stderr[-500:]}")
     return json_lines(done.stdout)
@@ -156,20 +330,45 @@ def run_files(name, nodes, prefix, size, repeat, rate):
         source.write_bytes(b"x" * size_of(size))
 
         def inside(i, *words, **how):
-            return subprocess.Popen(["ip", "netns", "exec", f"{prefix}{i}", *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                    **how)
+            return subprocess.Popen(
+                ["ip", "netns", "exec", f"{prefix}{i}", *words],
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                **how,
+            )
 
         def receiver(i):
             if name == "udpcast":
-                return inside(i, "udp-receiver", "--nokbd", "--interface", "eth0", "--file", "/dev/null")
+                return inside(
+                    i, "udp-receiver", "--nokbd", "--interface", "eth0", "--file", "/dev/null"
+                )
             folder = pathlib.Path(memory) / str(i)
             folder.mkdir(exist_ok=True)
             return inside(i, "uftpd", "-d", "-I", "eth0", "-D", folder)
 
         if name == "udpcast":
-            send = ["udp-sender", "--nokbd", "--interface", "eth0", "--file", source, "--min-receivers", str(nodes - 1), "--full-duplex"]
+            send = [
+                "udp-sender",
+                "--nokbd",
+                "--interface",
+                "eth0",
+                "--file",
+                source,
+                "--min-receivers",
+                str(nodes - 1),
+                "--full-duplex",
+            ]
         else:
-            send = ["uftp", "-I", "eth0", "-R", str(int(rate * 8 / 1000 * 0.97)), "-b", "8800", source]
+            send = [
+                "uftp",
+                "-I",
+                "eth0",
+                "-R",
+                str(int(rate * 8 / 1000 * 0.97)),
+                "-b",
+                "8800",
+                source,
+            ]
         for _ in range(repeat):
             receivers = [receiver(i) for i in range(1, nodes)]
             try:
@@ -178,8 +377,14 @@ def run_files(name, nodes, prefix, size, repeat, rate):
                 if inside(0, *send).wait(timeout=600) != 0:
                     raise RuntimeError(f"{name} failed")
                 seconds.append(time.monotonic() - start)
-                copies = [pathlib.Path(memory) / str(i) / "message" for i in range(1, nodes)] if name == "uftp" else []
-                if any(not copy.exists() or copy.stat().st_size != size_of(size) for copy in copies):
+                copies = (
+                    [pathlib.Path(memory) / str(i) / "message" for i in range(1, nodes)]
+                    if name == "uftp"
+                    else []
+                )
+                if any(
+                    not copy.exists() or copy.stat().st_size != size_of(size) for copy in copies
+                ):
                     raise RuntimeError(f"{name}: a receiver lacks the file")
             finally:
                 for each in receivers:

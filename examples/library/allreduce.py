@@ -17,7 +17,9 @@ def main():
         sys.exit("usage: allreduce.py SELF HOST,... SECRET-FILE")
     self, members = int(sys.argv[1]), sys.argv[2].split(",")
     try:
-        with prepost.Session(self=self, members=members, secret=pathlib.Path(sys.argv[3]).read_bytes()) as session:
+        with prepost.Session(
+            self=self, members=members, secret=pathlib.Path(sys.argv[3]).read_bytes()
+        ) as session:
             with session.collectives(1) as group:  # the same calls in the same order at all members
                 ranks = group.allreduce(numpy.array([self], dtype=numpy.uint64))
                 sums = group.allreduce(numpy.full(1_000_000, 0.5 + self, dtype=numpy.float32))

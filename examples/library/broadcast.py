@@ -36,11 +36,17 @@ def main():
     parser.add_argument("members", help="addresses of all members, by commas")
     parser.add_argument("secret", type=pathlib.Path, help="file with what all members know")
     parser.add_argument("file", type=pathlib.Path, help="to send at member 0, to write elsewhere")
-    parser.add_argument("--timeout", type=float, default=30, help="seconds to wait for members that are not there")
+    parser.add_argument(
+        "--timeout", type=float, default=30, help="seconds to wait for members that are not there"
+    )
     arguments = parser.parse_args()
     try:
-        with prepost.Session(self=arguments.self, members=arguments.members.split(","), secret=arguments.secret.read_bytes(),
-                             connect_max=arguments.timeout) as session:
+        with prepost.Session(
+            self=arguments.self,
+            members=arguments.members.split(","),
+            secret=arguments.secret.read_bytes(),
+            connect_max=arguments.timeout,
+        ) as session:
             # At the end of the block every member has the message.
             with session.group(1) as group:
                 if arguments.self == 0:

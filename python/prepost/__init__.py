@@ -17,5 +17,24 @@ from ._native import version as __version__
 from ._plan import Finding, Plan, RolledPlan, compile, roll
 from ._session import PORT, Group, MemoryPool, Paths, Session
 
-__all__ = ["Call", "Collectives", "EnvironmentError", "Error", "Finding", "Group", "MemoryPool", "PORT", "Paths", "Plan", "RejectedError", "RolledPlan",
-           "Session", "Timeout", "TransferError", "UsageError", "__version__", "compile", "roll"]
+__all__ = [
+    "Call",
+    "Collectives",
+    "EnvironmentError",
+    "Error",
+    "Finding",
+    "Group",
+    "MemoryPool",
+    "PORT",
+    "Paths",
+    "Plan",
+    "RejectedError",
+    "RolledPlan",
+    "Session",
+    "Timeout",
+    "TransferError",
+    "UsageError",
+    "__version__",
+    "compile",
+    "roll",
+]

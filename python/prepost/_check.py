@@ -27,12 +27,18 @@ def number(name: str, value: Any, bits: int = 64, expected: str = "a whole numbe
 
 def numbers(name: str, values: Any) -> List[int]:
     """Of members, nodes or blocks."""
-    return [number(f"{name}[{i}]", value, 32) for i, value in enumerate(several(name, values, "a list of whole numbers"))]
+    return [
+        number(f"{name}[{i}]", value, 32)
+        for i, value in enumerate(several(name, values, "a list of whole numbers"))
+    ]
 
 
 def counts(name: str, values: Any, members: int) -> List[int]:
     """Of elements, one for each of `members`."""
-    found = [number(f"{name}[{i}]", value, 64) for i, value in enumerate(several(name, values, "a list of whole numbers"))]
+    found = [
+        number(f"{name}[{i}]", value, 64)
+        for i, value in enumerate(several(name, values, "a list of whole numbers"))
+    ]
     if len(found) != members:
         raise UsageError(f"{name} has {len(found)} numbers, and the group has {members} members")
     return found

@@ -12,9 +12,39 @@ from ._session import Paths, Session, _buffer
 Op = Union[str, Callable[[Any, Any], Any]]
 
 _OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
-_BY_FORMAT = {"b": "int", "h": "int", "i": "int", "l": "int", "q": "int", "n": "int", "B": "uint", "H": "uint", "I": "uint", "L": "uint",
-              "Q": "uint", "N": "uint", "e": "float", "f": "float", "d": "float", "c": "uint", "?": "uint"}
-_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "bfloat16", "float32", "float64")
+_BY_FORMAT = {
+    "b": "int",
+    "h": "int",
+    "i": "int",
+    "l": "int",
+    "q": "int",
+    "n": "int",
+    "B": "uint",
+    "H": "uint",
+    "I": "uint",
+    "L": "uint",
+    "Q": "uint",
+    "N": "uint",
+    "e": "float",
+    "f": "float",
+    "d": "float",
+    "c": "uint",
+    "?": "uint",
+}
+_TYPES = (
+    "int8",
+    "uint8",
+    "int16",
+    "uint16",
+    "int32",
+    "uint32",
+    "int64",
+    "uint64",
+    "float16",
+    "bfloat16",
+    "float32",
+    "float64",
+)
 
 
 def _torch() -> Any:
@@ -80,7 +110,9 @@ def _new(like: Any, shape: Tuple[int, ...]) -> Any:
 class Call:
     """A call under way: what the methods of Collectives return with wait=False."""
 
-    def __init__(self, group: "Collectives", number: int, result: Any, memory: Tuple[Any, ...]) -> None:
+    def __init__(
+        self, group: "Collectives", number: int, result: Any, memory: Tuple[Any, ...]
+    ) -> None:
         self._group, self._number, self._result = group, number, result
         self._memory = memory  # which stays as long as it is used
 
@@ -133,45 +165,97 @@ class Collectives(Membership):
         """Waits until all members have called it."""
         return self._call("barrier", None, None, None, 0, "uint8", wait=wait, timeout=timeout)
 
-    def broadcast(self, array: Any, root: int = 0, *, wait: bool = True, timeout: Optional[float] = None) -> Any:
+    def broadcast(
+        self, array: Any, root: int = 0, *, wait: bool = True, timeout: Optional[float] = None
+    ) -> Any:
         """Fills `array` with that of member `root`; returns it."""
         root = self._check_root(root)
         is_root = root == self._session._number
-        return self._call("multicast", array if is_root else None, None if is_root else array, array, _bytes_of(array), "uint8",
-                          root=root, wait=wait, timeout=timeout)
+        return self._call(
+            "multicast",
+            array if is_root else None,
+            None if is_root else array,
+            array,
+            _bytes_of(array),
+            "uint8",
+            root=root,
+            wait=wait,
+            timeout=timeout,
+        )
 
-    def reduce(self, array: Any, root: int = 0, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
-               timeout: Optional[float] = None) -> Any:
+    def reduce(
+        self,
+        array: Any,
+        root: int = 0,
+        op: Op = "sum",
+        *,
+        out: Any = None,
+        commutative: bool = True,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """What all members' arrays combine to, at member `root`; None elsewhere."""
         root = self._check_root(root)
         is_root = root == self._session._number
         if is_root and out is None:
             out = _new(array, _shape_of(array))
-        return self._combine("reduce", array, out if is_root else None, op, commutative, 1, root, wait, timeout)
+        return self._combine(
+            "reduce", array, out if is_root else None, op, commutative, 1, root, wait, timeout
+        )
 
-    def allreduce(self, array: Any, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
-                  timeout: Optional[float] = None) -> Any:
+    def allreduce(
+        self,
+        array: Any,
+        op: Op = "sum",
+        *,
+        out: Any = None,
+        commutative: bool = True,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """What all members' arrays combine to."""
         if out is None:
             out = _new(array, _shape_of(array))
         return self._combine("allreduce", array, out, op, commutative, 1, None, wait, timeout)
 
-    def reduce_scatter(self, array: Any, op: Op = "sum", *, out: Any = None, commutative: bool = True, wait: bool = True,
-                       timeout: Optional[float] = None) -> Any:
+    def reduce_scatter(
+        self,
+        array: Any,
+        op: Op = "sum",
+        *,
+        out: Any = None,
+        commutative: bool = True,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """Of arrays that have a part for each member (along the first axis): what those for this member combine to."""
         shape = self._parts_of(array)
         if out is None:
             out = _new(array, shape)
-        return self._combine("reduce_scatter", array, out, op, commutative, self.size, None, wait, timeout)
+        return self._combine(
+            "reduce_scatter", array, out, op, commutative, self.size, None, wait, timeout
+        )
 
-    def allgather(self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+    def allgather(
+        self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None
+    ) -> Any:
         """All members' arrays, one after the other: with another axis before those of `array`."""
         if out is None:
             out = _new(array, (self.size, *_shape_of(array)))
         self._check_bytes(out, self.size * _bytes_of(array))
-        return self._call("allgather", array, out, out, _bytes_of(array), "uint8", wait=wait, timeout=timeout)
+        return self._call(
+            "allgather", array, out, out, _bytes_of(array), "uint8", wait=wait, timeout=timeout
+        )
 
-    def gather(self, array: Any, root: int = 0, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+    def gather(
+        self,
+        array: Any,
+        root: int = 0,
+        *,
+        out: Any = None,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """As allgather(), at member `root`; None elsewhere."""
         root = self._check_root(root)
         if root != self._session._number:
@@ -180,9 +264,27 @@ class Collectives(Membership):
             out = _new(array, (self.size, *_shape_of(array)))
         if out is not None:
             self._check_bytes(out, self.size * _bytes_of(array))
-        return self._call("gather", array, out, out, _bytes_of(array), "uint8", root=root, wait=wait, timeout=timeout)
+        return self._call(
+            "gather",
+            array,
+            out,
+            out,
+            _bytes_of(array),
+            "uint8",
+            root=root,
+            wait=wait,
+            timeout=timeout,
+        )
 
-    def scatter(self, array: Any, root: int = 0, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+    def scatter(
+        self,
+        array: Any,
+        root: int = 0,
+        *,
+        out: Any = None,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """Its part, along the first axis, of the array of member `root`, for each. Elsewhere `array` is None, and `out` is needed."""
         root = self._check_root(root)
         is_root = root == self._session._number
@@ -193,31 +295,66 @@ class Collectives(Membership):
             self._check_bytes(array, self.size * _bytes_of(out))
         elif out is None:
             raise UsageError(f"scatter() needs `out` where this is not the root, member {root}")
-        return self._call("scatter", array if is_root else None, out, out, _bytes_of(out), "uint8", root=root, wait=wait,
-                          timeout=timeout)
+        return self._call(
+            "scatter",
+            array if is_root else None,
+            out,
+            out,
+            _bytes_of(out),
+            "uint8",
+            root=root,
+            wait=wait,
+            timeout=timeout,
+        )
 
-    def alltoall(self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None) -> Any:
+    def alltoall(
+        self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None
+    ) -> Any:
         """Of arrays that have a part for each member (along the first axis): those that are for this one, in the order of members."""
         self._parts_of(array)
         if out is None:
             out = _new(array, _shape_of(array))
         self._check_bytes(out, _bytes_of(array))
-        return self._call("alltoall", array, out, out, _bytes_of(array) // self.size, "uint8", wait=wait, timeout=timeout)
+        return self._call(
+            "alltoall",
+            array,
+            out,
+            out,
+            _bytes_of(array) // self.size,
+            "uint8",
+            wait=wait,
+            timeout=timeout,
+        )
 
-    def alltoallv(self, array: Any, send_counts: Sequence[int], receive_counts: Sequence[int], *, out: Any = None, wait: bool = True,
-                  timeout: Optional[float] = None) -> Any:
+    def alltoallv(
+        self,
+        array: Any,
+        send_counts: Sequence[int],
+        receive_counts: Sequence[int],
+        *,
+        out: Any = None,
+        wait: bool = True,
+        timeout: Optional[float] = None,
+    ) -> Any:
         """As alltoall(), of parts of any sizes, none among them: how many elements go to each member, and come from each, one part
-        after the other in flat arrays. What a member sends another is what that one expects, or the group ends with an error."""
-        sent, received = _check.counts("send_counts", send_counts, self.size), _check.counts("receive_counts", receive_counts, self.size)
+        after the other in flat arrays. What a member sends another is what that one expects, or the group ends with an error.
+        """
+        sent, received = _check.counts("send_counts", send_counts, self.size), _check.counts(
+            "receive_counts", receive_counts, self.size
+        )
         size = _item_bytes(array)
         self._check_bytes(array, size * sum(sent))
         if sent[self._place] != received[self._place]:
-            raise UsageError(f"this member sends itself {sent[self._place]} elements and expects {received[self._place]}")
+            raise UsageError(
+                f"this member sends itself {sent[self._place]} elements and expects {received[self._place]}"
+            )
         if out is None:
             out = _new(array, (sum(received),))
         self._check_bytes(out, size * sum(received))
         counts = ([size * it for it in sent], [size * it for it in received])
-        return self._call("alltoall", array, out, out, 0, "uint8", counts=counts, wait=wait, timeout=timeout)
+        return self._call(
+            "alltoall", array, out, out, 0, "uint8", counts=counts, wait=wait, timeout=timeout
+        )
 
     def paths(self) -> Paths:
         """How blocks come to this member: from the peers of calls so far, as connections are opened when a call first uses them."""
@@ -234,7 +371,9 @@ class Collectives(Membership):
     def _check_root(self, root: int) -> int:
         found = _check.number("root", root, 32)
         if found not in self._members:
-            raise UsageError(f"root {found} is not a member of the group, whose members are {self._members}")
+            raise UsageError(
+                f"root {found} is not a member of the group, whose members are {self._members}"
+            )
         return found
 
     def _parts_of(self, array: Any) -> Tuple[int, ...]:
@@ -246,7 +385,9 @@ class Collectives(Membership):
             return shape[1:]
         if shape and shape[0] % self.size == 0:
             return (shape[0] // self.size, *shape[1:])
-        raise UsageError(f"the array has no part for each of {self.size} members: its first axis is {shape[0] if shape else 'missing'}")
+        raise UsageError(
+            f"the array has no part for each of {self.size} members: its first axis is {shape[0] if shape else 'missing'}"
+        )
 
     @staticmethod
     def _check_bytes(memory: Any, needed: int) -> None:
@@ -254,14 +395,28 @@ class Collectives(Membership):
         if found != needed:
             raise UsageError(f"the array has {found} bytes, and {needed} are needed")
 
-    def _combine(self, kind: str, array: Any, out: Any, op: Op, commutative: bool, parts: int, root: Optional[int], wait: bool,
-                 timeout: Optional[float]) -> Any:
+    def _combine(
+        self,
+        kind: str,
+        array: Any,
+        out: Any,
+        op: Op,
+        commutative: bool,
+        parts: int,
+        root: Optional[int],
+        wait: bool,
+        timeout: Optional[float],
+    ) -> Any:
         type_of = _type_of(array)
         if not type_of:
-            raise UsageError(f"{kind} combines integers and floats, not {getattr(array, 'dtype', type(array).__name__)}")
+            raise UsageError(
+                f"{kind} combines integers and floats, not {getattr(array, 'dtype', type(array).__name__)}"
+            )
         if out is not None:
             if _type_of(out) != type_of:
-                raise UsageError(f"out has elements of {_type_of(out) or 'another type'}, and the array of {type_of}")
+                raise UsageError(
+                    f"out has elements of {_type_of(out) or 'another type'}, and the array of {type_of}"
+                )
             self._check_bytes(out, _bytes_of(array) // parts)
         function = None
         if callable(op):
@@ -270,16 +425,55 @@ class Collectives(Membership):
         else:
             _check.choice("op", op, *_OPS)
             if op == "sum" and _is_of_bools(array):
-                raise UsageError(f"a sum of bools is no bool: {kind} of them with \"or\" or \"and\", or of an array of integers")
+                raise UsageError(
+                    f'a sum of bools is no bool: {kind} of them with "or" or "and", or of an array of integers'
+                )
         size = int("".join(filter(str.isdigit, type_of))) // 8
-        return self._call(kind, array, out, out, _bytes_of(array) // parts // size, type_of, op=op, function=function, root=root,
-                          wait=wait, timeout=timeout)
+        return self._call(
+            kind,
+            array,
+            out,
+            out,
+            _bytes_of(array) // parts // size,
+            type_of,
+            op=op,
+            function=function,
+            root=root,
+            wait=wait,
+            timeout=timeout,
+        )
 
-    def _call(self, kind: str, array: Any, out: Any, result: Any, count: int, type_of: str, *, op: str = "", function: Any = None,
-              root: Optional[int] = None, counts: Tuple[List[int], List[int]] = ([], []), wait: bool, timeout: Optional[float]) -> Any:
-        seconds, is_waited_for = _check.timeout(timeout), _check.flag("wait", wait)  # before the call is made, which all make
+    def _call(
+        self,
+        kind: str,
+        array: Any,
+        out: Any,
+        result: Any,
+        count: int,
+        type_of: str,
+        *,
+        op: str = "",
+        function: Any = None,
+        root: Optional[int] = None,
+        counts: Tuple[List[int], List[int]] = ([], []),
+        wait: bool,
+        timeout: Optional[float],
+    ) -> Any:
+        seconds, is_waited_for = _check.timeout(timeout), _check.flag(
+            "wait", wait
+        )  # before the call is made, which all make
         memory = (None if array is None else _buffer(array), None if out is None else _buffer(out))
-        number = self._native.call(kind, 0 if root is None else root, memory[0], memory[1], count, type_of, op, function, *counts)
+        number = self._native.call(
+            kind,
+            0 if root is None else root,
+            memory[0],
+            memory[1],
+            count,
+            type_of,
+            op,
+            function,
+            *counts,
+        )
         call = Call(self, number, result, (array, out))
         return call.wait(seconds) if is_waited_for else call
 
@@ -289,17 +483,23 @@ def _function(op: Callable[[Any, Any], Any], type_of: str) -> Callable[[Any, Any
     try:
         import numpy
     except ImportError:
-        raise UsageError("a function as op combines arrays of NumPy, which is not installed") from None
+        raise UsageError(
+            "a function as op combines arrays of NumPy, which is not installed"
+        ) from None
     if type_of == "bfloat16":
         raise UsageError("a function as op combines arrays of NumPy, which has no bfloat16")
     dtype = numpy.dtype(type_of)
 
     def combine(out: Any, own: Any, other: Any) -> None:
         # Copies, as the memory is another call's afterwards, and `op` may keep what it got.
-        result = numpy.asarray(op(numpy.frombuffer(own, dtype).copy(), numpy.frombuffer(other, dtype).copy()))
+        result = numpy.asarray(
+            op(numpy.frombuffer(own, dtype).copy(), numpy.frombuffer(other, dtype).copy())
+        )
         target = numpy.frombuffer(out, dtype)
         if result.shape != target.shape or result.dtype != dtype:
-            raise UsageError(f"op returned {result.shape} of {result.dtype}, for {target.shape} of {dtype}")
+            raise UsageError(
+                f"op returned {result.shape} of {result.dtype}, for {target.shape} of {dtype}"
+            )
         target[...] = result
 
     return combine

@@ -68,8 +68,12 @@ class Membership:
     def __enter__(self: _Own) -> _Own:
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         if kind is not None:
             self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
         elif not (self._native.inherited or self.closed):

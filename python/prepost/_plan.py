@@ -6,7 +6,19 @@ import operator
 import os
 import warnings
 from dataclasses import dataclass
-from typing import Any, Dict, Generic, Iterable, List, Mapping, Optional, Sequence, Tuple, TypeVar, Union
+from typing import (
+    Any,
+    Dict,
+    Generic,
+    Iterable,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    TypeVar,
+    Union,
+)
 
 from . import _check, _native
 from ._errors import RejectedError, UsageError
@@ -21,10 +33,16 @@ Transfer = Union[Tuple[int, int, Blocks], Tuple[int, int, Blocks, bool]]
 #: Of a schedule that Python generates; a file may have as many as a plan.
 _TRANSFERS_MAX = 1 << 24
 
-_PLACED = "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
-_NOT_BESIDE_ROUNDS = {"algorithm": "the rounds are the schedule", "topology": _PLACED, "order": _PLACED,
-                      "part_bytes": "rounds are of parts of one size",
-                      "deterministic": "the rounds say in which order values are combined"}
+_PLACED = (
+    "the rounds name the nodes themselves, so none are placed; draw() takes the topology of a plan"
+)
+_NOT_BESIDE_ROUNDS = {
+    "algorithm": "the rounds are the schedule",
+    "topology": _PLACED,
+    "order": _PLACED,
+    "part_bytes": "rounds are of parts of one size",
+    "deterministic": "the rounds say in which order values are combined",
+}
 
 
 @dataclass(frozen=True)
@@ -59,7 +77,9 @@ def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]
     (combines,) = rest or (False,)
     if isinstance(blocks, range):
         if len(blocks) == 0 or blocks.step != 1:
-            raise RejectedError(f"rounds: round {number}: {blocks} is no range of consecutive blocks such as range(3, 6)")
+            raise RejectedError(
+                f"rounds: round {number}: {blocks} is no range of consecutive blocks such as range(3, 6)"
+            )
         first, count = blocks.start, len(blocks)
     else:
         first, count = operator.index(blocks), 1
@@ -78,30 +98,40 @@ def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
     for number, transfers in enumerate(rounds):
         left -= 1
         if not isinstance(transfers, Iterable):
-            raise RejectedError(f"rounds: round {number}: expected transfers, found {transfers!r:.40}")
+            raise RejectedError(
+                f"rounds: round {number}: expected transfers, found {transfers!r:.40}"
+            )
         for transfer in transfers:
             try:
                 six = _six(number, transfer)
                 numbers.extend(six)
             except (TypeError, ValueError, OverflowError) as error:
-                raise RejectedError(f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
-                                    f"{transfer!r:.40}") from error
+                raise RejectedError(
+                    f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
+                    f"{transfer!r:.40}"
+                ) from error
             left -= 1
             blocks -= six[4]
             if left < 0 or blocks < 0:
                 break
         if left < 0 or blocks < 0:
-            raise RejectedError(f"rounds: round {number}: the limit is {_TRANSFERS_MAX} rounds and transfers together, of "
-                                f"{_native.transfers_max} blocks")
+            raise RejectedError(
+                f"rounds: round {number}: the limit is {_TRANSFERS_MAX} rounds and transfers together, of "
+                f"{_native.transfers_max} blocks"
+            )
     return numbers
 
 
-def _compile_rounds(rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dict[str, Any]) -> "Plan":
+def _compile_rounds(
+    rounds: Union[Path, Iterable[Iterable[Transfer]]], keys: Dict[str, Any]
+) -> "Plan":
     for key, reason in _NOT_BESIDE_ROUNDS.items():
         if key in keys:
             raise UsageError(f"{key}: {reason}")
     if keys.get("block_bytes") == "auto":
-        raise UsageError("block_bytes: auto chooses how many blocks there are, and the rounds say it")
+        raise UsageError(
+            "block_bytes: auto chooses how many blocks there are, and the rounds say it"
+        )
     spec = _spec_text(keys, {})
     if isinstance(rounds, str) and (">" in rounds or "\n" in rounds):
         plan, notes = _native.compile_rounds_text(spec, _check.text("rounds", rounds))
@@ -124,16 +154,24 @@ def _combine(value: Any) -> Any:
     return {"op": op, "type": kind}
 
 
-def _spec_text(keys: Mapping[str, Any], defaults: Mapping[str, Any] = {"collective": "multicast"}) -> str:
+def _spec_text(
+    keys: Mapping[str, Any], defaults: Mapping[str, Any] = {"collective": "multicast"}
+) -> str:
     keys = {**keys, "combine": _combine(keys["combine"])} if "combine" in keys else keys
     try:
-        return json.dumps({"format": "prepost.spec", "version": "1.0", **defaults, **keys}, allow_nan=False)
+        return json.dumps(
+            {"format": "prepost.spec", "version": "1.0", **defaults, **keys}, allow_nan=False
+        )
     except (TypeError, ValueError) as error:
         raise UsageError(f"the spec is no JSON: {error}") from error
 
 
-def compile(spec: Union[Mapping[str, Any], Path, None] = None, *, rounds: Union[Path, Iterable[Iterable[Transfer]], None] = None,
-            **keys: Any) -> "Plan":
+def compile(
+    spec: Union[Mapping[str, Any], Path, None] = None,
+    *,
+    rounds: Union[Path, Iterable[Iterable[Transfer]], None] = None,
+    **keys: Any,
+) -> "Plan":
     """Compiles a spec, or a schedule of your own, into a verified plan.
 
     spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win over it: nodes, root,
@@ -163,7 +201,9 @@ def compile(spec: Union[Mapping[str, Any], Path, None] = None, *, rounds: Union[
     return Plan(_native.compile(_spec_text(_wanted(spec, keys))))
 
 
-def roll(spec: Union[Mapping[str, Any], Path, None] = None, *, node: Optional[int] = None, **keys: Any) -> "RolledPlan":
+def roll(
+    spec: Union[Mapping[str, Any], Path, None] = None, *, node: Optional[int] = None, **keys: Any
+) -> "RolledPlan":
     """Compiles a spec into a plan for messages of every size (docs/compiler.md, "Rolled plans").
 
     spec, keys: as in compile(), but without a size of the message, whose own is ignored, and with nothing left to "auto".
@@ -176,7 +216,9 @@ def roll(spec: Union[Mapping[str, Any], Path, None] = None, *, node: Optional[in
     if "message_bytes" in keys:
         raise UsageError("message_bytes: a rolled plan is for every size")
     wanted = {key: value for key, value in _wanted(spec, keys).items() if key != "message_bytes"}
-    return RolledPlan(_native.roll(_spec_text(wanted), None if node is None else _check.number("node", node, 32)))
+    return RolledPlan(
+        _native.roll(_spec_text(wanted), None if node is None else _check.number("node", node, 32))
+    )
 
 
 def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any]) -> Dict[str, Any]:
@@ -253,7 +295,9 @@ class Plan(_AnyPlan["_native.Plan"]):
 
     def to_json(self, encoding: str = "rows") -> str:
         """The text of a plan file. encoding: "rows", for people, or "columns", a quarter of the size."""
-        return self._native.text(_check.choice("encoding", encoding, "rows", "columns") == "columns")
+        return self._native.text(
+            _check.choice("encoding", encoding, "rows", "columns") == "columns"
+        )
 
     def save(self, path: Path, encoding: str = "rows") -> None:
         """Writes a plan file, which the command reads. Raises OSError."""
@@ -261,11 +305,22 @@ class Plan(_AnyPlan["_native.Plan"]):
 
     def verify(self) -> List[Finding]:
         """What is wrong with it, the first 20 findings by place; empty: it is valid."""
-        return [Finding(rule, where, message, tuple(notes)) for rule, where, message, notes in self._native.findings()]
+        return [
+            Finding(rule, where, message, tuple(notes))
+            for rule, where, message, notes in self._native.findings()
+        ]
 
-    def draw(self, view: str = "spacetime", *, format: str = "svg", nodes: Sequence[int] = (), blocks: Sequence[int] = (),
-             rounds: Optional[Tuple[int, int]] = None, topology: Optional[Path] = None,
-             trace: Union[Path, Sequence[Path], None] = None) -> str:
+    def draw(
+        self,
+        view: str = "spacetime",
+        *,
+        format: str = "svg",
+        nodes: Sequence[int] = (),
+        blocks: Sequence[int] = (),
+        rounds: Optional[Tuple[int, int]] = None,
+        topology: Optional[Path] = None,
+        trace: Union[Path, Sequence[Path], None] = None,
+    ) -> str:
         """A picture, as `prepost draw` makes it (docs/inspect.md).
 
         view: "spacetime", "tree", "queues" (of one node), or "graph", which needs Graphviz on this machine.
@@ -280,22 +335,46 @@ class Plan(_AnyPlan["_native.Plan"]):
         _check.choice("format", format, "svg", "html", "dot")
         if format == "dot" and view != "graph":
             raise UsageError(f"the {view} view has no dot form, only the graph view has")
-        traces = [] if trace is None else [trace] if isinstance(trace, (str, os.PathLike)) else \
-            _check.several("trace", trace, "a path or a list of paths")
+        traces = (
+            []
+            if trace is None
+            else [trace]
+            if isinstance(trace, (str, os.PathLike))
+            else _check.several("trace", trace, "a path or a list of paths")
+        )
         span = None if rounds is None else tuple(_check.numbers("rounds", rounds))
         if span is not None and len(span) != 2:
             raise UsageError(f"rounds are two numbers, the first and the last, not {len(span)}")
         if traces and format != "html" and view not in ("spacetime", "tree"):
             raise UsageError(f"the {view} view shows no times, a trace is for spacetime and tree")
-        return self._native.draw(view, format, _check.numbers("nodes", nodes), _check.numbers("blocks", blocks), span,
-                                 None if topology is None else _check.path("topology", topology),
-                                 [_check.path("trace", path) for path in traces])
+        return self._native.draw(
+            view,
+            format,
+            _check.numbers("nodes", nodes),
+            _check.numbers("blocks", blocks),
+            span,
+            None if topology is None else _check.path("topology", topology),
+            [_check.path("trace", path) for path in traces],
+        )
 
-    def simulate(self, profile: Path, *, executor: str = "both", wait: Optional[str] = None,
-                 settings: Optional[Mapping[str, Any]] = None, groups: Optional[int] = None, delay: Sequence[str] = (),
-                 slow: Sequence[str] = (), preempt: Optional[str] = None, neighbours: Optional[str] = None,
-                 seed: Optional[int] = None, mode: Optional[str] = None, device_profile: Optional[Path] = None,
-                 copy_first_block: bool = False, causes: bool = False) -> Dict[str, Any]:
+    def simulate(
+        self,
+        profile: Path,
+        *,
+        executor: str = "both",
+        wait: Optional[str] = None,
+        settings: Optional[Mapping[str, Any]] = None,
+        groups: Optional[int] = None,
+        delay: Sequence[str] = (),
+        slow: Sequence[str] = (),
+        preempt: Optional[str] = None,
+        neighbours: Optional[str] = None,
+        seed: Optional[int] = None,
+        mode: Optional[str] = None,
+        device_profile: Optional[Path] = None,
+        copy_first_block: bool = False,
+        causes: bool = False,
+    ) -> Dict[str, Any]:
         """How long it takes on a modelled cluster: what `prepost simulate --json` prints (docs/simulate.md), all of it modelled.
 
         profile: the cluster: a shipped one, such as "fractus", or a file.
@@ -308,17 +387,33 @@ class Plan(_AnyPlan["_native.Plan"]):
         Other collectives than multicasts are CPU-driven only: "both" leaves out the other way, and "offload" raises RejectedError.
         The others are the flags of these names.
         """
-        words = ["--profile", _check.path("profile", profile), "--executor", _check.text("executor", executor)]
+        words = [
+            "--profile",
+            _check.path("profile", profile),
+            "--executor",
+            _check.text("executor", executor),
+        ]
         if settings is not None and not isinstance(settings, Mapping):
             raise _check.wrong("settings", "a mapping", settings)
         for key, value in (settings or {}).items():
             words += ["--set", _check.text("settings", f"{key}={value}")]
         for flag, values in (("--delay", delay), ("--slow", slow)):
             name = flag.strip("-")
-            for value in [values] if isinstance(values, str) else _check.several(name, values, "a str or a list of them"):
+            for value in (
+                [values]
+                if isinstance(values, str)
+                else _check.several(name, values, "a str or a list of them")
+            ):
                 words += [flag, _check.text(name, value)]
-        for flag, one in (("--wait", wait), ("--groups", groups), ("--preempt", preempt), ("--neighbours", neighbours),
-                          ("--seed", seed), ("--mode", mode), ("--device-profile", device_profile)):
+        for flag, one in (
+            ("--wait", wait),
+            ("--groups", groups),
+            ("--preempt", preempt),
+            ("--neighbours", neighbours),
+            ("--seed", seed),
+            ("--mode", mode),
+            ("--device-profile", device_profile),
+        ):
             if one is not None:
                 words += [flag, _check.text(flag.strip("-"), str(one))]
         words += ["--copy-first-block"] if copy_first_block else []
@@ -350,7 +445,9 @@ class Plan(_AnyPlan["_native.Plan"]):
         return isinstance(other, Plan) and self._native.equals(other._native)
 
     def __hash__(self) -> int:
-        return hash((self.algorithm, self.nodes, self.root, self.message_bytes, self.block_bytes, self.ops))
+        return hash(
+            (self.algorithm, self.nodes, self.root, self.message_bytes, self.block_bytes, self.ops)
+        )
 
     def __repr__(self) -> str:
         return f"<prepost.Plan {self.algorithm}: {self.nodes} nodes, {self.blocks} blocks, {self.rounds} rounds>"
@@ -388,8 +485,16 @@ class RolledPlan(_AnyPlan["_native.RolledPlan"]):
         return isinstance(other, RolledPlan) and self._native.equals(other._native)
 
     def __hash__(self) -> int:
-        return hash((self.algorithm, self.nodes, self.root, self.block_bytes, self._native.programs))
+        return hash(
+            (self.algorithm, self.nodes, self.root, self.block_bytes, self._native.programs)
+        )
 
     def __repr__(self) -> str:
-        programs = f"{self.nodes} nodes" if self._native.programs == self.nodes else f"{self._native.programs} of {self.nodes} nodes"
-        return f"<prepost.RolledPlan {self.algorithm}: {programs}, blocks of {self.block_bytes} bytes>"
+        programs = (
+            f"{self.nodes} nodes"
+            if self._native.programs == self.nodes
+            else f"{self._native.programs} of {self.nodes} nodes"
+        )
+        return (
+            f"<prepost.RolledPlan {self.algorithm}: {programs}, blocks of {self.block_bytes} bytes>"
+        )

@@ -8,7 +8,19 @@ import sys
 import tempfile
 import weakref
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Callable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Type,
+    Union,
+)
 
 from . import _check, _native
 from ._errors import Error, TransferError, UsageError
@@ -33,7 +45,9 @@ def _address(member: Member, name: str = "member") -> Tuple[str, int]:
     if not isinstance(member, str):
         pair = _check.several(name, member, "an address, a str or (host, port)")
         if len(pair) != 2 or not isinstance(pair[0], str):
-            raise UsageError(f"{name} is an address, a str or (host, port), not {type(member).__name__} of {len(pair)}")
+            raise UsageError(
+                f"{name} is an address, a str or (host, port), not {type(member).__name__} of {len(pair)}"
+            )
         host, port = pair
     elif member.startswith("["):
         host, _, rest = member[1:].partition("]")
@@ -71,7 +85,9 @@ def _tensor_bytes(tensor: Any, torch: Any) -> Any:
     """The memory of a tensor of PyTorch, as an array of bytes: NumPy lacks types such as bfloat16, and tensors with a gradient, as
     all parameters of a model are, have to be detached from it."""
     if tensor.device.type != "cpu":
-        raise TypeError(f"the tensor is on {tensor.device}, and only memory of the CPU can be sent or filled")
+        raise TypeError(
+            f"the tensor is on {tensor.device}, and only memory of the CPU can be sent or filled"
+        )
     if not tensor.is_contiguous():
         raise BufferError("the tensor is not contiguous")
     return tensor.detach().reshape(-1).view(torch.uint8).numpy()
@@ -80,7 +96,9 @@ def _tensor_bytes(tensor: Any, torch: Any) -> Any:
 def _check_view(view: memoryview) -> None:
     """Refuses memory whose bytes are not the values, and what is not in one piece."""
     if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
-        raise TypeError("the memory holds references to objects of Python, which mean nothing to another process")
+        raise TypeError(
+            "the memory holds references to objects of Python, which mean nothing to another process"
+        )
     if not view.c_contiguous:
         raise BufferError("the memory is not contiguous, in the order of C")
 
@@ -93,7 +111,9 @@ def _buffer(memory: Any) -> Any:
         with memoryview(memory) as view:
             _check_view(view)
     except ValueError as error:  # NumPy's, for types such as datetime64
-        raise TypeError(f"the memory cannot be sent or filled: {error}; an array's view() as integers can") from None
+        raise TypeError(
+            f"the memory cannot be sent or filled: {error}; an array's view() as integers can"
+        ) from None
     except TypeError:
         torch = sys.modules.get("torch")  # which whoever has a tensor has imported
         if torch is not None and isinstance(memory, torch.Tensor):
@@ -122,7 +142,9 @@ def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
     if not isinstance(plan, (Plan, RolledPlan)):
         yield "" if plan is None else _check.path("plan", plan, "a plan or a path")
         return
-    with tempfile.NamedTemporaryFile("w", prefix="prepost-", suffix=".json", encoding="utf-8") as file:
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="prepost-", suffix=".json", encoding="utf-8"
+    ) as file:
         file.write(plan.to_json("columns") if isinstance(plan, Plan) else plan.to_json())
         file.flush()
         try:
@@ -153,7 +175,9 @@ class MemoryPool:
     """
 
     def __init__(self, buffer_bytes: int, buffers: int) -> None:
-        self._native = _native.MemoryPool(_check.number("buffer_bytes", buffer_bytes), _check.number("buffers", buffers, 32))
+        self._native = _native.MemoryPool(
+            _check.number("buffer_bytes", buffer_bytes), _check.number("buffers", buffers, 32)
+        )
 
     @property
     def buffer_bytes(self) -> int:
@@ -198,10 +222,24 @@ class Session:
     UsageErrors there, and close() does nothing.
     """
 
-    def __init__(this, *, self: int, members: Sequence[Member], secret: Union[bytes, str], bind: str = "", waiting: str = "hybrid",
-                 idle_max: float = 0.05, failure_max: float = 2.0, connect_max: float = 30.0, local_copies: bool = True,
-                 own_thread: bool = True, sites: Optional[Sequence[str]] = None, streams: int = 0, pace: float = 0,
-                 congestion: str = "") -> None:
+    def __init__(
+        this,
+        *,
+        self: int,
+        members: Sequence[Member],
+        secret: Union[bytes, str],
+        bind: str = "",
+        waiting: str = "hybrid",
+        idle_max: float = 0.05,
+        failure_max: float = 2.0,
+        connect_max: float = 30.0,
+        local_copies: bool = True,
+        own_thread: bool = True,
+        sites: Optional[Sequence[str]] = None,
+        streams: int = 0,
+        pace: float = 0,
+        congestion: str = "",
+    ) -> None:
         given = _secret_of(secret)
         del secret
         if isinstance(given, UsageError):
@@ -209,21 +247,46 @@ class Session:
         places = _check.several("members", members, "a list of addresses")
         this._number = _check.number("self", self, 32)
         this._members = len(places)
-        this._native = _native.Session(this._number, [_address(it, f"members[{i}]") for i, it in enumerate(places)], given,
-                                       _check.text("bind", bind), _check.choice("waiting", waiting, "polling", "hybrid", "interrupt"),
-                                       _milliseconds("idle_max", idle_max), _milliseconds("failure_max", failure_max),
-                                       _milliseconds("connect_max", connect_max), _check.flag("local_copies", local_copies),
-                                       _check.flag("own_thread", own_thread),
-                                       [] if sites is None else [_check.text(f"sites[{i}]", it) for i, it in
-                                                                 enumerate(_check.several("sites", sites, "a list of names"))],
-                                       _check.number("streams", streams, 16), _check.seconds("pace", pace, "bytes/s"),
-                                       _check.text("congestion", congestion))
+        this._native = _native.Session(
+            this._number,
+            [_address(it, f"members[{i}]") for i, it in enumerate(places)],
+            given,
+            _check.text("bind", bind),
+            _check.choice("waiting", waiting, "polling", "hybrid", "interrupt"),
+            _milliseconds("idle_max", idle_max),
+            _milliseconds("failure_max", failure_max),
+            _milliseconds("connect_max", connect_max),
+            _check.flag("local_copies", local_copies),
+            _check.flag("own_thread", own_thread),
+            []
+            if sites is None
+            else [
+                _check.text(f"sites[{i}]", it)
+                for i, it in enumerate(_check.several("sites", sites, "a list of names"))
+            ],
+            _check.number("streams", streams, 16),
+            _check.seconds("pace", pace, "bytes/s"),
+            _check.text("congestion", congestion),
+        )
         _open.add(this)
 
-    def group(self, number: int, members: Optional[Sequence[int]] = None, root: int = 0, *, algorithm: str = "auto",
-              block_bytes: int = 0, plan: Union[Plan, RolledPlan, Path, None] = None, notify_delivered: bool = False, sync: bool = False,
-              device: str = "", executor: str = "auto", pool: Optional[MemoryPool] = None,
-              incoming: Optional[Incoming] = None, backlog_bytes: int = BACKLOG_BYTES) -> "Group":
+    def group(
+        self,
+        number: int,
+        members: Optional[Sequence[int]] = None,
+        root: int = 0,
+        *,
+        algorithm: str = "auto",
+        block_bytes: int = 0,
+        plan: Union[Plan, RolledPlan, Path, None] = None,
+        notify_delivered: bool = False,
+        sync: bool = False,
+        device: str = "",
+        executor: str = "auto",
+        pool: Optional[MemoryPool] = None,
+        incoming: Optional[Incoming] = None,
+        backlog_bytes: int = BACKLOG_BYTES,
+    ) -> "Group":
         """Creates a group; returns at once.
 
         To be called by all `members` (numbers of the session's members, this one among them; None: all), each in its own time,
@@ -254,26 +317,41 @@ class Session:
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
         number, root = _check.number("number", number), _check.number("root", root, 32)
-        chosen = list(range(self._members)) if members is None else _check.numbers("members", members)
+        chosen = (
+            list(range(self._members)) if members is None else _check.numbers("members", members)
+        )
         if pool is not None and not isinstance(pool, MemoryPool):
             raise _check.wrong("pool", "a MemoryPool", pool)
         if incoming is not None and not callable(incoming):
             raise _check.wrong("incoming", "a function", incoming)
         is_root = self._number == root
         if sync and not is_root and incoming is None and pool is None:
-            raise UsageError(f"cannot create group {number}: with sync, incoming returns mappings of files")
+            raise UsageError(
+                f"cannot create group {number}: with sync, incoming returns mappings of files"
+            )
         with _plan_file(plan) as path:
-            native = self._native.create_group(number, chosen, root, algorithm=_check.text("algorithm", algorithm),
-                                               block_bytes=_check.number("block_bytes", block_bytes), plan=path,
-                                               notify_delivered=_check.flag("notify_delivered", notify_delivered),
-                                               sync=_check.flag("sync", sync), device=_check.text("device", device),
-                                               executor=_check.text("executor", executor),
-                                               pool=None if pool is None else pool._native,
-                                               incoming=None if incoming is None else _supply(incoming),
-                                               backlog_bytes=_check.number("backlog_bytes", backlog_bytes, 64, "a number of bytes"))
+            native = self._native.create_group(
+                number,
+                chosen,
+                root,
+                algorithm=_check.text("algorithm", algorithm),
+                block_bytes=_check.number("block_bytes", block_bytes),
+                plan=path,
+                notify_delivered=_check.flag("notify_delivered", notify_delivered),
+                sync=_check.flag("sync", sync),
+                device=_check.text("device", device),
+                executor=_check.text("executor", executor),
+                pool=None if pool is None else pool._native,
+                incoming=None if incoming is None else _supply(incoming),
+                backlog_bytes=_check.number(
+                    "backlog_bytes", backlog_bytes, 64, "a number of bytes"
+                ),
+            )
         return Group(native, self, is_root)
 
-    def collectives(self, number: int, members: Optional[Sequence[int]] = None, *, deterministic: bool = False) -> "Collectives":
+    def collectives(
+        self, number: int, members: Optional[Sequence[int]] = None, *, deterministic: bool = False
+    ) -> "Collectives":
         """Creates a group for calls of collectives: allreduce(), broadcast() from any member, and so on. Returns at once.
 
         To be called by all `members`, as group() is; the first of them leads the group. Two are connected when a call first
@@ -283,9 +361,14 @@ class Session:
             then, 1.14 for 8 members.
         """
         from ._collectives import Collectives
+
         number = _check.number("number", number)
-        chosen = list(range(self._members)) if members is None else _check.numbers("members", members)
-        native = self._native.create_calls(number, chosen, _check.flag("deterministic", deterministic))
+        chosen = (
+            list(range(self._members)) if members is None else _check.numbers("members", members)
+        )
+        native = self._native.create_calls(
+            number, chosen, _check.flag("deterministic", deterministic)
+        )
         return Collectives(native, self, chosen)
 
     def set_address(self, member: int, address: Member) -> None:
@@ -315,8 +398,12 @@ class Session:
     def __enter__(self) -> "Session":
         return self
 
-    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
-                 trace: Optional[TracebackType]) -> None:
+    def __exit__(
+        self,
+        kind: Optional[Type[BaseException]],
+        error: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
         self.close()
 
 
@@ -379,8 +466,12 @@ class Group(Membership):
         After a Timeout or Ctrl-C a message that has begun to come still goes into `into`; the next call returns it.
         """
         if self._is_root:
-            raise UsageError(f"cannot receive from group {self.number}: this member is its root, which sends")
-        return memoryview(self._native.receive(None if into is None else _buffer(into), _check.timeout(timeout)))
+            raise UsageError(
+                f"cannot receive from group {self.number}: this member is its root, which sends"
+            )
+        return memoryview(
+            self._native.receive(None if into is None else _buffer(into), _check.timeout(timeout))
+        )
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until the memory of all messages that were queued before the call may be changed."""

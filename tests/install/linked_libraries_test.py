@@ -29,7 +29,9 @@ def check(condition, *what):
         sys.exit(" ".join(map(str, what)))
 
 
-dynamic = subprocess.run(["readelf", "-d", command], capture_output=True, text=True, check=True).stdout
+dynamic = subprocess.run(
+    ["readelf", "-d", command], capture_output=True, text=True, check=True
+).stdout
 needed = re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
 check("libc.so.6" in needed, "not read:", dynamic)
 for name in ("gvc", "cgraph", "ibverbs", "mlx5", "LLVM", "python"):
@@ -37,11 +39,23 @@ for name in ("gvc", "cgraph", "ibverbs", "mlx5", "LLVM", "python"):
 
 with tempfile.TemporaryDirectory() as folder:
     os.chdir(folder)
-    compiled = run("compile", "--nodes", "4", "--message-bytes", "4096", "--block-bytes", "1024", "-o", "plan.json")
+    compiled = run(
+        "compile",
+        "--nodes",
+        "4",
+        "--message-bytes",
+        "4096",
+        "--block-bytes",
+        "1024",
+        "-o",
+        "plan.json",
+    )
     check(compiled.returncode == 0, compiled)
     drawn = run("draw", "plan.json", "--view", "graph", "-o", "with.svg")
     check(drawn.returncode == 0 and "</svg>" in pathlib.Path("with.svg").read_text(), drawn)
-    refused = run("draw", "plan.json", "--view", "graph", "-o", "without.svg", without="libgvc.so.6")
+    refused = run(
+        "draw", "plan.json", "--view", "graph", "-o", "without.svg", without="libgvc.so.6"
+    )
     check(refused.returncode == 3 and "package libgvc6" in refused.stderr, refused)
     check(not pathlib.Path("without.svg").exists(), "a picture without Graphviz")
     other = run("draw", "plan.json", "-o", "other.svg", without="libgvc.so.6")

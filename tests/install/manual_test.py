@@ -32,7 +32,7 @@ def page(name):
 
 
 def completed(*typed):
-    script = f"source {manual}/bash-completion/prepost; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _prepost; echo \"${{COMPREPLY[*]}}\""
+    script = f'source {manual}/bash-completion/prepost; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _prepost; echo "${{COMPREPLY[*]}}"'
     return output("bash", "-c", script, "bash", *typed).stdout.split()
 
 
@@ -40,13 +40,18 @@ if not shutil.which("groff"):
     print("(skipped: groff is not installed)")
     sys.exit(77)
 top = output(command, "--help").stdout
-names = re.findall(r"(?m)^  (\w+) ", top[top.index("Subcommands:"):])
+names = re.findall(r"(?m)^  (\w+) ", top[top.index("Subcommands:") :])
 assert len(names) > 10, top
 pages = {path.stem for path in (manual / "man1").iterdir()}
 assert pages == {"prepost", *(f"prepost-{name}" for name in names)}, pages
 assert completed("prepost", "") == [*names, "help", "version", "-h", "--help", "-v", "--version"]
-assert completed("prepost", "help", "comp") == ["compare", "compile"] or completed("prepost", "help", "comp") == ["compile", "compare"]
-assert "prepost" in output("bash", "-c", f"source {manual}/bash-completion/prepost; complete -p prepost").stdout
+assert completed("prepost", "help", "comp") == ["compare", "compile"] or completed(
+    "prepost", "help", "comp"
+) == ["compile", "compare"]
+assert (
+    "prepost"
+    in output("bash", "-c", f"source {manual}/bash-completion/prepost; complete -p prepost").stdout
+)
 overview = page("prepost")
 for name in names:
     assert f"prepost-{name}(1)" in overview, name
@@ -61,7 +66,13 @@ for name in names:
         if line.endswith(":") and not line.startswith(" "):  # a group
             wanted = line[:-1]
         assert words(wanted) in shown, f"{name}: not in its page: {wanted}"
-    flags = set(re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "\n".join(re.findall(r"(?m)^  (-\S+)", body))))
-    assert set(completed("prepost", name, "-")) == flags, (name, flags, completed("prepost", name, "-"))
+    flags = set(
+        re.findall(r"(?<![\w-])--?[a-z][a-z-]*", "\n".join(re.findall(r"(?m)^  (-\S+)", body)))
+    )
+    assert set(completed("prepost", name, "-")) == flags, (
+        name,
+        flags,
+        completed("prepost", name, "-"),
+    )
 assert completed("prepost", "compile", "--alg") == ["--algorithm"]
 assert completed("prepost", "compile", "pl") == []  # files, by the shell itself

@@ -12,7 +12,10 @@ MEMBERS = 3
 
 def run(*command):
     """A process of each member; what they print."""
-    processes = [subprocess.Popen([part.format(i=i) for part in command], stdout=subprocess.PIPE, text=True) for i in range(MEMBERS)]
+    processes = [
+        subprocess.Popen([part.format(i=i) for part in command], stdout=subprocess.PIPE, text=True)
+        for i in range(MEMBERS)
+    ]
     printed = [process.communicate(timeout=50)[0] for process in processes]
     for i, process in enumerate(processes):
         assert process.returncode == 0, f"member {i} of {command[0]} failed"
@@ -29,11 +32,17 @@ def main():
         members = ",".join(f"127.{240 + i}.{low}" for i in range(MEMBERS))
         run(broadcast, "{i}", members, str(folder / "secret"), f"{folder}/file{{i}}")
         for i in (1, 2):
-            assert (folder / f"file{i}").read_bytes() == (folder / "file0").read_bytes(), f"member {i} has another file"
+            assert (folder / f"file{i}").read_bytes() == (
+                folder / "file0"
+            ).read_bytes(), f"member {i} has another file"
         others = ",".join(f"127.{240 + i}.{low}:{7900 + i}" for i in range(MEMBERS))
-        for program, where in [(program, where) for program in allreduces for where in (members, others)]:
+        for program, where in [
+            (program, where) for program in allreduces for where in (members, others)
+        ]:
             for i, line in enumerate(run(program, "{i}", where, str(folder / "secret"))):
-                assert line == "ranks add up to 3, values to 4.5\n", f"member {i} of {program}: {line}"
+                assert (
+                    line == "ranks add up to 3, values to 4.5\n"
+                ), f"member {i} of {program}: {line}"
 
 
 main()

@@ -21,8 +21,13 @@ class Members:
     def __init__(self, count, *, deterministic=False, **options):
         process = os.getpid()
         addresses = [f"127.{208 + i}.{process >> 8 & 255}.{process & 255}" for i in range(count)]
-        self.sessions = [prepost.Session(self=i, members=addresses, secret=SECRET, **options) for i in range(count)]
-        self.groups = [session.collectives(1, deterministic=deterministic) for session in self.sessions]
+        self.sessions = [
+            prepost.Session(self=i, members=addresses, secret=SECRET, **options)
+            for i in range(count)
+        ]
+        self.groups = [
+            session.collectives(1, deterministic=deterministic) for session in self.sessions
+        ]
 
     def __enter__(self):
         return self
@@ -75,17 +80,37 @@ class Values(unittest.TestCase):
                     root = n - 1
                     at_root = [None] * root
                     run = members.run
-                    self.check(run(lambda i, g: g.allreduce(inputs[i], timeout=TIMEOUT)), [total] * n)
-                    self.check(run(lambda i, g: g.allreduce(inputs[i], "max")), [numpy.max(inputs, axis=0)] * n)
+                    self.check(
+                        run(lambda i, g: g.allreduce(inputs[i], timeout=TIMEOUT)), [total] * n
+                    )
+                    self.check(
+                        run(lambda i, g: g.allreduce(inputs[i], "max")),
+                        [numpy.max(inputs, axis=0)] * n,
+                    )
                     self.check(run(lambda i, g: g.reduce(inputs[i], root)), [*at_root, total])
                     self.check(run(lambda i, g: g.allgather(inputs[i])), [numpy.stack(inputs)] * n)
-                    self.check(run(lambda i, g: g.gather(inputs[i], root)), [*at_root, numpy.stack(inputs)])
-                    self.check(run(lambda i, g: g.alltoall(parts[i])), [numpy.stack([it[i] for it in parts]) for i in range(n)])
+                    self.check(
+                        run(lambda i, g: g.gather(inputs[i], root)), [*at_root, numpy.stack(inputs)]
+                    )
+                    self.check(
+                        run(lambda i, g: g.alltoall(parts[i])),
+                        [numpy.stack([it[i] for it in parts]) for i in range(n)],
+                    )
                     summed = numpy.sum(parts, axis=0).astype(dtype)
                     self.check(run(lambda i, g: g.reduce_scatter(parts[i])), list(summed))
-                    self.check(run(lambda i, g: g.scatter(parts[i] if i == root else None, root, out=numpy.empty((5, 2), dtype))),
-                               list(parts[root]))
-                    self.check(run(lambda i, g: g.broadcast(inputs[i].copy(), root)), [inputs[root]] * n)
+                    self.check(
+                        run(
+                            lambda i, g: g.scatter(
+                                parts[i] if i == root else None,
+                                root,
+                                out=numpy.empty((5, 2), dtype),
+                            )
+                        ),
+                        list(parts[root]),
+                    )
+                    self.check(
+                        run(lambda i, g: g.broadcast(inputs[i].copy(), root)), [inputs[root]] * n
+                    )
                     copies = [it.copy() for it in inputs]
                     self.check(run(lambda i, g: g.allreduce(copies[i], out=copies[i])), [total] * n)
                 self.assertEqual(members.run(lambda i, g: g.barrier(timeout=TIMEOUT)), [None] * n)
@@ -93,7 +118,9 @@ class Values(unittest.TestCase):
 
     def test_many_calls_are_under_way(self):
         with Members(3) as members:
-            inputs = [[self.random.integers(0, 100, 1 + 700 * c) for c in range(30)] for _ in range(3)]
+            inputs = [
+                [self.random.integers(0, 100, 1 + 700 * c) for c in range(30)] for _ in range(3)
+            ]
 
             def calls(i, group):
                 made = [group.allreduce(it, wait=False) for it in inputs[i]]
@@ -103,17 +130,30 @@ class Values(unittest.TestCase):
 
             for results in members.run(calls):
                 for c, found in enumerate(results):
-                    self.assertTrue(numpy.array_equal(found, sum(inputs[i][c] for i in range(3))), c)
+                    self.assertTrue(
+                        numpy.array_equal(found, sum(inputs[i][c] for i in range(3))), c
+                    )
 
     def test_parts_of_any_sizes(self):
         counts = [[0, 3, 1], [5, 0, 2], [1, 1, 0]]
         with Members(3) as members:
             for dtype in ["int64", "float16", "complex128", "bool"]:
+
                 def call(i, group):
                     values = (numpy.repeat(numpy.arange(3), counts[i]) + 10 * i).astype(dtype)
-                    return group.alltoallv(values, counts[i], [counts[j][i] for j in range(3)], timeout=TIMEOUT)
-                self.check(members.run(call),
-                           [numpy.array([j * 10 + i for j in range(3) for _ in range(counts[j][i])], dtype=dtype) for i in range(3)])
+                    return group.alltoallv(
+                        values, counts[i], [counts[j][i] for j in range(3)], timeout=TIMEOUT
+                    )
+
+                self.check(
+                    members.run(call),
+                    [
+                        numpy.array(
+                            [j * 10 + i for j in range(3) for _ in range(counts[j][i])], dtype=dtype
+                        )
+                        for i in range(3)
+                    ],
+                )
 
     # An own operation that does not commute: 2x2 matrices, each four elements.
     def test_own_operations(self):
@@ -122,11 +162,20 @@ class Values(unittest.TestCase):
         for it in inputs[1:]:
             expected = expected @ it
         with Members(4) as members:
+
             def call(i, group):
-                return group.allreduce(inputs[i], lambda a, b: (a.reshape(-1, 2, 2) @ b.reshape(-1, 2, 2)).reshape(-1),
-                                       commutative=False, timeout=TIMEOUT)
+                return group.allreduce(
+                    inputs[i],
+                    lambda a, b: (a.reshape(-1, 2, 2) @ b.reshape(-1, 2, 2)).reshape(-1),
+                    commutative=False,
+                    timeout=TIMEOUT,
+                )
+
             self.check(members.run(call), [expected] * 4)
-            self.check(members.run(lambda i, g: g.allreduce(inputs[i], numpy.minimum)), [numpy.min(inputs, axis=0)] * 4)
+            self.check(
+                members.run(lambda i, g: g.allreduce(inputs[i], numpy.minimum)),
+                [numpy.min(inputs, axis=0)] * 4,
+            )
 
     # Memory that is no array, types of 16 bits, and sums of floats that are the same for all.
     def test_other_memory_and_small_floats(self):
@@ -136,7 +185,9 @@ class Values(unittest.TestCase):
             results = members.run(lambda i, g: bytes(g.allgather(bytes([i, 7]))))
             self.assertEqual(results, [b"\0\7\1\7"] * 2)
             halves = [self.random.random(1000).astype("float16") for _ in range(2)]
-            self.check(members.run(lambda i, g: g.allreduce(halves[i])), [(halves[0] + halves[1])] * 2)
+            self.check(
+                members.run(lambda i, g: g.allreduce(halves[i])), [(halves[0] + halves[1])] * 2
+            )
         floats = [self.random.random(5000).astype("float32") for _ in range(3)]
         with Members(3, deterministic=True) as members:
             large = members.run(lambda i, g: g.allreduce(floats[i]))
@@ -149,7 +200,9 @@ class Values(unittest.TestCase):
 class Errors(unittest.TestCase):
     def test_members_call_different_things(self):
         with Members(2, failure_max=1) as members:
-            results = members.run(lambda i, g: g.barrier() if i else g.allreduce(numpy.zeros(4, dtype="float32")))
+            results = members.run(
+                lambda i, g: g.barrier() if i else g.allreduce(numpy.zeros(4, dtype="float32"))
+            )
             for result in results:
                 self.assertIsInstance(result, prepost.TransferError)
                 self.assertIn("allreduce sum:float32 of 16 bytes at member 0", str(result))
@@ -157,9 +210,13 @@ class Errors(unittest.TestCase):
             self.assertIsInstance(members.groups[0].failure, prepost.TransferError)
 
     def test_an_operation_that_raises_ends_the_group(self):
-        with Members(2, failure_max=1) as members, unittest.mock.patch("sys.unraisablehook") as hook:
+        with Members(2, failure_max=1) as members, unittest.mock.patch(
+            "sys.unraisablehook"
+        ) as hook:
+
             def broken(a, b):
                 raise ValueError("no such sum")
+
             for result in members.run(lambda i, g: g.allreduce(numpy.zeros(4), broken)):
                 self.assertIsInstance(result, prepost.TransferError)
                 self.assertIn("ValueError: no such sum", str(result))
@@ -169,11 +226,15 @@ class Errors(unittest.TestCase):
     def test_an_operation_gets_copies_and_gives_what_fits(self):
         kept = []
         with Members(2) as members:
+
             def keeps(a, b):
                 kept.append((a, b, a + b))
                 return a + b
+
             for round in range(3):
-                members.run(lambda i, g, n=10 ** round: g.allreduce(numpy.full(n, float(i + 1)), keeps))
+                members.run(
+                    lambda i, g, n=10**round: g.allreduce(numpy.full(n, float(i + 1)), keeps)
+                )
         for a, b, total in kept:
             self.assertTrue(numpy.array_equal(a + b, total))
             a[:] = 0
@@ -193,6 +254,7 @@ class Errors(unittest.TestCase):
 
             def calls(a, b):
                 members.groups[0].barrier(wait=False)
+
             with unittest.mock.patch("sys.unraisablehook"):
                 for result in members.run(lambda i, g: g.allreduce(numpy.ones(4), calls)):
                     self.assertIn("may make a call", str(result))
@@ -200,7 +262,9 @@ class Errors(unittest.TestCase):
     def test_a_session_that_is_closed_gives_memory_back(self):
         with Members(2) as members:
             memory = bytearray(800)
-            call = members.groups[0].allreduce(numpy.ones(100), out=memoryview(memory).cast("d"), wait=False)
+            call = members.groups[0].allreduce(
+                numpy.ones(100), out=memoryview(memory).cast("d"), wait=False
+            )
             members.sessions[0].close()
             del call  # which has `out`
             memory.extend(b"more")
@@ -219,18 +283,25 @@ class Errors(unittest.TestCase):
             values = numpy.zeros((2, 4), dtype="float32")
             strided = numpy.zeros((4, 4), dtype="float32")[:, :2]
             for text, call in {
-                    "op is sum, prod": lambda: group.allreduce(values, "mean"),
-                    "xor of float32": lambda: group.allreduce(values, "xor"),
-                    "a sum of bools is no bool": lambda: group.allreduce(values.astype("bool")),
-                    "combines integers and floats, not complex64": lambda: group.allreduce(values.astype("complex64")),
-                    "32 bytes, and 64 are needed": lambda: group.allgather(values, out=numpy.zeros_like(values)),
-                    "out has elements of float64": lambda: group.allreduce(values, out=values.astype("float64")),
-                    "no part for each of 2 members": lambda: group.alltoall(numpy.zeros((3, 2))),
-                    "an alltoall cannot be in place": lambda: group.alltoall(values, out=values),
-                    "scatter.. needs `out`": lambda: group.scatter(None, 1),
-                    "root 5 is not a member": lambda: group.broadcast(values, 5),
-                    "root is a whole number": lambda: group.reduce(values, "sum"),
-                    "counts": lambda: group.alltoallv(values, [8], [4, 4])}.items():
+                "op is sum, prod": lambda: group.allreduce(values, "mean"),
+                "xor of float32": lambda: group.allreduce(values, "xor"),
+                "a sum of bools is no bool": lambda: group.allreduce(values.astype("bool")),
+                "combines integers and floats, not complex64": lambda: group.allreduce(
+                    values.astype("complex64")
+                ),
+                "32 bytes, and 64 are needed": lambda: group.allgather(
+                    values, out=numpy.zeros_like(values)
+                ),
+                "out has elements of float64": lambda: group.allreduce(
+                    values, out=values.astype("float64")
+                ),
+                "no part for each of 2 members": lambda: group.alltoall(numpy.zeros((3, 2))),
+                "an alltoall cannot be in place": lambda: group.alltoall(values, out=values),
+                "scatter.. needs `out`": lambda: group.scatter(None, 1),
+                "root 5 is not a member": lambda: group.broadcast(values, 5),
+                "root is a whole number": lambda: group.reduce(values, "sum"),
+                "counts": lambda: group.alltoallv(values, [8], [4, 4]),
+            }.items():
                 with self.assertRaisesRegex(prepost.UsageError, text):
                     call()
             with self.assertRaises(BufferError):

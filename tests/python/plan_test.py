@@ -21,8 +21,13 @@ SOURCE = pathlib.Path(os.environ["PREPOST_SOURCE"])
 
 
 def command(*arguments, given=None):
-    return subprocess.run([os.environ["PREPOST_COMMAND"], *map(str, arguments)], capture_output=True, text=True, check=True,
-                          input=given).stdout
+    return subprocess.run(
+        [os.environ["PREPOST_COMMAND"], *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        input=given,
+    ).stdout
 
 
 class Plans(unittest.TestCase):
@@ -33,12 +38,45 @@ class Plans(unittest.TestCase):
 
     # Catches keys that get lost, defaults of their own, and another writer.
     def test_compile_is_what_the_command_compiles(self):
-        plan = prepost.compile(nodes=6, message_bytes=100_000, block_bytes=16384, algorithm="chain", root=2, ready="channel",
-                               send_window=2)
-        self.assertEqual((plan.nodes, plan.root, plan.blocks, plan.message_bytes, plan.block_bytes, plan.algorithm),
-                         (6, 2, 7, 100_000, 16384, "chain"))
-        command("compile", "--nodes", 6, "--message-bytes", 100_000, "--block-bytes", 16384, "--algorithm", "chain", "--root", 2,
-                "--ready", "channel", "--send-window", 2, "-o", self.path)
+        plan = prepost.compile(
+            nodes=6,
+            message_bytes=100_000,
+            block_bytes=16384,
+            algorithm="chain",
+            root=2,
+            ready="channel",
+            send_window=2,
+        )
+        self.assertEqual(
+            (
+                plan.nodes,
+                plan.root,
+                plan.blocks,
+                plan.message_bytes,
+                plan.block_bytes,
+                plan.algorithm,
+            ),
+            (6, 2, 7, 100_000, 16384, "chain"),
+        )
+        command(
+            "compile",
+            "--nodes",
+            6,
+            "--message-bytes",
+            100_000,
+            "--block-bytes",
+            16384,
+            "--algorithm",
+            "chain",
+            "--root",
+            2,
+            "--ready",
+            "channel",
+            "--send-window",
+            2,
+            "-o",
+            self.path,
+        )
         self.assertEqual(plan.to_json(), self.path.read_text())
         self.assertEqual(plan, prepost.Plan.load(self.path))
         plan.save(self.path, "columns")
@@ -47,8 +85,20 @@ class Plans(unittest.TestCase):
 
     # Catches rows that are taken for one list of another length, and a number of nodes that must be said.
     def test_parts_of_sizes_of_their_own(self):
-        plan = prepost.compile(collective="alltoall", part_bytes=[[0, 3], [5, 0]], algorithm="pairwise")
-        command("compile", "--collective", "alltoall", "--part-bytes", "0,3,5,0", "--algorithm", "pairwise", "-o", self.path)
+        plan = prepost.compile(
+            collective="alltoall", part_bytes=[[0, 3], [5, 0]], algorithm="pairwise"
+        )
+        command(
+            "compile",
+            "--collective",
+            "alltoall",
+            "--part-bytes",
+            "0,3,5,0",
+            "--algorithm",
+            "pairwise",
+            "-o",
+            self.path,
+        )
         self.assertEqual(plan.to_json(), self.path.read_text())
         self.assertEqual((plan.nodes, plan.message_bytes), (2, 5))
 
@@ -56,12 +106,38 @@ class Plans(unittest.TestCase):
         spec = SOURCE / "examples/specs/pipeline-8.json"
         self.assertEqual(prepost.compile(spec).to_json(), command("compile", spec))
         topology = SOURCE / "examples/topologies/2x4.json"
-        racks = prepost.compile({"topology": topology, "algorithm": "rack_circulant"}, message_bytes=1 << 20)
-        self.assertEqual(racks.to_json(),
-                         command("compile", "--topology", topology, "--algorithm", "rack_circulant", "--message-bytes", 1 << 20))
-        automatic = prepost.compile(nodes=20, message_bytes=1 << 24, algorithm="auto", block_bytes="auto")
-        self.assertEqual(automatic.to_json(), command("compile", "--nodes", 20, "--message-bytes", 1 << 24, "--algorithm", "auto",
-                                                      "--block-bytes", "auto"))
+        racks = prepost.compile(
+            {"topology": topology, "algorithm": "rack_circulant"}, message_bytes=1 << 20
+        )
+        self.assertEqual(
+            racks.to_json(),
+            command(
+                "compile",
+                "--topology",
+                topology,
+                "--algorithm",
+                "rack_circulant",
+                "--message-bytes",
+                1 << 20,
+            ),
+        )
+        automatic = prepost.compile(
+            nodes=20, message_bytes=1 << 24, algorithm="auto", block_bytes="auto"
+        )
+        self.assertEqual(
+            automatic.to_json(),
+            command(
+                "compile",
+                "--nodes",
+                20,
+                "--message-bytes",
+                1 << 24,
+                "--algorithm",
+                "auto",
+                "--block-bytes",
+                "auto",
+            ),
+        )
 
     def test_verify(self):
         plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
@@ -72,10 +148,16 @@ class Plans(unittest.TestCase):
         findings = invalid.verify()
         self.assertTrue(findings)
         self.path.write_text(json.dumps(broken))
-        reported = subprocess.run([os.environ["PREPOST_COMMAND"], "verify", "--json", self.path], capture_output=True, text=True)
+        reported = subprocess.run(
+            [os.environ["PREPOST_COMMAND"], "verify", "--json", self.path],
+            capture_output=True,
+            text=True,
+        )
         [verdict] = json.loads(reported.stdout)
-        self.assertEqual([(it.rule, it.where, it.message) for it in findings],
-                         [(it["rule"], it["where"], it["message"]) for it in verdict["diagnostics"]])
+        self.assertEqual(
+            [(it.rule, it.where, it.message) for it in findings],
+            [(it["rule"], it["where"], it["message"]) for it in verdict["diagnostics"]],
+        )
         for call in (invalid.draw, lambda: invalid.simulate("fractus")):
             with self.assertRaisesRegex(prepost.RejectedError, findings[0].where):
                 call()
@@ -83,11 +165,17 @@ class Plans(unittest.TestCase):
     def test_draw(self):
         plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
         plan.save(self.path)
-        for view, more, flags in (("spacetime", {"rounds": (1, 2)}, ["--rounds", "1:2"]), ("tree", {"blocks": [1]}, ["--block", 1]),
-                                  ("queues", {"nodes": [1]}, ["--node", 1]), ("graph", {"nodes": [3]}, ["--node", 3]),
-                                  ("graph", {"format": "dot"}, ["--format", "dot"])):
+        for view, more, flags in (
+            ("spacetime", {"rounds": (1, 2)}, ["--rounds", "1:2"]),
+            ("tree", {"blocks": [1]}, ["--block", 1]),
+            ("queues", {"nodes": [1]}, ["--node", 1]),
+            ("graph", {"nodes": [3]}, ["--node", 3]),
+            ("graph", {"format": "dot"}, ["--format", "dot"]),
+        ):
             with self.subTest(view=view):
-                self.assertEqual(plan.draw(view, **more), command("draw", self.path, "--view", view, *flags))
+                self.assertEqual(
+                    plan.draw(view, **more), command("draw", self.path, "--view", view, *flags)
+                )
         self.assertIn("<html", plan.draw(format="html"))
         topology = SOURCE / "examples/topologies/2x4.json"
         self.assertNotEqual(plan.draw(topology=topology), plan.draw())
@@ -100,25 +188,47 @@ class Plans(unittest.TestCase):
     # Catches a plan that is refused although the command takes it, and pictures of what no picture shows right.
     def test_collectives_are_drawn_and_simulated(self):
         keys = {"nodes": 6, "message_bytes": 6144, "block_bytes": 1024}
-        for more, view in (({"collective": "allreduce", "combine": "sum:float32", "algorithm": "halving"}, "tree"),
-                           ({"collective": "gather", "algorithm": "binomial", "root": 2}, "graph"), ({"collective": "alltoall"}, "graph")):
+        for more, view in (
+            ({"collective": "allreduce", "combine": "sum:float32", "algorithm": "halving"}, "tree"),
+            ({"collective": "gather", "algorithm": "binomial", "root": 2}, "graph"),
+            ({"collective": "alltoall"}, "graph"),
+        ):
             plan = prepost.compile(**keys, **more)
             plan.save(self.path)
             with self.subTest(**more):
                 self.assertEqual(plan.draw(), command("draw", self.path))
-                self.assertEqual(plan.draw(view, blocks=[1]), command("draw", self.path, "--view", view, "--block", 1))
+                self.assertEqual(
+                    plan.draw(view, blocks=[1]),
+                    command("draw", self.path, "--view", view, "--block", 1),
+                )
                 got = plan.simulate("fractus")
                 want = json.loads(command("simulate", self.path, "--profile", "fractus", "--json"))
                 self.assertNotEqual(got.pop("command"), want.pop("command"))
                 self.assertEqual(got, want)
                 self.assertEqual(("cpu" in got, "offload" in got), (True, False))
                 self.assertIn(f"<title>{more['collective']}", plan.draw(format="html"))
-                with self.assertRaisesRegex(prepost.RejectedError, f"^a plan of {more['collective']}, .*; spacetime, graph and tree"):
+                with self.assertRaisesRegex(
+                    prepost.RejectedError,
+                    f"^a plan of {more['collective']}, .*; spacetime, graph and tree",
+                ):
                     plan.draw("queues", nodes=[0])
                 trace = self.path.with_name("trace.json")
-                command("simulate", self.path, "--profile", "fractus", "--executor", "cpu", "--trace", trace)
-                self.assertEqual(plan.draw(trace=trace), command("draw", self.path, "--trace", trace))
-                with self.assertRaisesRegex(prepost.RejectedError, f"a plan of {more['collective']}.*; use --executor cpu"):
+                command(
+                    "simulate",
+                    self.path,
+                    "--profile",
+                    "fractus",
+                    "--executor",
+                    "cpu",
+                    "--trace",
+                    trace,
+                )
+                self.assertEqual(
+                    plan.draw(trace=trace), command("draw", self.path, "--trace", trace)
+                )
+                with self.assertRaisesRegex(
+                    prepost.RejectedError, f"a plan of {more['collective']}.*; use --executor cpu"
+                ):
                     plan.simulate("fractus", executor="offload")
 
     def test_draw_with_a_trace(self):
@@ -132,18 +242,42 @@ class Plans(unittest.TestCase):
             self.assertEqual(plan.draw(view, trace=trace), expected)
             self.assertEqual(plan.draw(view, trace=[str(trace)]), expected)
             self.assertNotEqual(plan.draw(view), expected)
-        with self.assertRaisesRegex(prepost.UsageError, "^the graph view shows no times, a trace is for spacetime and tree$"):
+        with self.assertRaisesRegex(
+            prepost.UsageError, "^the graph view shows no times, a trace is for spacetime and tree$"
+        ):
             plan.draw("graph", trace=trace)
         with self.assertRaisesRegex(prepost.RejectedError, "image"):
             plan.draw(trace=image)
 
     def test_simulate(self):
-        plan = prepost.compile(nodes=4, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="binomial_pipeline")
+        plan = prepost.compile(
+            nodes=4, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="binomial_pipeline"
+        )
         plan.save(self.path)
-        flags = {"executor": "cpu", "wait": "interrupt", "settings": {"host.interrupt": "5us"}, "delay": ["node=1,at=1us,for=9us"]}
+        flags = {
+            "executor": "cpu",
+            "wait": "interrupt",
+            "settings": {"host.interrupt": "5us"},
+            "delay": ["node=1,at=1us,for=9us"],
+        }
         got = plan.simulate("fractus", **flags)
-        want = json.loads(command("simulate", self.path, "--profile", "fractus", "--executor", "cpu", "--wait", "interrupt", "--set",
-                                  "host.interrupt=5us", "--delay", "node=1,at=1us,for=9us", "--json"))
+        want = json.loads(
+            command(
+                "simulate",
+                self.path,
+                "--profile",
+                "fractus",
+                "--executor",
+                "cpu",
+                "--wait",
+                "interrupt",
+                "--set",
+                "host.interrupt=5us",
+                "--delay",
+                "node=1,at=1us,for=9us",
+                "--json",
+            )
+        )
         self.assertNotEqual(got.pop("command"), want.pop("command"))  # the plan has no name
         self.assertEqual(got, want)
         self.assertNotEqual(plan.simulate("fractus"), plan.simulate("sierra"))
@@ -153,9 +287,16 @@ class Plans(unittest.TestCase):
             plan.simulate("no such cluster")
 
     def test_errors(self):
-        for error, text, keys in ((prepost.RejectedError, "^spec: /nodes: .* at least 1 node", {"message_bytes": 1}),
-                                  (prepost.Error, "did you mean 'chain'", {"nodes": 2, "message_bytes": 1, "algorithm": "chan"}),
-                                  (prepost.RejectedError, "nods", {"nods": 2}), (prepost.UsageError, "JSON", {"nodes": b"2"})):
+        for error, text, keys in (
+            (prepost.RejectedError, "^spec: /nodes: .* at least 1 node", {"message_bytes": 1}),
+            (
+                prepost.Error,
+                "did you mean 'chain'",
+                {"nodes": 2, "message_bytes": 1, "algorithm": "chan"},
+            ),
+            (prepost.RejectedError, "nods", {"nods": 2}),
+            (prepost.UsageError, "JSON", {"nodes": b"2"}),
+        ):
             with self.subTest(keys=keys), self.assertRaisesRegex(error, text):
                 prepost.compile(**keys)
         with self.assertRaises(prepost.RejectedError):
@@ -169,20 +310,52 @@ class Plans(unittest.TestCase):
     def test_rounds_are_a_schedule(self):
         ring = runpy.run_path(str(SOURCE / "examples/rounds/ring.py"))["ring"]
         path = SOURCE / "examples/rounds/ring-4.txt"
-        want = command("compile", "--rounds", path, "--message-bytes", 5001, "--ready", "channel", "--send-window", 1)
+        want = command(
+            "compile",
+            "--rounds",
+            path,
+            "--message-bytes",
+            5001,
+            "--ready",
+            "channel",
+            "--send-window",
+            1,
+        )
         arrays = (numpy.array(transfers, dtype="u2") for transfers in ring(4, 4))
-        for rounds in (path, str(path), SOURCE / "examples/rounds/ring-4.json", path.read_text(), ring(4, 4), arrays):
-            plan = prepost.compile(rounds=rounds, message_bytes=5001, ready="channel", send_window=1)
+        for rounds in (
+            path,
+            str(path),
+            SOURCE / "examples/rounds/ring-4.json",
+            path.read_text(),
+            ring(4, 4),
+            arrays,
+        ):
+            plan = prepost.compile(
+                rounds=rounds, message_bytes=5001, ready="channel", send_window=1
+            )
             self.assertEqual(plan.to_json(), want)
-        self.assertEqual((plan.algorithm, plan.nodes, plan.blocks, plan.rounds), ("rounds", 4, 4, 6))
+        self.assertEqual(
+            (plan.algorithm, plan.nodes, plan.blocks, plan.rounds), ("rounds", 4, 4, 6)
+        )
         self.assertEqual(plan.verify(), [])
         self.assertIn("<svg", plan.draw())
         self.assertGreater(plan.simulate("fractus", executor="cpu")["cpu"]["completion_seconds"], 0)
         # Without sizes the blocks are those of a spec, and a round may be empty.
-        self.assertEqual(prepost.compile(rounds=[[(2, 1, 0)], (), [(1, 0, 0)]]).to_json(),
-                         command("compile", "--rounds", "/dev/stdin", "--message-bytes", 1 << 20, given="2>1:0\n-\n1>0:0\n"))
+        self.assertEqual(
+            prepost.compile(rounds=[[(2, 1, 0)], (), [(1, 0, 0)]]).to_json(),
+            command(
+                "compile",
+                "--rounds",
+                "/dev/stdin",
+                "--message-bytes",
+                1 << 20,
+                given="2>1:0\n-\n1>0:0\n",
+            ),
+        )
         self.assertEqual(prepost.compile(rounds=[], nodes=1, message_bytes=7).nodes, 1)
-        with self.assertWarnsRegex(UserWarning, "^rounds: round 1: node 0 sends 2 blocks: the plan has 2 ports$") as warned:
+        with self.assertWarnsRegex(
+            UserWarning, "^rounds: round 1: node 0 sends 2 blocks: the plan has 2 ports$"
+        ) as warned:
             prepost.compile(rounds=[[], [(0, 1, 0), (0, 2, 0)]])
         self.assertEqual(warned.filename, __file__)
 
@@ -191,86 +364,239 @@ class Plans(unittest.TestCase):
         path = SOURCE / "examples/rounds/exchange-4.txt"
         want = command("compile", "--rounds", path, "--message-bytes", 4096)
         keys = {"message_bytes": 4096, "collective": "allreduce", "combine": "sum:float32"}
-        for plan in (prepost.compile(rounds=pairs, **keys), prepost.compile(rounds=path, message_bytes=4096),
-                     prepost.compile(rounds=path.read_text(), **keys),
-                     prepost.compile(rounds=pairs, **{**keys, "combine": {"op": "sum", "type": "float32"}})):
+        for plan in (
+            prepost.compile(rounds=pairs, **keys),
+            prepost.compile(rounds=path, message_bytes=4096),
+            prepost.compile(rounds=path.read_text(), **keys),
+            prepost.compile(rounds=pairs, **{**keys, "combine": {"op": "sum", "type": "float32"}}),
+        ):
             self.assertEqual(plan.to_json(), want)
-        self.assertEqual(prepost.compile(nodes=4, algorithm="doubling", **keys).to_json(),
-                         command("compile", "--nodes", 4, "--algorithm", "doubling", "--collective", "allreduce", "--combine",
-                                 "sum:float32", "--message-bytes", 4096))
+        self.assertEqual(
+            prepost.compile(nodes=4, algorithm="doubling", **keys).to_json(),
+            command(
+                "compile",
+                "--nodes",
+                4,
+                "--algorithm",
+                "doubling",
+                "--collective",
+                "allreduce",
+                "--combine",
+                "sum:float32",
+                "--message-bytes",
+                4096,
+            ),
+        )
         # A range is one message, of NumPy's numbers too.
-        gather = prepost.compile(rounds=[[(1, 0, range(2, 4))]], collective="gather", block_bytes=10)
-        self.assertEqual((gather.ops, gather.blocks, gather.message_bytes, gather.root), (2, 4, 20, 0))
+        gather = prepost.compile(
+            rounds=[[(1, 0, range(2, 4))]], collective="gather", block_bytes=10
+        )
+        self.assertEqual(
+            (gather.ops, gather.blocks, gather.message_bytes, gather.root), (2, 4, 20, 0)
+        )
         for error, text, rounds, more in (
-                (prepost.RejectedError, "^rounds: round 1: value: block 0, made of .*node 0's contribution is in both$",
-                 [[(0, 1, 0, True)], [(0, 1, 0, True)]], {**keys, "root": 1, "collective": "reduce"}),
-                (prepost.RejectedError, "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is missing$",
-                 [[(0, 1, 0, True)]], keys),
-                (prepost.RejectedError, "^rounds: round 0: 0>1\\+0 combines, and a multicast does not", [[(0, 1, 0, True)]], {}),
-                (prepost.RejectedError, "^rounds: round 0: 0>1:0-1 are several blocks", [[(0, 1, range(2))]], {}),
-                (prepost.RejectedError, r"^rounds: round 0: range\(2, 2\) is no range of consecutive blocks", [[(0, 1, range(2, 2))]], {}),
-                (prepost.RejectedError, r"^rounds: round 1: range\(3, 6, 2\) is no range of consecutive blocks",
-                 [[], [(0, 1, range(3, 6, 2))]], {}),
-                (prepost.RejectedError, "^rounds: round 0: the fourth entry of a transfer is True or False, not str$",
-                 [[(0, 1, 0, "no")]], keys),
-                (prepost.RejectedError, "^rounds: round 0: the fourth entry of a transfer is True or False, not int$",
-                 [[(0, 1, 0, 2)]], keys),
-                (prepost.RejectedError, "^rounds: round 0: expected a transfer", [[(0, 1, 0, True, 1)]], {}),
-                (prepost.RejectedError, "^spec: /combine: what reduce does to values is missing", [[(0, 1, 0, True)]],
-                 {"collective": "reduce"}),
-                (prepost.UsageError, "^part_bytes: rounds are of parts of one size$", [[(0, 1, 0)]], {"part_bytes": [1, 2]}),
-                (prepost.UsageError, "^deterministic: the rounds say", [[(0, 1, 0, True)]], {**keys, "deterministic": True}),
-                (prepost.RejectedError, "combine", [[(0, 1, 0, True)]], {**keys, "combine": "sum"})):
+            (
+                prepost.RejectedError,
+                "^rounds: round 1: value: block 0, made of .*node 0's contribution is in both$",
+                [[(0, 1, 0, True)], [(0, 1, 0, True)]],
+                {**keys, "root": 1, "collective": "reduce"},
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is missing$",
+                [[(0, 1, 0, True)]],
+                keys,
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: round 0: 0>1\\+0 combines, and a multicast does not",
+                [[(0, 1, 0, True)]],
+                {},
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: round 0: 0>1:0-1 are several blocks",
+                [[(0, 1, range(2))]],
+                {},
+            ),
+            (
+                prepost.RejectedError,
+                r"^rounds: round 0: range\(2, 2\) is no range of consecutive blocks",
+                [[(0, 1, range(2, 2))]],
+                {},
+            ),
+            (
+                prepost.RejectedError,
+                r"^rounds: round 1: range\(3, 6, 2\) is no range of consecutive blocks",
+                [[], [(0, 1, range(3, 6, 2))]],
+                {},
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: round 0: the fourth entry of a transfer is True or False, not str$",
+                [[(0, 1, 0, "no")]],
+                keys,
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: round 0: the fourth entry of a transfer is True or False, not int$",
+                [[(0, 1, 0, 2)]],
+                keys,
+            ),
+            (
+                prepost.RejectedError,
+                "^rounds: round 0: expected a transfer",
+                [[(0, 1, 0, True, 1)]],
+                {},
+            ),
+            (
+                prepost.RejectedError,
+                "^spec: /combine: what reduce does to values is missing",
+                [[(0, 1, 0, True)]],
+                {"collective": "reduce"},
+            ),
+            (
+                prepost.UsageError,
+                "^part_bytes: rounds are of parts of one size$",
+                [[(0, 1, 0)]],
+                {"part_bytes": [1, 2]},
+            ),
+            (
+                prepost.UsageError,
+                "^deterministic: the rounds say",
+                [[(0, 1, 0, True)]],
+                {**keys, "deterministic": True},
+            ),
+            (prepost.RejectedError, "combine", [[(0, 1, 0, True)]], {**keys, "combine": "sum"}),
+        ):
             with self.subTest(rounds=rounds, keys=more), self.assertRaisesRegex(error, text):
                 prepost.compile(rounds=rounds, **more)
 
     def test_only_multicasts_are_rolled(self):
         for algorithm in ("chain", "ring"):
             with self.subTest(algorithm=algorithm), self.assertRaisesRegex(
-                    prepost.RejectedError, "^spec: /collective: only a multicast has a plan for any size: allreduce is compiled for one$"):
-                prepost.roll(nodes=4, collective="allreduce", combine="sum:float32", algorithm=algorithm)
-        with self.assertRaisesRegex(prepost.RejectedError, "^spec: /collective: only a multicast has a plan for any size: allgather is"):
+                prepost.RejectedError,
+                "^spec: /collective: only a multicast has a plan for any size: allreduce is compiled for one$",
+            ):
+                prepost.roll(
+                    nodes=4, collective="allreduce", combine="sum:float32", algorithm=algorithm
+                )
+        with self.assertRaisesRegex(
+            prepost.RejectedError,
+            "^spec: /collective: only a multicast has a plan for any size: allgather is",
+        ):
             prepost.roll(nodes=4, collective="allgather")
 
     def test_wrong_rounds(self):
         self.path.write_text("0>1:0\n1>2:1\n")
         lacks = "round 1: node 1 sends block 1, which it does not have yet: it never gets it\n"
-        word = r"round 1: expected a transfer \(sender, receiver, block\) such as \(0, 1, 0\), found "
+        word = (
+            r"round 1: expected a transfer \(sender, receiver, block\) such as \(0, 1, 0\), found "
+        )
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             for error, text, rounds, keys in (
-                    (prepost.RejectedError, f"^{self.path}:2:1: {lacks}  {self.path}: node 1 never gets block 1", self.path, {}),
-                    (prepost.RejectedError, f"^rounds:2:1: {lacks}  rounds: node 1 never gets block 1", "0>1:0\n1>2:1\n", {}),
-                    (prepost.RejectedError, f"^rounds: {lacks}  rounds: node 1 never gets block 1", [[(0, 1, 0)], [(1, 2, 1)]], {}),
-                    (prepost.RejectedError, f"^rounds: {word}\\(0, 1\\)$", [[], [(0, 1)]], {}),
-                    (prepost.RejectedError, f"^rounds: {word}0$", [[], (0, 1, 0)], {}),
-                    (prepost.RejectedError, f"{word}\\(0, -1, 0\\)$", [[], [(0, -1, 0)]], {}),
-                    (prepost.RejectedError, f"{word}\\(0, 1.0, 0\\)$", [[], [(0, 1.0, 0)]], {}),
-                    (prepost.RejectedError, "^rounds: round 0: expected transfers, found 7$", [7], {}),
-                    (prepost.RejectedError, "^rounds: round 0: a node of '0>1048576:0' is too large", [[(0, 1 << 20, 0)]], {}),
-                    (prepost.RejectedError, "^rounds: no transfers", [], {}),
-                    (prepost.RejectedError, "^rounds: round 0: nodes 0 and 2 .* root names it", [[(0, 1, 0), (2, 3, 0)]], {}),
-                    (prepost.RejectedError, "^spec: /root: root 2 is out of range", [[(0, 1, 0)]], {"root": 2}),
-                    (prepost.RejectedError, "^spec: /block_bytes: 9 bytes in blocks of 3", [[(0, 1, 0)]],
-                     {"block_bytes": 3, "message_bytes": 9}),
-                    (prepost.RejectedError, "^spec:1:.*did you mean 'nodes'", [[(0, 1, 0)]], {"node": 2}),
-                    (prepost.UsageError, "^algorithm: the rounds are the schedule$", [[(0, 1, 0)]], {"algorithm": "chain"}),
-                    (prepost.UsageError, "^topology: the rounds name the nodes", [[(0, 1, 0)]], {"topology": "t.json"}),
-                    (prepost.UsageError, "^block_bytes: auto chooses", [[(0, 1, 0)]], {"block_bytes": "auto"}),
-                    (prepost.UsageError, "in place of a spec", [[(0, 1, 0)]], {"spec": {"nodes": 2}}),
-                    (prepost.RejectedError, "no such file", "no such file", {}),
-                    (prepost.UsageError, "^rounds is a path, a text or an iterable of rounds, not int$", 7, {})):
+                (
+                    prepost.RejectedError,
+                    f"^{self.path}:2:1: {lacks}  {self.path}: node 1 never gets block 1",
+                    self.path,
+                    {},
+                ),
+                (
+                    prepost.RejectedError,
+                    f"^rounds:2:1: {lacks}  rounds: node 1 never gets block 1",
+                    "0>1:0\n1>2:1\n",
+                    {},
+                ),
+                (
+                    prepost.RejectedError,
+                    f"^rounds: {lacks}  rounds: node 1 never gets block 1",
+                    [[(0, 1, 0)], [(1, 2, 1)]],
+                    {},
+                ),
+                (prepost.RejectedError, f"^rounds: {word}\\(0, 1\\)$", [[], [(0, 1)]], {}),
+                (prepost.RejectedError, f"^rounds: {word}0$", [[], (0, 1, 0)], {}),
+                (prepost.RejectedError, f"{word}\\(0, -1, 0\\)$", [[], [(0, -1, 0)]], {}),
+                (prepost.RejectedError, f"{word}\\(0, 1.0, 0\\)$", [[], [(0, 1.0, 0)]], {}),
+                (prepost.RejectedError, "^rounds: round 0: expected transfers, found 7$", [7], {}),
+                (
+                    prepost.RejectedError,
+                    "^rounds: round 0: a node of '0>1048576:0' is too large",
+                    [[(0, 1 << 20, 0)]],
+                    {},
+                ),
+                (prepost.RejectedError, "^rounds: no transfers", [], {}),
+                (
+                    prepost.RejectedError,
+                    "^rounds: round 0: nodes 0 and 2 .* root names it",
+                    [[(0, 1, 0), (2, 3, 0)]],
+                    {},
+                ),
+                (
+                    prepost.RejectedError,
+                    "^spec: /root: root 2 is out of range",
+                    [[(0, 1, 0)]],
+                    {"root": 2},
+                ),
+                (
+                    prepost.RejectedError,
+                    "^spec: /block_bytes: 9 bytes in blocks of 3",
+                    [[(0, 1, 0)]],
+                    {"block_bytes": 3, "message_bytes": 9},
+                ),
+                (
+                    prepost.RejectedError,
+                    "^spec:1:.*did you mean 'nodes'",
+                    [[(0, 1, 0)]],
+                    {"node": 2},
+                ),
+                (
+                    prepost.UsageError,
+                    "^algorithm: the rounds are the schedule$",
+                    [[(0, 1, 0)]],
+                    {"algorithm": "chain"},
+                ),
+                (
+                    prepost.UsageError,
+                    "^topology: the rounds name the nodes",
+                    [[(0, 1, 0)]],
+                    {"topology": "t.json"},
+                ),
+                (
+                    prepost.UsageError,
+                    "^block_bytes: auto chooses",
+                    [[(0, 1, 0)]],
+                    {"block_bytes": "auto"},
+                ),
+                (prepost.UsageError, "in place of a spec", [[(0, 1, 0)]], {"spec": {"nodes": 2}}),
+                (prepost.RejectedError, "no such file", "no such file", {}),
+                (
+                    prepost.UsageError,
+                    "^rounds is a path, a text or an iterable of rounds, not int$",
+                    7,
+                    {},
+                ),
+            ):
                 with self.subTest(rounds=rounds, keys=keys), self.assertRaisesRegex(error, text):
                     prepost.compile(rounds=rounds, **keys)
 
         with unittest.mock.patch("prepost._plan._TRANSFERS_MAX", 1000):  # generators that never end
-            for rounds in (itertools.repeat([]), [itertools.repeat((0, 1, 0))], itertools.repeat([(0, 1, 0)])):
-                with self.assertRaisesRegex(prepost.RejectedError, "the limit is 1000 rounds and transfers together"):
+            for rounds in (
+                itertools.repeat([]),
+                [itertools.repeat((0, 1, 0))],
+                itertools.repeat([(0, 1, 0)]),
+            ):
+                with self.assertRaisesRegex(
+                    prepost.RejectedError, "the limit is 1000 rounds and transfers together"
+                ):
                     prepost.compile(rounds=rounds)
         with self.assertRaisesRegex(prepost.UsageError, "^the spec is no JSON: "):
             prepost.compile(rounds=[[(0, 1, 0)]], message_bytes=float("nan"))
-        with self.assertRaisesRegex(prepost.RejectedError, r"0>1\+0 combines, and a multicast does not; collective and combine name another"):
+        with self.assertRaisesRegex(
+            prepost.RejectedError,
+            r"0>1\+0 combines, and a multicast does not; collective and combine name another",
+        ):
             prepost.compile(rounds=[[(0, 1, 0, True)]])
 
         def breaks():
@@ -281,34 +607,72 @@ class Plans(unittest.TestCase):
             prepost.compile(rounds=breaks())
 
     def test_the_example_of_rounds(self):
-        done = subprocess.run([sys.executable, SOURCE / "examples/rounds/ring.py", "6", "12"], cwd=self.path.parent, capture_output=True,
-                              text=True)
+        done = subprocess.run(
+            [sys.executable, SOURCE / "examples/rounds/ring.py", "6", "12"],
+            cwd=self.path.parent,
+            capture_output=True,
+            text=True,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"rounds +16 rounds +\d+\.\d+ ms\nchain +16 rounds")
         self.assertIn("<svg", self.path.with_name("ring.svg").read_text())
 
     def test_rolled_plans(self):
         plan = prepost.roll(nodes=6, block_bytes=1000, algorithm="chain", root=2, ready="channel")
-        self.assertEqual((plan.nodes, plan.root, plan.block_bytes, plan.algorithm), (6, 2, 1000, "chain"))
-        flags = ["--nodes", 6, "--block-bytes", 1000, "--algorithm", "chain", "--root", 2, "--ready", "channel"]
+        self.assertEqual(
+            (plan.nodes, plan.root, plan.block_bytes, plan.algorithm), (6, 2, 1000, "chain")
+        )
+        flags = [
+            "--nodes",
+            6,
+            "--block-bytes",
+            1000,
+            "--algorithm",
+            "chain",
+            "--root",
+            2,
+            "--ready",
+            "channel",
+        ]
         self.assertEqual(plan.to_json(), command("compile", *flags, "--message-bytes", "any"))
         plan.save(self.path)
         self.assertEqual(prepost.RolledPlan.load(self.path), plan)
         self.assertEqual(prepost.RolledPlan.from_json(plan.to_json()), plan)
-        self.assertEqual(plan.unroll(4321).to_json(), command("compile", *flags, "--message-bytes", 4321))
+        self.assertEqual(
+            plan.unroll(4321).to_json(), command("compile", *flags, "--message-bytes", 4321)
+        )
         self.assertEqual(repr(plan), "<prepost.RolledPlan chain: 6 nodes, blocks of 1000 bytes>")
         one = prepost.roll({"nodes": 6, "message_bytes": 7}, node=3)
-        self.assertEqual(one.to_json(), command("compile", "--nodes", 6, "--message-bytes", "any", "--node", 3))
+        self.assertEqual(
+            one.to_json(), command("compile", "--nodes", 6, "--message-bytes", "any", "--node", 3)
+        )
         self.assertRegex(repr(one), "1 of 6 nodes")
         self.assertNotEqual(one, plan)
         for error, text, call in (
-                (prepost.RejectedError, "^spec: /block_bytes: auto depends", lambda: prepost.roll(nodes=4, block_bytes="auto")),
-                (prepost.UsageError, "^message_bytes: a rolled plan is for every size$", lambda: prepost.roll(nodes=4, message_bytes=4)),
-                (prepost.RejectedError, "scatter_allgather", lambda: prepost.roll(nodes=4, algorithm="scatter_allgather")),
-                (prepost.Error, "9", lambda: prepost.roll(nodes=4, node=9)),
-                (prepost.RejectedError, "program", lambda: one.unroll(4)),
-                (prepost.RejectedError, "^plan:1:", lambda: prepost.RolledPlan.from_json("{]")),
-                (prepost.RejectedError, "no such file", lambda: prepost.RolledPlan.load("no such file"))):
+            (
+                prepost.RejectedError,
+                "^spec: /block_bytes: auto depends",
+                lambda: prepost.roll(nodes=4, block_bytes="auto"),
+            ),
+            (
+                prepost.UsageError,
+                "^message_bytes: a rolled plan is for every size$",
+                lambda: prepost.roll(nodes=4, message_bytes=4),
+            ),
+            (
+                prepost.RejectedError,
+                "scatter_allgather",
+                lambda: prepost.roll(nodes=4, algorithm="scatter_allgather"),
+            ),
+            (prepost.Error, "9", lambda: prepost.roll(nodes=4, node=9)),
+            (prepost.RejectedError, "program", lambda: one.unroll(4)),
+            (prepost.RejectedError, "^plan:1:", lambda: prepost.RolledPlan.from_json("{]")),
+            (
+                prepost.RejectedError,
+                "no such file",
+                lambda: prepost.RolledPlan.load("no such file"),
+            ),
+        ):
             with self.subTest(text=text), self.assertRaisesRegex(error, text):
                 call()
 
@@ -316,7 +680,9 @@ class Plans(unittest.TestCase):
     def test_threads(self):
         plan = prepost.compile(nodes=4, message_bytes=4096, block_bytes=1024)
         pictures = []
-        threads = [threading.Thread(target=lambda: pictures.append(plan.draw("graph"))) for _ in range(4)]
+        threads = [
+            threading.Thread(target=lambda: pictures.append(plan.draw("graph"))) for _ in range(4)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

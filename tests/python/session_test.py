@@ -37,7 +37,10 @@ class Members:
     """The sessions of `count` members; run() calls a function for each, in a thread of its own."""
 
     def __init__(self, count, **options):
-        self.sessions = [prepost.Session(self=i, members=addresses(count), secret=SECRET, **options) for i in range(count)]
+        self.sessions = [
+            prepost.Session(self=i, members=addresses(count), secret=SECRET, **options)
+            for i in range(count)
+        ]
 
     def __enter__(self):
         return self
@@ -76,7 +79,11 @@ class FakeTensor:
     def __init__(self, shape, dtype="float32", requires_grad=False, device="cpu", values=None):
         width = {"float32": 4, "bfloat16": 2, "uint8": 1}[dtype]
         self.values = numpy.zeros((*shape, width), dtype="u1") if values is None else values
-        self.dtype, self.requires_grad, self.device = dtype, requires_grad, types.SimpleNamespace(type=device)
+        self.dtype, self.requires_grad, self.device = (
+            dtype,
+            requires_grad,
+            types.SimpleNamespace(type=device),
+        )
 
     def _like(self, values, dtype=None):
         return FakeTensor((), dtype or self.dtype, self.requires_grad, self.device.type, values)
@@ -96,7 +103,9 @@ class FakeTensor:
 
     def view(self, dtype):
         if self.values.ndim < 2:
-            raise RuntimeError("self.dim() cannot be 0 to view Float as Byte (different element sizes)")
+            raise RuntimeError(
+                "self.dim() cannot be 0 to view Float as Byte (different element sizes)"
+            )
         if self.requires_grad:
             raise RuntimeError("view() of a tensor that requires grad to a type that has none")
         return self._like(self.values.reshape(-1, 1), dtype)
@@ -105,7 +114,9 @@ class FakeTensor:
         if self.device.type != "cpu":
             raise TypeError("can't convert cuda:0 device type tensor to numpy")
         if self.requires_grad:
-            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+            raise RuntimeError(
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+            )
         if self.dtype == "bfloat16":
             raise TypeError("Got unsupported ScalarType BFloat16")
         return self.values.reshape(-1)
@@ -135,25 +146,46 @@ class Buffers(unittest.TestCase):
             file.write(content)
             file.flush()
             with mmap.mmap(file.fileno(), len(content)) as mapped:
-                sources = [content, bytearray(content), memoryview(content), array.array("B", content), mapped,
-                           numpy.frombuffer(content, dtype="u1"), TensorLike(numpy.frombuffer(content, dtype="u1"))]
+                sources = [
+                    content,
+                    bytearray(content),
+                    memoryview(content),
+                    array.array("B", content),
+                    mapped,
+                    numpy.frombuffer(content, dtype="u1"),
+                    TensorLike(numpy.frombuffer(content, dtype="u1")),
+                ]
                 groups = members.groups()
                 for source in sources:
-                    numbers = numpy.zeros((len(content) + 7) // 8, dtype=">f8").reshape(1, -1)  # larger, and of another kind
+                    numbers = numpy.zeros((len(content) + 7) // 8, dtype=">f8").reshape(
+                        1, -1
+                    )  # larger, and of another kind
                     filled = [source, bytearray(len(content)), TensorLike(numbers)]
-                    results = members.run(lambda i, group: group.broadcast(filled[i], TIMEOUT), groups)
+                    results = members.run(
+                        lambda i, group: group.broadcast(filled[i], TIMEOUT), groups
+                    )
                     self.assertIs(results[0], source)
                     self.assertEqual(filled[1], content)
-                    self.assertEqual(numbers.tobytes()[:len(content)], content)
+                    self.assertEqual(numbers.tobytes()[: len(content)], content)
                     for result in results[1:]:
-                        self.assertEqual((result.nbytes, result.format, result.readonly), (len(content), "B", False))
+                        self.assertEqual(
+                            (result.nbytes, result.format, result.readonly),
+                            (len(content), "B", False),
+                        )
                         self.assertEqual(result, content)
                         result.release()
-                new = members.run(lambda i, group: group.broadcast(content if i == 0 else None, TIMEOUT), groups)
+                new = members.run(
+                    lambda i, group: group.broadcast(content if i == 0 else None, TIMEOUT), groups
+                )
                 self.assertEqual(new[1], content)
                 new[1][0] ^= 255  # is the caller's
-                self.assertEqual(members.run(lambda i, group: bytes(group.broadcast(b"" if i == 0 else None, TIMEOUT)), groups),
-                                 [b""] * 3)
+                self.assertEqual(
+                    members.run(
+                        lambda i, group: bytes(group.broadcast(b"" if i == 0 else None, TIMEOUT)),
+                        groups,
+                    ),
+                    [b""] * 3,
+                )
                 members.run(lambda i, group: group.destroy(TIMEOUT), groups)
                 self.assertTrue(all(group.closed for group in groups))
 
@@ -162,16 +194,25 @@ class Buffers(unittest.TestCase):
         fake = types.SimpleNamespace(Tensor=FakeTensor, uint8="uint8")
         with unittest.mock.patch.dict(sys.modules, torch=fake), Members(2) as members:
             groups = members.groups()
-            for shape, dtype, requires_grad in (((3, 5), "float32", True), ((7,), "bfloat16", False), ((2, 2), "bfloat16", True),
-                                                ((), "float32", True), ((0,), "float32", False)):
+            for shape, dtype, requires_grad in (
+                ((3, 5), "float32", True),
+                ((7,), "bfloat16", False),
+                ((2, 2), "bfloat16", True),
+                ((), "float32", True),
+                ((0,), "float32", False),
+            ):
                 with self.subTest(shape=shape, dtype=dtype, requires_grad=requires_grad):
                     tensors = [FakeTensor(shape, dtype, requires_grad) for _ in range(2)]
                     tensors[0].fill(os.urandom(tensors[0].values.size))
-                    results = members.run(lambda i, group: group.broadcast(tensors[i], TIMEOUT), groups)
+                    results = members.run(
+                        lambda i, group: group.broadcast(tensors[i], TIMEOUT), groups
+                    )
                     self.assertIs(results[0], tensors[0])
                     self.assertEqual(tensors[1].content(), tensors[0].content())
-            for error, text, wrong in ((BufferError, "is not contiguous", FakeTensor((2, 3)).t()),
-                                       (TypeError, "only memory of the CPU", FakeTensor((2, 3), device="cuda"))):
+            for error, text, wrong in (
+                (BufferError, "is not contiguous", FakeTensor((2, 3)).t()),
+                (TypeError, "only memory of the CPU", FakeTensor((2, 3), device="cuda")),
+            ):
                 with self.assertRaisesRegex(error, text):
                     groups[0].send(wrong)
                 with self.assertRaisesRegex(error, text):
@@ -181,10 +222,16 @@ class Buffers(unittest.TestCase):
     def test_memory_that_is_no_values(self):
         with Members(2) as members:
             groups = members.groups()
-            for error, text, wrong in ((TypeError, "references to objects", numpy.array([[1], "a"], dtype=object)),
-                                       (TypeError, "references to objects", numpy.zeros(2, dtype=[("Of", "i4"), ("b", "O")])),
-                                       (TypeError, "cannot include dtype 'M'", numpy.zeros(3, dtype="datetime64[s]")),
-                                       (BufferError, "in the order of C", numpy.asfortranarray(numpy.ones((2, 3))))):
+            for error, text, wrong in (
+                (TypeError, "references to objects", numpy.array([[1], "a"], dtype=object)),
+                (
+                    TypeError,
+                    "references to objects",
+                    numpy.zeros(2, dtype=[("Of", "i4"), ("b", "O")]),
+                ),
+                (TypeError, "cannot include dtype 'M'", numpy.zeros(3, dtype="datetime64[s]")),
+                (BufferError, "in the order of C", numpy.asfortranarray(numpy.ones((2, 3)))),
+            ):
                 with self.subTest(text=text):
                     with self.assertRaisesRegex(error, text):
                         groups[0].send(wrong)
@@ -192,7 +239,9 @@ class Buffers(unittest.TestCase):
                         groups[1].receive(wrong, 0)
             named = numpy.ones(2, dtype=[("Of", "i4")])
             into = numpy.zeros(2, dtype=[("Of", "i4")])
-            members.run(lambda i, group: group.broadcast(named if i == 0 else into, TIMEOUT), groups)
+            members.run(
+                lambda i, group: group.broadcast(named if i == 0 else into, TIMEOUT), groups
+            )
             self.assertEqual(into.tolist(), named.tolist())
 
     # Catches waits that cannot be repeated, and an end of `with` that fails after start_destroy().
@@ -209,12 +258,21 @@ class Buffers(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
     def test_tensors_of_pytorch(self):
         import torch
+
         with Members(2) as members:
             groups = members.groups()
-            for dtype in (torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.complex64):
+            for dtype in (
+                torch.float32,
+                torch.float64,
+                torch.bfloat16,
+                torch.float16,
+                torch.complex64,
+            ):
                 for shape in ((30, 7), (), (0,)):
                     with self.subTest(dtype=dtype, shape=shape):
-                        tensors = [torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for _ in range(2)]
+                        tensors = [
+                            torch.nn.Parameter(torch.randn(shape, dtype=dtype)) for _ in range(2)
+                        ]
                         members.run(lambda i, group: group.broadcast(tensors[i], TIMEOUT), groups)
                         self.assertTrue(torch.equal(*tensors))
             for values in (torch.arange(100), torch.tensor([True, False])):
@@ -238,20 +296,32 @@ class Buffers(unittest.TestCase):
                 session.poll(0.05)
                 self.assertEqual(group.available, kept)
             buffer = bytearray(max(sizes))
-            return [bytes(group.receive(buffer if i % 2 else None, TIMEOUT)) for i in range(len(sizes))]
+            return [
+                bytes(group.receive(buffer if i % 2 else None, TIMEOUT)) for i in range(len(sizes))
+            ]
 
-        cases = (([100_000] * 10, 250_000, 2), ([0, 1, 4096, 0, 5], 8192, 2), ([300_000] * 3, 10, 1))
+        cases = (
+            ([100_000] * 10, 250_000, 2),
+            ([0, 1, 4096, 0, 5], 8192, 2),
+            ([300_000] * 3, 10, 1),
+        )
         for options, own_thread in (({}, True), ({}, False), ({"device": "emulated"}, True)):
             with Members(2, own_thread=own_thread) as members:
                 for number, (sizes, backlog_bytes, kept) in enumerate(cases):
                     with self.subTest(options=options, own_thread=own_thread, sizes=sizes):
                         groups = members.groups(number, backlog_bytes=backlog_bytes, **options)
                         messages = [os.urandom(size) for size in sizes]
-                        results = members.run(lambda i, group: send(group, messages) if i == 0 else
-                                              receive(members.sessions[1], group, sizes, kept), groups)
+                        results = members.run(
+                            lambda i, group: send(group, messages)
+                            if i == 0
+                            else receive(members.sessions[1], group, sizes, kept),
+                            groups,
+                        )
                         self.assertEqual(results[1], messages)
                         members.run(lambda i, group: group.destroy(TIMEOUT), groups)
-        with Members(1) as members, self.assertRaisesRegex(prepost.UsageError, "backlog_bytes is a number of bytes from 0 to [0-9]+, not -1"):
+        with Members(1) as members, self.assertRaisesRegex(
+            prepost.UsageError, "backlog_bytes is a number of bytes from 0 to [0-9]+, not -1"
+        ):
             members.sessions[0].group(1, backlog_bytes=-1)
 
     def test_memory_that_does_not_do(self):
@@ -262,7 +332,10 @@ class Buffers(unittest.TestCase):
                     group.send(wrong)
             with self.assertRaisesRegex(prepost.UsageError, "at the root needs a buffer"):
                 group.broadcast()
-            with self.assertRaisesRegex(prepost.UsageError, "^cannot receive from group 1: this member is its root, which sends$"):
+            with self.assertRaisesRegex(
+                prepost.UsageError,
+                "^cannot receive from group 1: this member is its root, which sends$",
+            ):
                 group.receive()
         with Members(2) as members:
             with self.assertRaises(BufferError):
@@ -296,7 +369,9 @@ class Buffers(unittest.TestCase):
             while other.available < 3:
                 self.assertTrue(members.sessions[1].poll(TIMEOUT))
             small = bytearray(2)
-            with self.assertRaisesRegex(prepost.UsageError, "the message has 3 bytes, the buffer 2"):
+            with self.assertRaisesRegex(
+                prepost.UsageError, "the message has 3 bytes, the buffer 2"
+            ):
                 other.receive(small)
             self.assertEqual(bytes(other.receive(timeout=0)), b"one")
             large = bytearray(b"......")
@@ -313,8 +388,13 @@ class Memory(unittest.TestCase):
         pool = prepost.MemoryPool(1 << 16, 2)
         self.assertEqual((pool.buffer_bytes, pool.buffers, pool.free_buffers), (1 << 16, 2, 2))
         with Members(2) as members:
-            groups = [[session.group(number, pool=pool if i == 1 else None, notify_delivered=True)
-                       for i, session in enumerate(members.sessions)] for number in (1, 2)]
+            groups = [
+                [
+                    session.group(number, pool=pool if i == 1 else None, notify_delivered=True)
+                    for i, session in enumerate(members.sessions)
+                ]
+                for number in (1, 2)
+            ]
             (root, other), (root2, other2) = groups
             messages = [bytes([i]) * (1 << 16) for i in range(4)]
             for message in messages:
@@ -335,7 +415,9 @@ class Memory(unittest.TestCase):
             second.release()
             into = bytearray(1 << 16)
             for message in messages[2:]:
-                self.assertEqual(other.receive(into, TIMEOUT), message)  # copied, and given back at once
+                self.assertEqual(
+                    other.receive(into, TIMEOUT), message
+                )  # copied, and given back at once
             root.wait_delivered(TIMEOUT)
             self.assertEqual(bytes(other2.receive(timeout=TIMEOUT)), b"two")
             root.send(b"")
@@ -353,7 +435,10 @@ class Memory(unittest.TestCase):
                 root2.send(b"nobody is there")
             root2.wait_delivered(TIMEOUT)
             root.send(bytes((1 << 16) + 1))
-            with self.assertRaisesRegex(prepost.TransferError, "cannot take message 5 of 65537 bytes: the buffers of its pool"):
+            with self.assertRaisesRegex(
+                prepost.TransferError,
+                "cannot take message 5 of 65537 bytes: the buffers of its pool",
+            ):
                 other.receive(timeout=TIMEOUT)
             with self.assertRaisesRegex(prepost.UsageError, "have no file to be synced to"):
                 members.sessions[1].group(4, pool=pool, sync=True)
@@ -386,14 +471,22 @@ class Memory(unittest.TestCase):
                         members.sessions[1].close()
                     return TensorLike(memory)
 
-                groups = [members.sessions[0].group(1), members.sessions[1].group(1, incoming=incoming)]
+                groups = [
+                    members.sessions[0].group(1),
+                    members.sessions[1].group(1, incoming=incoming),
+                ]
                 for message in (b"seven..", b"", bytes(range(32))):
-                    results = members.run(lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT), groups)
+                    results = members.run(
+                        lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT),
+                        groups,
+                    )
                     self.assertEqual(bytes(results[1]), message)
                 self.assertEqual(memory.tobytes(), bytes(range(32)))
                 self.assertEqual(asked, [(0, 7), (2, 32)])
                 into = bytearray(32)
-                members.run(lambda i, group: group.broadcast(b"copied" if i == 0 else into, TIMEOUT), groups)
+                members.run(
+                    lambda i, group: group.broadcast(b"copied" if i == 0 else into, TIMEOUT), groups
+                )
                 self.assertEqual((into[:6], memory.tobytes()[:6]), (b"copied", b"copied"))
                 alive = weakref.ref(incoming)
                 members.run(lambda i, group: group.destroy(TIMEOUT), groups)
@@ -408,14 +501,25 @@ class Memory(unittest.TestCase):
         unraisable, reported = sys.unraisablehook, []
         self.addCleanup(setattr, sys, "unraisablehook", unraisable)
         sys.unraisablehook = lambda it: reported.append(it.exc_type)
-        for incoming, why in ((lambda message, bytes: None, "$"), (wrong, ".*KeyError: 'mine'"),
-                              (lambda message, bytes: b"not to be written", ".*BufferError: "),
-                              (lambda message, bytes: bytearray(bytes - 1), ".*ValueError: the memory for message 0 has 6 bytes")):
+        for incoming, why in (
+            (lambda message, bytes: None, "$"),
+            (wrong, ".*KeyError: 'mine'"),
+            (lambda message, bytes: b"not to be written", ".*BufferError: "),
+            (
+                lambda message, bytes: bytearray(bytes - 1),
+                ".*ValueError: the memory for message 0 has 6 bytes",
+            ),
+        ):
             with Members(2) as members:
-                root, other = members.sessions[0].group(1), members.sessions[1].group(1, incoming=incoming)
+                root, other = members.sessions[0].group(1), members.sessions[1].group(
+                    1, incoming=incoming
+                )
                 root.send(b"message")
                 for group in (root, other):
-                    with self.assertRaisesRegex(prepost.TransferError, "member 1 has no memory for message 0 of 7 bytes" + why):
+                    with self.assertRaisesRegex(
+                        prepost.TransferError,
+                        "member 1 has no memory for message 0 of 7 bytes" + why,
+                    ):
                         group.barrier(TIMEOUT)
         self.assertEqual(reported, [KeyError, BufferError, ValueError])
 
@@ -423,6 +527,7 @@ class Memory(unittest.TestCase):
     def test_an_exception_in_with_ends_the_group(self):
         for own_thread in (True, False):
             with self.subTest(own_thread=own_thread), Members(3, own_thread=own_thread) as members:
+
                 def play(i, session):
                     with session.group(1) as group:
                         group.broadcast(b"first" if i == 0 else None, TIMEOUT)
@@ -430,7 +535,9 @@ class Memory(unittest.TestCase):
                             raise LookupError("mine")
 
                 def end(i, session):
-                    with self.assertRaises(LookupError if i == 1 else prepost.TransferError) as raised:
+                    with self.assertRaises(
+                        LookupError if i == 1 else prepost.TransferError
+                    ) as raised:
                         play(i, session)
                     return str(raised.exception)
 
@@ -444,8 +551,19 @@ class Memory(unittest.TestCase):
         def child(session, group, pool, context):
             with self.assertRaisesRegex(prepost.UsageError, "before this process was forked"):
                 group.send(b"x")
-            for call in (group.receive, group.barrier, group.wait_opened, group.paths, group.start_destroy, session.poll, session.fileno,
-                         lambda: session.group(3), lambda: session.set_address(1, "a"), lambda: group.available, lambda: group.closed):
+            for call in (
+                group.receive,
+                group.barrier,
+                group.wait_opened,
+                group.paths,
+                group.start_destroy,
+                session.poll,
+                session.fileno,
+                lambda: session.group(3),
+                lambda: session.set_address(1, "a"),
+                lambda: group.available,
+                lambda: group.closed,
+            ):
                 self.assertRaises(prepost.UsageError, call)
             self.assertIsInstance(group.failure, prepost.UsageError)
             group.abort()
@@ -474,12 +592,18 @@ class Memory(unittest.TestCase):
                     finally:
                         os._exit(code)
                 self.assertEqual(os.waitpid(pid, 0)[1], 0)
-            process = multiprocessing.get_context("fork").Process(target=groups[0].send, args=(b"x",))
-            with open(os.devnull, "w") as nowhere, unittest.mock.patch.object(sys, "stderr", nowhere):
+            process = multiprocessing.get_context("fork").Process(
+                target=groups[0].send, args=(b"x",)
+            )
+            with open(os.devnull, "w") as nowhere, unittest.mock.patch.object(
+                sys, "stderr", nowhere
+            ):
                 process.start()
             process.join(TIMEOUT)
             self.assertEqual(process.exitcode, 1)  # a UsageError
-            results = members.run(lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT), groups)
+            results = members.run(
+                lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT), groups
+            )
             self.assertEqual(results[1], b"on")
             results[1].release()
 
@@ -517,8 +641,12 @@ if kind in ("receive", "short"):  # of which one at a time is allowed
 """
         for kind in ("receive", "short", "barrier", "poll", "second"):
             with self.subTest(kind):
-                done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2)), kind], capture_output=True, text=True,
-                                      timeout=60)
+                done = subprocess.run(
+                    [sys.executable, "-c", program, ",".join(addresses(2)), kind],
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                )
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     # Catches a thread of a session that asks an interpreter which is gone, and one that nobody ends.
@@ -535,20 +663,31 @@ if os.fork() == 0:
     sys.exit(0)  # which closes nothing of its parent's, and does not crash
 assert os.wait()[1] == 0
 """
-        done = subprocess.run([sys.executable, "-c", program, ",".join(addresses(2))], capture_output=True, text=True, timeout=60)
+        done = subprocess.run(
+            [sys.executable, "-c", program, ",".join(addresses(2))],
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_sync(self):
         with tempfile.TemporaryDirectory() as folder, Members(3) as members:
+
             def incoming_of(member):
                 def incoming(message, bytes):
                     with open(pathlib.Path(folder, f"{member}-{message}"), "w+b") as file:
                         file.truncate(bytes)
                         return mmap.mmap(file.fileno(), bytes)
+
                 return incoming
 
-            groups = [session.group(1, sync=True, notify_delivered=True, incoming=None if i == 0 else incoming_of(i))
-                      for i, session in enumerate(members.sessions)]
+            groups = [
+                session.group(
+                    1, sync=True, notify_delivered=True, incoming=None if i == 0 else incoming_of(i)
+                )
+                for i, session in enumerate(members.sessions)
+            ]
             messages = [os.urandom(size) for size in (1, 300_001, 4096)]
             for message in messages:
                 groups[0].send(message)
@@ -557,7 +696,10 @@ assert os.wait()[1] == 0
                 for number, message in enumerate(messages):
                     self.assertEqual(pathlib.Path(folder, f"{i}-{number}").read_bytes(), message)
                     self.assertEqual(groups[i].receive(timeout=TIMEOUT), message)
-            with self.assertRaisesRegex(prepost.UsageError, "^cannot create group 2: with sync, incoming returns mappings of files$"):
+            with self.assertRaisesRegex(
+                prepost.UsageError,
+                "^cannot create group 2: with sync, incoming returns mappings of files$",
+            ):
                 members.sessions[1].group(2, sync=True)
 
 
@@ -565,7 +707,9 @@ class Plans(unittest.TestCase):
     def broadcast(self, message, **options):
         with Members(4) as members:
             groups = members.groups(**options)
-            results = members.run(lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT), groups)
+            results = members.run(
+                lambda i, group: group.broadcast(message if i == 0 else None, TIMEOUT), groups
+            )
             members.run(lambda i, group: group.destroy(TIMEOUT), groups)
             return [bytes(result) for result in results]
 
@@ -574,12 +718,26 @@ class Plans(unittest.TestCase):
         rounds = [[(0, 1, 0)], [(0, 2, 1), (1, 3, 0)], [(0, 1, 1), (3, 2, 0)], [(1, 3, 1)]]
         flat = prepost.compile(rounds=rounds, message_bytes=len(message))
         with tempfile.TemporaryDirectory() as folder:
-            file, rolled, shards = (pathlib.Path(folder, name) for name in ("flat.json", "rolled.json", "shards/"))
+            file, rolled, shards = (
+                pathlib.Path(folder, name) for name in ("flat.json", "rolled.json", "shards/")
+            )
             flat.save(file)
-            for flags in (["--message-bytes", "any", "-o", rolled],
-                          ["--message-bytes", 50_000, "--encoding", "shards", "-o", f"{shards}/"]):
-                subprocess.run([os.environ["PREPOST_COMMAND"], "compile", "--nodes", "4", "--block-bytes", "9000", *map(str, flags)],
-                               check=True)
+            for flags in (
+                ["--message-bytes", "any", "-o", rolled],
+                ["--message-bytes", 50_000, "--encoding", "shards", "-o", f"{shards}/"],
+            ):
+                subprocess.run(
+                    [
+                        os.environ["PREPOST_COMMAND"],
+                        "compile",
+                        "--nodes",
+                        "4",
+                        "--block-bytes",
+                        "9000",
+                        *map(str, flags),
+                    ],
+                    check=True,
+                )
             for plan in (flat, file, str(file), rolled, shards):
                 with self.subTest(plan=plan):
                     self.assertEqual(self.broadcast(message, plan=plan), [message] * 4)
@@ -587,24 +745,35 @@ class Plans(unittest.TestCase):
                 self.assertEqual(self.broadcast(b"any size", plan=plan), [b"any size"] * 4)
             with Members(3) as members:
                 session = members.sessions[0]
-                for error, options in (("the plan: it is a plan for 4 nodes, and the group has 3 members", {"plan": flat}),
-                                       ("cannot create group 1: .*no such file: ", {"plan": "no such file"}),
-                                       ("a plan file has an algorithm", {"plan": file, "algorithm": "chain"})):
+                for error, options in (
+                    (
+                        "the plan: it is a plan for 4 nodes, and the group has 3 members",
+                        {"plan": flat},
+                    ),
+                    ("cannot create group 1: .*no such file: ", {"plan": "no such file"}),
+                    ("a plan file has an algorithm", {"plan": file, "algorithm": "chain"}),
+                ):
                     with self.assertRaisesRegex(prepost.UsageError, error):
                         session.group(1, **options)
             with Members(4) as members:
-                with self.assertRaisesRegex(prepost.UsageError, "is a plan for messages of 50000 bytes"):
+                with self.assertRaisesRegex(
+                    prepost.UsageError, "is a plan for messages of 50000 bytes"
+                ):
                     members.sessions[0].group(1, plan=flat).send(b"another size")
 
     def test_devices(self):
         message = os.urandom(300_001)
         for executor in ("auto", "offload", "cpu"):
             with self.subTest(executor=executor):
-                self.assertEqual(self.broadcast(message, device="emulated", executor=executor), [message] * 4)
+                self.assertEqual(
+                    self.broadcast(message, device="emulated", executor=executor), [message] * 4
+                )
         with Members(2) as members:
-            for error, text, options in ((prepost.UsageError, 'no executor "gpu"', {"executor": "gpu"}),
-                                         (prepost.UsageError, "takes a device", {"executor": "offload"}),
-                                         (prepost.EnvironmentError, "no card", {"device": "no card"})):
+            for error, text, options in (
+                (prepost.UsageError, 'no executor "gpu"', {"executor": "gpu"}),
+                (prepost.UsageError, "takes a device", {"executor": "offload"}),
+                (prepost.EnvironmentError, "no card", {"device": "no card"}),
+            ):
                 with self.assertRaisesRegex(error, text):
                     members.sessions[0].group(1, **options)
 
@@ -653,7 +822,10 @@ class Waits(unittest.TestCase):
                 with self.assertRaises(TimeoutError):
                     other.broadcast(buffer, 0.01)
                 message = bytearray(b"message")
-                members.run(lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT), [root, other])
+                members.run(
+                    lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT),
+                    [root, other],
+                )
                 message.append(0)  # is free as soon as it is sent
                 self.assertEqual(buffer, b"message\0")
 
@@ -720,7 +892,9 @@ class Waits(unittest.TestCase):
         async def receive(session, group):
             loop = asyncio.get_running_loop()
             came = asyncio.Event()
-            loop.add_reader(session.fileno(), lambda: session.poll() and group.available and came.set())
+            loop.add_reader(
+                session.fileno(), lambda: session.poll() and group.available and came.set()
+            )
             await asyncio.wait_for(came.wait(), TIMEOUT)
             loop.remove_reader(session.fileno())
             return bytes(group.receive(timeout=0))
@@ -778,13 +952,21 @@ class Arguments(unittest.TestCase):
         check("^self is a whole number, not str$", self="0")
         check("^self is a whole number, not float$", self=0.5)
         check("^self is a whole number from 0 to 4294967295, not -1$", self=-1)
-        check("^self is a whole number from 0 to 4294967295, not one of 20000 bits$", self=1 << 19999)
+        check(
+            "^self is a whole number from 0 to 4294967295, not one of 20000 bits$", self=1 << 19999
+        )
         check("^self is 1, but there are 1 member: 0 to 0$", self=1)
         check("^members is a list of addresses, not int$", members=5)
         check("^members is a list of addresses, not NoneType$", members=None)
         check(r"^members\[0\] is an address, a str or \(host, port\), not int$", members=[7])
-        check(r"^members\[1\] is an address, a str or \(host, port\), not tuple of 1$", members=["a", ("b",)])
-        check(r"^members\[0\] is an address, a str or \(host, port\), not tuple of 2$", members=[(7, "b")])
+        check(
+            r"^members\[1\] is an address, a str or \(host, port\), not tuple of 1$",
+            members=["a", ("b",)],
+        )
+        check(
+            r"^members\[0\] is an address, a str or \(host, port\), not tuple of 2$",
+            members=[(7, "b")],
+        )
         check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", None)])
         check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", "x")])
         check("^bind is a str, not bytes$", bind=b"127.0.0.1")
@@ -793,25 +975,51 @@ class Arguments(unittest.TestCase):
         check("^waiting is polling, hybrid or interrupt, not 'x'$", waiting="x")
         for name in ("idle_max", "failure_max", "connect_max"):
             for value in ("2", None, [], 1j):
-                check(f"^{name} is a number of seconds, not {type(value).__name__}$", **{name: value})
+                check(
+                    f"^{name} is a number of seconds, not {type(value).__name__}$", **{name: value}
+                )
             check(f"^{name} is a number of seconds from 0 on, not -1.0$", **{name: -1})
         for name in ("local_copies", "own_thread"):
             for value in ("no", None, 2, []):
                 check(f"^{name} is True or False, not {type(value).__name__}$", **{name: value})
-        for value in ([whole], (whole,), {whole: whole}, Secret(whole), numpy.array([whole]), numpy.frombuffer(whole.encode(), "u1"), None,
-                      16):
+        for value in (
+            [whole],
+            (whole,),
+            {whole: whole},
+            Secret(whole),
+            numpy.array([whole]),
+            numpy.frombuffer(whole.encode(), "u1"),
+            None,
+            16,
+        ):
             check(f"^secret is bytes or a str, not {type(value).__name__}$", secret=value)
         check("^secret has characters that UTF-8 does not have$", secret=f"{whole}\udc80")
         check("^the secret has more than 4096 bytes, expected 16 to 4096$", secret=whole * 1000)
         check("^the secret has 14 bytes, expected 16 to 4096$", secret=mark)
-        for options in ({"secrets": whole}, {"self": 0, "secret": whole}, {"members": [], "secret": whole, "self": 0, "x": whole}):
+        for options in (
+            {"secrets": whole},
+            {"self": 0, "secret": whole},
+            {"members": [], "secret": whole, "self": 0, "x": whole},
+        ):
             with self.assertRaises(TypeError) as raised:
                 prepost.Session(**options)
             self.assertNotIn(mark, words_of(raised.exception))
-        with prepost.Session(self=0, members=["127.0.0.1:0"], secret=whole) as session, session.group(1) as group:
-            for shown in (session, group, session._native, vars(session), vars(group), prepost._native.Secret(whole.encode())):
+        with prepost.Session(
+            self=0, members=["127.0.0.1:0"], secret=whole
+        ) as session, session.group(1) as group:
+            for shown in (
+                session,
+                group,
+                session._native,
+                vars(session),
+                vars(group),
+                prepost._native.Secret(whole.encode()),
+            ):
                 self.assertNotIn(mark, repr(shown))
-            for wrong in (lambda: session._native.create_group(1), lambda: prepost._native.Session(prepost._native.Secret(whole.encode()))):
+            for wrong in (
+                lambda: session._native.create_group(1),
+                lambda: prepost._native.Session(prepost._native.Secret(whole.encode())),
+            ):
                 with self.assertRaises(TypeError) as raised:
                     wrong()
                 self.assertNotIn(mark, words_of(raised.exception))
@@ -824,57 +1032,88 @@ class Arguments(unittest.TestCase):
             rolled = prepost.roll(nodes=2, algorithm="chain")
             wrong = object()
             for text, call in (
-                    ("number is a whole number", lambda: session.group("1")),
-                    ("number is a whole number from 0 to 18446744073709551615, not -1", lambda: session.group(-1)),
-                    (r"members\[0\] is a whole number, not str", lambda: session.group(2, ["0"])),
-                    ("members is a list of whole numbers, not int", lambda: session.group(2, 5)),
-                    ("members is a list of whole numbers, not str", lambda: session.group(2, "0")),
-                    ("root is a whole number", lambda: session.group(2, root=None)),
-                    ("algorithm is a str", lambda: session.group(2, algorithm=5)),
-                    ("block_bytes is a whole number", lambda: session.group(2, block_bytes=1.5)),
-                    ("plan is a plan or a path", lambda: session.group(2, plan=5)),
-                    ("notify_delivered is True or False", lambda: session.group(2, notify_delivered="no")),
-                    ("sync is True or False", lambda: session.group(2, sync="no")),
-                    ("device is a str", lambda: session.group(2, device=None)),
-                    ("executor is a str", lambda: session.group(2, executor=None)),
-                    ("pool is a MemoryPool", lambda: session.group(2, pool=5)),
-                    ("incoming is a function", lambda: session.group(2, incoming=bytearray(5))),
-                    ("backlog_bytes is a number of bytes, not str", lambda: session.group(2, backlog_bytes="5")),
-                    ("member is a whole number", lambda: session.set_address("1", "a")),
-                    ("address is an address", lambda: session.set_address(1, 5)),
-                    ("buffer_bytes is a whole number", lambda: prepost.MemoryPool("1", 1)),
-                    ("buffers is a whole number from 0 to 4294967295", lambda: prepost.MemoryPool(1, 1 << 32)),
-                    ("why is a str", lambda: group.abort(5)),
-                    *[("timeout is a number of seconds, not str", lambda call=call: call(timeout="1")) for call in (
-                        session.poll, group.barrier, group.wait_opened, group.wait_sent, group.wait_delivered, group.destroy)],
-                    ("timeout is a number of seconds, not str", lambda: group.broadcast(b"x", "1")),
-                    ("timeout is a number of seconds from 0 on, not -1.0", lambda: session.poll(-1)),
-                    ("timeout is a number of seconds from 0 on, not nan", lambda: session.poll(float("nan"))),
-                    ("spec is a mapping or a path", lambda: prepost.compile(wrong)),
-                    ("rounds is a path, a text or an iterable", lambda: prepost.compile(rounds=5)),
-                    ("node is a whole number", lambda: prepost.roll(nodes=2, algorithm="chain", node="1")),
-                    ("path is a path", lambda: prepost.Plan.load(5)),
-                    ("path is a path", lambda: prepost.RolledPlan.load(None)),
-                    ("path is a path", lambda: plan.save(1)),  # which is a file's number
-                    ("text is a str", lambda: prepost.Plan.from_json(b"{}")),
-                    ("text is a str", lambda: prepost.RolledPlan.from_json(None)),
-                    ("encoding is a str", lambda: plan.to_json(5)),
-                    ("message_bytes is a whole number", lambda: rolled.unroll("5")),
-                    (r"nodes\[0\] is a whole number", lambda: plan.draw(nodes=["a"])),
-                    ("blocks is a list of whole numbers", lambda: plan.draw(blocks=5)),
-                    ("rounds are two numbers", lambda: plan.draw(rounds=(1, 2, 3))),
-                    ("topology is a path", lambda: plan.draw(topology=5)),
-                    ("trace is a path", lambda: plan.draw(trace=5)),
-                    ("profile is a path", lambda: plan.simulate(None)),
-                    ("executor is a str", lambda: plan.simulate("fractus", executor=1)),
-                    ("settings is a mapping", lambda: plan.simulate("fractus", settings=["x"])),
-                    ("delay is a str or a list", lambda: plan.simulate("fractus", delay=5))):
+                ("number is a whole number", lambda: session.group("1")),
+                (
+                    "number is a whole number from 0 to 18446744073709551615, not -1",
+                    lambda: session.group(-1),
+                ),
+                (r"members\[0\] is a whole number, not str", lambda: session.group(2, ["0"])),
+                ("members is a list of whole numbers, not int", lambda: session.group(2, 5)),
+                ("members is a list of whole numbers, not str", lambda: session.group(2, "0")),
+                ("root is a whole number", lambda: session.group(2, root=None)),
+                ("algorithm is a str", lambda: session.group(2, algorithm=5)),
+                ("block_bytes is a whole number", lambda: session.group(2, block_bytes=1.5)),
+                ("plan is a plan or a path", lambda: session.group(2, plan=5)),
+                (
+                    "notify_delivered is True or False",
+                    lambda: session.group(2, notify_delivered="no"),
+                ),
+                ("sync is True or False", lambda: session.group(2, sync="no")),
+                ("device is a str", lambda: session.group(2, device=None)),
+                ("executor is a str", lambda: session.group(2, executor=None)),
+                ("pool is a MemoryPool", lambda: session.group(2, pool=5)),
+                ("incoming is a function", lambda: session.group(2, incoming=bytearray(5))),
+                (
+                    "backlog_bytes is a number of bytes, not str",
+                    lambda: session.group(2, backlog_bytes="5"),
+                ),
+                ("member is a whole number", lambda: session.set_address("1", "a")),
+                ("address is an address", lambda: session.set_address(1, 5)),
+                ("buffer_bytes is a whole number", lambda: prepost.MemoryPool("1", 1)),
+                (
+                    "buffers is a whole number from 0 to 4294967295",
+                    lambda: prepost.MemoryPool(1, 1 << 32),
+                ),
+                ("why is a str", lambda: group.abort(5)),
+                *[
+                    ("timeout is a number of seconds, not str", lambda call=call: call(timeout="1"))
+                    for call in (
+                        session.poll,
+                        group.barrier,
+                        group.wait_opened,
+                        group.wait_sent,
+                        group.wait_delivered,
+                        group.destroy,
+                    )
+                ],
+                ("timeout is a number of seconds, not str", lambda: group.broadcast(b"x", "1")),
+                ("timeout is a number of seconds from 0 on, not -1.0", lambda: session.poll(-1)),
+                (
+                    "timeout is a number of seconds from 0 on, not nan",
+                    lambda: session.poll(float("nan")),
+                ),
+                ("spec is a mapping or a path", lambda: prepost.compile(wrong)),
+                ("rounds is a path, a text or an iterable", lambda: prepost.compile(rounds=5)),
+                (
+                    "node is a whole number",
+                    lambda: prepost.roll(nodes=2, algorithm="chain", node="1"),
+                ),
+                ("path is a path", lambda: prepost.Plan.load(5)),
+                ("path is a path", lambda: prepost.RolledPlan.load(None)),
+                ("path is a path", lambda: plan.save(1)),  # which is a file's number
+                ("text is a str", lambda: prepost.Plan.from_json(b"{}")),
+                ("text is a str", lambda: prepost.RolledPlan.from_json(None)),
+                ("encoding is a str", lambda: plan.to_json(5)),
+                ("message_bytes is a whole number", lambda: rolled.unroll("5")),
+                (r"nodes\[0\] is a whole number", lambda: plan.draw(nodes=["a"])),
+                ("blocks is a list of whole numbers", lambda: plan.draw(blocks=5)),
+                ("rounds are two numbers", lambda: plan.draw(rounds=(1, 2, 3))),
+                ("topology is a path", lambda: plan.draw(topology=5)),
+                ("trace is a path", lambda: plan.draw(trace=5)),
+                ("profile is a path", lambda: plan.simulate(None)),
+                ("executor is a str", lambda: plan.simulate("fractus", executor=1)),
+                ("settings is a mapping", lambda: plan.simulate("fractus", settings=["x"])),
+                ("delay is a str or a list", lambda: plan.simulate("fractus", delay=5)),
+            ):
                 with self.subTest(text):
                     self.refused(f"^{text}", call)
             self.assertFalse(group.closed)
             self.assertIsNone(group.failure)
-            for fine in ({"members": numpy.arange(1), "root": numpy.uint8(0)}, {"notify_delivered": numpy.True_, "sync": 0},
-                         {"block_bytes": True}):
+            for fine in (
+                {"members": numpy.arange(1), "root": numpy.uint8(0)},
+                {"notify_delivered": numpy.True_, "sync": 0},
+                {"block_bytes": True},
+            ):
                 session.group(7, **fine).destroy(numpy.float32(TIMEOUT))
 
 
@@ -894,7 +1133,9 @@ class Errors(unittest.TestCase):
         refused("failure_max is a number of seconds", failure_max=float("nan"))
         refused("members is a list", members="127.0.0.1")
         with Members(1) as members:
-            with self.assertRaisesRegex(prepost.UsageError, "cannot create group 5: there is no member 1"):
+            with self.assertRaisesRegex(
+                prepost.UsageError, "cannot create group 5: there is no member 1"
+            ):
                 members.sessions[0].group(5, [0, 1])
             with self.assertRaises(prepost.EnvironmentError):  # the port is taken
                 prepost.Session(self=0, members=addresses(1), secret=SECRET)
@@ -904,14 +1145,30 @@ class Errors(unittest.TestCase):
 
     def test_addresses(self):
         parse = prepost._session._address
-        self.assertEqual([parse(it) for it in ("a", "a:1", "fe80::1", "[fe80::1]", "[fe80::1]:2", ("a", 3), "")],
-                         [("a", 7811), ("a", 1), ("fe80::1", 7811), ("fe80::1", 7811), ("fe80::1", 2), ("a", 3), ("", 7811)])
+        self.assertEqual(
+            [parse(it) for it in ("a", "a:1", "fe80::1", "[fe80::1]", "[fe80::1]:2", ("a", 3), "")],
+            [
+                ("a", 7811),
+                ("a", 1),
+                ("fe80::1", 7811),
+                ("fe80::1", 7811),
+                ("fe80::1", 2),
+                ("a", 3),
+                ("", 7811),
+            ],
+        )
 
     def test_sites(self):
-        with self.assertRaisesRegex(prepost.UsageError, "there are 2 members, but the sites of 1 member"):
-            prepost.Session(self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a"])
+        with self.assertRaisesRegex(
+            prepost.UsageError, "there are 2 members, but the sites of 1 member"
+        ):
+            prepost.Session(
+                self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a"]
+            )
         with self.assertRaisesRegex(prepost.UsageError, "member 1 has no site"):
-            prepost.Session(self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a", ""])
+            prepost.Session(
+                self=0, members=["127.0.0.1", "127.0.0.1:1"], secret=SECRET, sites=["a", ""]
+            )
         with self.assertRaisesRegex(prepost.UsageError, "no congestion control 'nonesuch'"):
             prepost.Session(self=0, members=["127.0.0.1:0"], secret=SECRET, congestion="nonesuch")
         with self.assertRaisesRegex(prepost.UsageError, "pace is a number of bytes/s"):
@@ -920,8 +1177,10 @@ class Errors(unittest.TestCase):
             prepost.Session(self=0, members=["127.0.0.1:0"], secret=SECRET, streams=17)
 
     def test_paths(self):
-        for local_copies, expected in ((True, prepost.Paths(memory=1, network=0, forbidden=0)),
-                                       (False, prepost.Paths(memory=0, network=1, forbidden=0))):
+        for local_copies, expected in (
+            (True, prepost.Paths(memory=1, network=0, forbidden=0)),
+            (False, prepost.Paths(memory=0, network=1, forbidden=0)),
+        ):
             with Members(2, local_copies=local_copies) as members:
                 groups = members.groups()
                 for group in groups:
@@ -933,8 +1192,9 @@ class Errors(unittest.TestCase):
 
     def test_any_port_and_a_late_address(self):
         host = addresses(2)
-        with prepost.Session(self=1, members=["", f"{host[1]}:0"], secret=SECRET) as other, \
-                prepost.Session(self=0, members=[host[0], ""], secret=SECRET) as first:
+        with prepost.Session(
+            self=1, members=["", f"{host[1]}:0"], secret=SECRET
+        ) as other, prepost.Session(self=0, members=[host[0], ""], secret=SECRET) as first:
             first.set_address(1, (host[1], other.port))
             other.set_address(0, host[0])
             with first.group(1) as group:
@@ -945,7 +1205,10 @@ class Errors(unittest.TestCase):
 
     def test_members_that_do_not_agree(self):
         with Members(2, connect_max=0.3) as members:
-            groups = [session.group(1, algorithm=algorithm) for session, algorithm in zip(members.sessions, ("chain", "sequential"))]
+            groups = [
+                session.group(1, algorithm=algorithm)
+                for session, algorithm in zip(members.sessions, ("chain", "sequential"))
+            ]
             for group in groups:
                 with self.assertRaises(prepost.TransferError):
                     group.wait_opened(TIMEOUT)
@@ -968,8 +1231,15 @@ class Errors(unittest.TestCase):
                 self.assertEqual(str(group.failure), str(raised.exception))
             waiting.join()
             survivors = [session.group(1, [0, 1]) for session in members.sessions[:2]]
-            self.assertEqual(bytes(members.run(lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT), survivors)[1]),
-                             b"on")
+            self.assertEqual(
+                bytes(
+                    members.run(
+                        lambda i, group: group.broadcast(b"on" if i == 0 else None, TIMEOUT),
+                        survivors,
+                    )[1]
+                ),
+                b"on",
+            )
 
 
 if __name__ == "__main__":

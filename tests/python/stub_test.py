@@ -35,11 +35,17 @@ def names_of_stub(body, classes):
     for it in body:
         if isinstance(it, ast.ClassDef):
             bases = [names_of_stub(classes[base.id].body, classes) for base in it.bases]
-            names[it.name] = {name: kind for base in [*bases, names_of_stub(it.body, classes)] for name, kind in base.items()}
+            names[it.name] = {
+                name: kind
+                for base in [*bases, names_of_stub(it.body, classes)]
+                for name, kind in base.items()
+            }
         elif isinstance(it, ast.AnnAssign):
             names[it.target.id] = "value"
         elif isinstance(it, ast.FunctionDef):
-            is_property = any(isinstance(mark, ast.Name) and mark.id == "property" for mark in it.decorator_list)
+            is_property = any(
+                isinstance(mark, ast.Name) and mark.id == "property" for mark in it.decorator_list
+            )
             names[it.name] = "value" if is_property else parameters_of_stub(it)
     return {name: kind for name, kind in names.items() if not name.startswith("_")}
 

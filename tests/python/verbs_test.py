@@ -16,7 +16,10 @@ class VerbsTest(unittest.TestCase):
         messages = [os.urandom(size) for size in (0, 1, 70_000, 3_000_001)]
         hosts = [f"127.0.7.{i + 1}" for i in range(3)]
         received = [None] * 3
-        sessions = [prepost.Session(self=i, members=hosts, secret=b"a secret of this test alone") for i in range(3)]
+        sessions = [
+            prepost.Session(self=i, members=hosts, secret=b"a secret of this test alone")
+            for i in range(3)
+        ]
 
         def member(i):
             group = sessions[i].group(1, device=DEVICE, executor="cpu")

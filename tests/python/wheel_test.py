@@ -23,7 +23,9 @@ print(prepost.__version__)
 
 
 def run(*command, **options):
-    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False, **options)
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, check=False, **options
+    )
     assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
     return done.stdout
 
@@ -39,12 +41,42 @@ def main():
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        run(sys.executable, "-m", "pip", "wheel", "--no-index", "--no-build-isolation", "--no-deps", "--wheel-dir", folder / "wheels",
-            f"--config-settings=build-dir={folder / 'build'}", os.environ["PREPOST_SOURCE"], env=environment)
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "wheel",
+            "--no-index",
+            "--no-build-isolation",
+            "--no-deps",
+            "--wheel-dir",
+            folder / "wheels",
+            f"--config-settings=build-dir={folder / 'build'}",
+            os.environ["PREPOST_SOURCE"],
+            env=environment,
+        )
         [wheel] = (folder / "wheels").iterdir()
-        run(sys.executable, "-m", "pip", "install", "--no-index", "--no-deps", "--target", folder / "packages", wheel, env=environment)
+        run(
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            "--no-index",
+            "--no-deps",
+            "--target",
+            folder / "packages",
+            wheel,
+            env=environment,
+        )
         packages = folder / "packages"
-        version = run(sys.executable, "-c", PROGRAM, packages, cwd=folder, env=dict(environment, PYTHONPATH=str(packages)))
+        version = run(
+            sys.executable,
+            "-c",
+            PROGRAM,
+            packages,
+            cwd=folder,
+            env=dict(environment, PYTHONPATH=str(packages)),
+        )
         assert f"prepost_multicast-{version.strip()}-" in wheel.name, (version, wheel.name)
     return 0
 

@@ -8,8 +8,12 @@ which must enclose them."""
 import decimal
 import math
 
-METADATA = {"process_name": "name", "thread_name": "name", "process_sort_index": "sort_index",
-            "thread_sort_index": "sort_index"}
+METADATA = {
+    "process_name": "name",
+    "thread_name": "name",
+    "process_sort_index": "sort_index",
+    "thread_sort_index": "sort_index",
+}
 # What is skipped, or worse, ends the reading of the file, when another key stands there.
 TOP_LEVEL = {"traceEvents", "displayTimeUnit", "otherData", "metadata", "systemTraceEvents"}
 
@@ -34,7 +38,9 @@ def form_problems(event):
     if phase not in ("M", "X", "B", "E", "i", "s", "f"):
         return [f"phase {phase!r} is not known"]
     found = []
-    for key in ["pid"] if phase == "M" and str(event.get("name")).startswith("process") else ["pid", "tid"]:
+    for key in (
+        ["pid"] if phase == "M" and str(event.get("name")).startswith("process") else ["pid", "tid"]
+    ):
         if not is_integer(event.get(key)) or not 0 <= event[key] < 2**32:
             found.append(f"{key} is {event.get(key)!r}")
     if not isinstance(event.get("name"), str) or not event["name"]:
@@ -43,7 +49,11 @@ def form_problems(event):
         key = METADATA.get(event.get("name"))
         value = event.get("args", {}).get(key) if isinstance(event.get("args"), dict) else None
         wanted = isinstance(value, str) if key == "name" else is_integer(value)
-        return found if wanted else found + [f"metadata {event.get('name')!r} with args {event.get('args')!r}"]
+        return (
+            found
+            if wanted
+            else found + [f"metadata {event.get('name')!r} with args {event.get('args')!r}"]
+        )
     if nanoseconds(event.get("ts")) is None:
         found.append(f"ts is {event.get('ts')!r}")
     if phase == "X" and nanoseconds(event.get("dur")) is None:
@@ -79,13 +89,21 @@ class Threads:
 def order_problems(events):
     """Slices and arrows of events of good form, in the order of time."""
     threads, arrows = Threads(), {}
-    timed = [(nanoseconds(event["ts"]), index, event) for index, event in enumerate(events) if event["ph"] != "M"]
+    timed = [
+        (nanoseconds(event["ts"]), index, event)
+        for index, event in enumerate(events)
+        if event["ph"] != "M"
+    ]
     for time, index, event in sorted(timed, key=lambda entry: entry[:2]):
         phase = event["ph"]
         if phase == "i" and event["s"] != "t":
             continue  # on a track of the process
         if phase in "XBi":
-            end = {"X": lambda: time + nanoseconds(event["dur"]), "B": lambda: math.inf, "i": lambda: time}[phase]()
+            end = {
+                "X": lambda: time + nanoseconds(event["dur"]),
+                "B": lambda: math.inf,
+                "i": lambda: time,
+            }[phase]()
             if threads.add(event, time, end):
                 yield f"event {index}: {event['name']!r} ends after the slice that it begins in"
             continue
@@ -119,7 +137,9 @@ def problems(trace):
         found += [f"event {index}: {problem}" for problem in form_problems(event)]
     if found:
         return found
-    named = {name: {(e["pid"], e.get("tid")) for e in events if e["name"] == name} for name in METADATA}
+    named = {
+        name: {(e["pid"], e.get("tid")) for e in events if e["name"] == name} for name in METADATA
+    }
     for event in events:
         if event["ph"] != "M" and (event["pid"], event["tid"]) not in named["thread_name"]:
             found.append(f"thread {event['tid']} of process {event['pid']} has no name")

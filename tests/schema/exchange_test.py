@@ -15,23 +15,56 @@ import xml.etree.ElementTree as ElementTree
 import networkx
 
 COMMAND = sys.argv[1]
-SCHEDULES = ["sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"]
-ATTRIBUTES = {"algo": {"name", "proto", "nchannels", "nchunksperloop", "ngpus", "coll", "inplace", "outofplace", "minBytes", "maxBytes"},
-              "gpu": {"id", "i_chunks", "o_chunks", "s_chunks"}, "tb": {"id", "send", "recv", "chan"},
-              "step": {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"}}
+SCHEDULES = [
+    "sequential",
+    "chain",
+    "binomial_tree",
+    "binomial_pipeline",
+    "circulant",
+    "two_tree",
+    "scatter_allgather",
+]
+ATTRIBUTES = {
+    "algo": {
+        "name",
+        "proto",
+        "nchannels",
+        "nchunksperloop",
+        "ngpus",
+        "coll",
+        "inplace",
+        "outofplace",
+        "minBytes",
+        "maxBytes",
+    },
+    "gpu": {"id", "i_chunks", "o_chunks", "s_chunks"},
+    "tb": {"id", "send", "recv", "chan"},
+    "step": {"s", "type", "srcbuf", "srcoff", "dstbuf", "dstoff", "cnt", "depid", "deps", "hasdep"},
+}
 
 
 def expected_graph(plan):
     """The ops by name with their attributes, and the edges of the plan."""
     nodes, edges, ends = {}, [], {}
-    sizes = [min(plan["message"]["block_bytes"], plan["message"]["bytes"] - i * plan["message"]["block_bytes"])
-             for i in range(plan["message"]["blocks"])]
+    sizes = [
+        min(
+            plan["message"]["block_bytes"],
+            plan["message"]["bytes"] - i * plan["message"]["block_bytes"],
+        )
+        for i in range(plan["message"]["blocks"])
+    ]
     for program in plan["programs"]:
         for i, op in enumerate(program["ops"]):
             name = f"{program['node']}.{i}"
             channel = plan["channels"][op["channel"]]
-            nodes[name] = {"node": program["node"], "op": i, "kind": op["op"] + (" credit" if op["block"] is None else ""),
-                           "peer": channel["to" if op["op"] == "send" else "from"], "lane": channel["lane"], "round": op["round"]}
+            nodes[name] = {
+                "node": program["node"],
+                "op": i,
+                "kind": op["op"] + (" credit" if op["block"] is None else ""),
+                "peer": channel["to" if op["op"] == "send" else "from"],
+                "lane": channel["lane"],
+                "round": op["round"],
+            }
             if op["block"] is not None:
                 nodes[name] |= {"block": op["block"], "bytes": sizes[op["block"]]}
             if "grants" in op:
@@ -55,11 +88,30 @@ def check_graphml(path, plan):
 
 
 def check_form(algo):
-    assert algo.get("coll") in {"broadcast", "reduce", "allreduce", "reducescatter", "allgather", "gather", "scatter", "alltoall"}
-    of_all_ranks = algo.get("coll") in {"reducescatter", "allgather", "alltoall"}  # NCCL multiplies a rank's count by the ranks
+    assert algo.get("coll") in {
+        "broadcast",
+        "reduce",
+        "allreduce",
+        "reducescatter",
+        "allgather",
+        "gather",
+        "scatter",
+        "alltoall",
+    }
+    of_all_ranks = algo.get("coll") in {
+        "reducescatter",
+        "allgather",
+        "alltoall",
+    }  # NCCL multiplies a rank's count by the ranks
     largest = max(int(gpu.get(chunks)) for gpu in algo for chunks in ("i_chunks", "o_chunks"))
-    assert int(algo.get("nchunksperloop")) * (len(algo) if algo.get("coll") in {"gather", "scatter"} else 1) == largest
-    assert int(algo.get("minBytes")) == int(algo.get("maxBytes")) and (not of_all_ranks or int(algo.get("minBytes")) % len(algo) == 0)
+    assert (
+        int(algo.get("nchunksperloop"))
+        * (len(algo) if algo.get("coll") in {"gather", "scatter"} else 1)
+        == largest
+    )
+    assert int(algo.get("minBytes")) == int(algo.get("maxBytes")) and (
+        not of_all_ranks or int(algo.get("minBytes")) % len(algo) == 0
+    )
     for element in algo.iter():
         assert set(element.attrib) == ATTRIBUTES[element.tag], element.attrib
     for gpu in algo:
@@ -67,11 +119,18 @@ def check_form(algo):
         for tb in gpu:
             assert [int(step.get("s")) for step in tb] == list(range(len(tb))) and len(tb) <= 256
             for i, step in enumerate(tb):
-                waited_for = any(other.get("depid") == tb.get("id") and int(other.get("deps")) == i
-                                 for block in gpu for other in block)
-                assert step.get("hasdep") == str(int(waited_for)), "what others wait for is marked, and only that"
+                waited_for = any(
+                    other.get("depid") == tb.get("id") and int(other.get("deps")) == i
+                    for block in gpu
+                    for other in block
+                )
+                assert step.get("hasdep") == str(
+                    int(waited_for)
+                ), "what others wait for is marked, and only that"
                 if step.get("type") == "nop":
-                    assert tb[i + 1].get("depid") != "-1", "the last of several dependences is the step's own"
+                    assert (
+                        tb[i + 1].get("depid") != "-1"
+                    ), "the last of several dependences is the step's own"
 
 
 def play(algo, plan, capacity):
@@ -83,10 +142,15 @@ def play(algo, plan, capacity):
     memory[plan["root"]]["i"] = list(range(blocks))
     queues, done = {}, {}
     # Sends go whenever they may, receives only when nothing else does: what is sent too early shows.
-    while any(sweep(gpus, kinds, memory, queues, done, capacity) for kinds in [("s", "cpy", "nop"), ("r",)]):
+    while any(
+        sweep(gpus, kinds, memory, queues, done, capacity)
+        for kinds in [("s", "cpy", "nop"), ("r",)]
+    ):
         pass
     for gpu, element in gpus.items():
-        assert all(done.get((gpu, int(tb.get("id"))), 0) == len(tb) for tb in element), f"gpu {gpu} is stuck"
+        assert all(
+            done.get((gpu, int(tb.get("id"))), 0) == len(tb) for tb in element
+        ), f"gpu {gpu} is stuck"
         assert memory[gpu]["o"] == list(range(blocks)), f"gpu {gpu} has {memory[gpu]['o']}"
 
 
@@ -106,7 +170,9 @@ def sweep(gpus, kinds, memory, queues, done, capacity):
 
 def step_of(gpu, tb, step, memory, queues, done, capacity):
     """Whether the step could be done now."""
-    if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(step.get("deps")):
+    if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(
+        step.get("deps")
+    ):
         return False
     source, target = int(step.get("srcoff")), int(step.get("dstoff"))
     if step.get("type") == "s":
@@ -119,7 +185,9 @@ def step_of(gpu, tb, step, memory, queues, done, capacity):
         queue = queues.get((int(tb.get("recv")), gpu), [])
         if not queue:
             return False
-        assert memory[step.get("dstbuf")][target] is None and queue[0] == target, "a chunk comes once, to its place"
+        assert (
+            memory[step.get("dstbuf")][target] is None and queue[0] == target
+        ), "a chunk comes once, to its place"
         memory[step.get("dstbuf")][target] = queue.pop(0)
     elif step.get("type") == "cpy":
         memory[step.get("dstbuf")][target] = memory[step.get("srcbuf")][source]
@@ -129,26 +197,45 @@ def step_of(gpu, tb, step, memory, queues, done, capacity):
 def parts_of(collective, nodes, node, root):
     """The parts that a node contributes to, and those that it wants."""
     every, own, at_root = list(range(nodes)), [node], node == root
-    return {"reduce": ([0], [0] if at_root else []), "allreduce": ([0], [0]), "reduce_scatter": (every, own), "allgather": (own, every),
-            "gather": (own, every if at_root else []), "scatter": (every if at_root else [], own),
-            "alltoall": ([node * nodes + i for i in every], [i * nodes + node for i in every])}[collective]
+    return {
+        "reduce": ([0], [0] if at_root else []),
+        "allreduce": ([0], [0]),
+        "reduce_scatter": (every, own),
+        "allgather": (own, every),
+        "gather": (own, every if at_root else []),
+        "scatter": (every if at_root else [], own),
+        "alltoall": ([node * nodes + i for i in every], [i * nodes + node for i in every]),
+    }[collective]
 
 
 def play_collective(algo, plan, capacity):
     """A value is a block and whose contributions are in it: each must be in it once."""
     nodes, root, message = plan["nodes"], plan.get("root", 0), plan["message"]
     per_part = message["blocks"] // message.get("parts", 1)
-    ends = [[[part * per_part + i for part in parts for i in range(per_part)] for parts in parts_of(plan["collective"], nodes, node, root)]
-            for node in range(nodes)]
+    ends = [
+        [
+            [part * per_part + i for part in parts for i in range(per_part)]
+            for parts in parts_of(plan["collective"], nodes, node, root)
+        ]
+        for node in range(nodes)
+    ]
     memory, queues, done = {}, {}, {}
     for gpu in algo:
         number, blocks = int(gpu.get("id")), ends[int(gpu.get("id"))]
-        assert [int(gpu.get("i_chunks")), int(gpu.get("o_chunks"))] == [len(blocks[0]), len(blocks[1])]
-        memory[number] = {"i": [(block, frozenset([number])) for block in blocks[0]], "o": [None] * len(blocks[1]),
-                          "s": [None] * int(gpu.get("s_chunks"))}
+        assert [int(gpu.get("i_chunks")), int(gpu.get("o_chunks"))] == [
+            len(blocks[0]),
+            len(blocks[1]),
+        ]
+        memory[number] = {
+            "i": [(block, frozenset([number])) for block in blocks[0]],
+            "o": [None] * len(blocks[1]),
+            "s": [None] * int(gpu.get("s_chunks")),
+        }
 
     def step_of_collective(gpu, tb, step):
-        if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(step.get("deps")):
+        if step.get("depid") != "-1" and done.get((gpu, int(step.get("depid"))), 0) <= int(
+            step.get("deps")
+        ):
             return False
         source, target = (memory[gpu][step.get(buffer)] for buffer in ("srcbuf", "dstbuf"))
         at, to = int(step.get("srcoff")), int(step.get("dstoff"))
@@ -164,7 +251,9 @@ def play_collective(algo, plan, capacity):
                 return False
             block, ranks = queue.pop(0)
             if step.get("type") == "rrc":
-                assert source[at][0] == block and not source[at][1] & ranks, "combined with another block, or counted twice"
+                assert (
+                    source[at][0] == block and not source[at][1] & ranks
+                ), "combined with another block, or counted twice"
                 ranks |= source[at][1]
             target[to] = (block, ranks)
         elif step.get("type") == "cpy":
@@ -177,7 +266,11 @@ def play_collective(algo, plan, capacity):
             for tb in gpu:
                 key = int(gpu.get("id")), int(tb.get("id"))
                 position = done.get(key, 0)
-                if position < len(tb) and tb[position].get("type") in kinds and step_of_collective(key[0], tb, tb[position]):
+                if (
+                    position < len(tb)
+                    and tb[position].get("type") in kinds
+                    and step_of_collective(key[0], tb, tb[position])
+                ):
                     done[key] = position + 1
                     moved = True
         return moved
@@ -190,28 +283,56 @@ def play_collective(algo, plan, capacity):
             contributors.setdefault(block, set()).add(node)
     for gpu in algo:
         number = int(gpu.get("id"))
-        assert all(done.get((number, int(tb.get("id"))), 0) == len(tb) for tb in gpu), f"gpu {number} is stuck"
-        assert memory[number]["o"] == [(block, frozenset(contributors[block])) for block in ends[number][1]], number
+        assert all(
+            done.get((number, int(tb.get("id"))), 0) == len(tb) for tb in gpu
+        ), f"gpu {number} is stuck"
+        assert memory[number]["o"] == [
+            (block, frozenset(contributors[block])) for block in ends[number][1]
+        ], number
 
 
 def check_collectives(folder):
     count = 0
-    for collective, schedules in {"reduce": ["chain", "binomial_tree", "circulant"], "allreduce": ["ring", "halving", "doubling", "chain"],
-                                  "reduce_scatter": ["ring", "halving"], "allgather": ["ring", "halving"],
-                                  "gather": ["direct", "binomial"], "scatter": ["direct", "binomial"],
-                                  "alltoall": ["pairwise", "bruck"]}.items():
+    for collective, schedules in {
+        "reduce": ["chain", "binomial_tree", "circulant"],
+        "allreduce": ["ring", "halving", "doubling", "chain"],
+        "reduce_scatter": ["ring", "halving"],
+        "allgather": ["ring", "halving"],
+        "gather": ["direct", "binomial"],
+        "scatter": ["direct", "binomial"],
+        "alltoall": ["pairwise", "bruck"],
+    }.items():
         for schedule in schedules:
             for nodes in [2, 4] if schedule == "doubling" else [1, 2, 3, 5]:
                 for ready in ["auto", "window=3"]:
-                    command = [COMMAND, "compile", "--collective", collective, "--algorithm", schedule, "--nodes", str(nodes),
-                               "--message-bytes", "40", "--block-bytes", "20", "--ready", ready, "-o", folder / "plan.json"]
+                    command = [
+                        COMMAND,
+                        "compile",
+                        "--collective",
+                        collective,
+                        "--algorithm",
+                        schedule,
+                        "--nodes",
+                        str(nodes),
+                        "--message-bytes",
+                        "40",
+                        "--block-bytes",
+                        "20",
+                        "--ready",
+                        ready,
+                        "-o",
+                        folder / "plan.json",
+                    ]
                     if collective in ("reduce", "gather", "scatter"):
                         command += ["--root", str(nodes // 2)]
                     if collective in ("reduce", "allreduce", "reduce_scatter"):
                         command += ["--combine", "sum:float32"]
                     subprocess.run(command, check=True)
-                    subprocess.run([COMMAND, "export", folder / "plan.json", "-o", folder / "plan.xml"], check=True,
-                                   stderr=subprocess.DEVNULL)
+                    subprocess.run(
+                        [COMMAND, "export", folder / "plan.json", "-o", folder / "plan.xml"],
+                        check=True,
+                        stderr=subprocess.DEVNULL,
+                    )
                     algo = ElementTree.parse(folder / "plan.xml").getroot()
                     check_form(algo)
                     plan = json.loads((folder / "plan.json").read_text())
@@ -228,13 +349,34 @@ def main():
         for schedule in SCHEDULES:
             for nodes, blocks in [(1, 2), (2, 1), (4, 3), (7, 5), (9, 4)]:
                 for ready in ["auto", "channel", "window=2"]:
-                    subprocess.run([COMMAND, "compile", "--nodes", str(nodes), "--message-bytes", str(blocks * 10 - 3), "--block-bytes",
-                                    "10", "--algorithm", schedule, "--ready", ready, "--root", str(nodes // 2), "-o", folder / "plan.json"],
-                                   check=True)
+                    subprocess.run(
+                        [
+                            COMMAND,
+                            "compile",
+                            "--nodes",
+                            str(nodes),
+                            "--message-bytes",
+                            str(blocks * 10 - 3),
+                            "--block-bytes",
+                            "10",
+                            "--algorithm",
+                            schedule,
+                            "--ready",
+                            ready,
+                            "--root",
+                            str(nodes // 2),
+                            "-o",
+                            folder / "plan.json",
+                        ],
+                        check=True,
+                    )
                     plan = json.loads((folder / "plan.json").read_text())
                     for output in ["plan.graphml", "plan.xml"]:
-                        subprocess.run([COMMAND, "export", folder / "plan.json", "-o", folder / output], check=True,
-                                       stderr=subprocess.DEVNULL)
+                        subprocess.run(
+                            [COMMAND, "export", folder / "plan.json", "-o", folder / output],
+                            check=True,
+                            stderr=subprocess.DEVNULL,
+                        )
                     check_graphml(folder / "plan.graphml", plan)
                     algo = ElementTree.parse(folder / "plan.xml").getroot()
                     check_form(algo)

@@ -21,7 +21,9 @@ def read_all(documents):
         for i, document in enumerate(documents):
             paths.append(pathlib.Path(name) / f"{i}.json")
             paths[-1].write_text(json.dumps(document))
-        done = subprocess.run([READER, *map(str, paths)], capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            [READER, *map(str, paths)], capture_output=True, text=True, check=True
+        )
         lines = done.stdout.splitlines()
         assert len(lines) == len(documents), "one line for each"
         for path, line in zip(paths, lines):
@@ -53,12 +55,14 @@ def changed(document, path, change):
 def assign(value):
     def change(part, key):
         part[key] = value
+
     return change
 
 
 def update(**more):
     def change(part, key):
         part[key].update(**more)
+
     return change
 
 
@@ -94,6 +98,7 @@ GOOD = {
 
 def full(profile):
     """`profile` (one with racks) with everything that may be left out."""
+
     def value(of=1):
         return {"value": of, "assumed": "for the test"}
 
@@ -103,7 +108,12 @@ def full(profile):
     profile["host"].update(combine=value(), combine_rate=value())
     profile["host"]["preemption"] = {"rate": value(), "length": value(), "lengths": value("fixed")}
     profile["host"]["neighbours"] = {"count": value(), "slice": value()}
-    profile["tcp"] = {"system_call": value(), "copy_rate": value(), "segment_bytes": value(), "segment_calls": value()}
+    profile["tcp"] = {
+        "system_call": value(),
+        "copy_rate": value(),
+        "segment_bytes": value(),
+        "segment_calls": value(),
+    }
     profile["control"] = {"system_call": value(), "latency": value()}
     return profile
 
@@ -117,9 +127,20 @@ def variants(profile, schema):
     yield "another format", {**profile, "format": "prepost.device"}, False
     yield "an unknown key", {**profile, "extra": 1}, False
     for key in profile:
-        yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in ("tcp", "control")
+        yield f"without {key}", {k: v for k, v in profile.items() if k != key}, key in (
+            "tcp",
+            "control",
+        )
     # Without segment_bytes, segment_calls has no meaning.
-    optional = {"segment_calls", "core_rate", "duplex", "doorbell_interval", "down_rate", "combine", "combine_rate"}
+    optional = {
+        "segment_calls",
+        "core_rate",
+        "duplex",
+        "doorbell_interval",
+        "down_rate",
+        "combine",
+        "combine_rate",
+    }
     used = set()
     for path, kind in values_of(profile, schema, schema):
         used.add(kind)
@@ -129,26 +150,47 @@ def variants(profile, schema):
         for value in WRONG[kind]:
             yield f"{what} = {value!r}", changed(profile, path, update(value=value)), False
         yield f"{what} plain", changed(profile, path, assign(1)), False
-        yield f"{what} twice sourced", changed(profile, path, update(paper="a", measured="b")), False
+        yield f"{what} twice sourced", changed(
+            profile, path, update(paper="a", measured="b")
+        ), False
         yield f"{what} of unknown source", changed(profile, path, update(source="a")), False
         yield f"{what} with a note", changed(profile, path, update(**{"x-note": [1]})), True
         yield f"{what} gone", changed(profile, path, lambda p, k: p.pop(k)), path[-1] in optional
         for source in SOURCES:
-            for where, right in [("there", True), ("", False), (" \n", False), (7, False), (None, False), ("a" * 1025, False)]:
+            for where, right in [
+                ("there", True),
+                ("", False),
+                (" \n", False),
+                (7, False),
+                (None, False),
+                ("a" * 1025, False),
+            ]:
                 value = {"value": GOOD[kind][0], source: where}
                 yield f"{what} {source} {where!r:.9}", changed(profile, path, assign(value)), right
         value = {"value": GOOD[kind][0]}
         yield f"{what} without source", changed(profile, path, assign(value)), False
     assert used == set(GOOD), "every kind of value is tried"
-    for path in [("network",), ("network", "racks"), ("nic",), ("host",), ("host", "preemption"), ("host", "neighbours"), ("tcp",),
-                 ("control",)]:
+    for path in [
+        ("network",),
+        ("network", "racks"),
+        ("nic",),
+        ("host",),
+        ("host", "preemption"),
+        ("host", "neighbours"),
+        ("tcp",),
+        ("control",),
+    ]:
         yield f"{path} is an array", changed(profile, path, assign([])), False
-        yield f"{path} has an unknown key", changed(profile, path, update(wat={"value": 1, "assumed": "a"})), False
+        yield f"{path} has an unknown key", changed(
+            profile, path, update(wat={"value": 1, "assumed": "a"})
+        ), False
     racks = profile["network"]["racks"]
     rate = {"value": 1, "assumed": "a"}
     yield "both uplinks", changed(profile, ("network", "racks"), update(up_rate=rate)), False
     only_rate = {k: v for k, v in racks.items() if k != "oversubscription"}
-    yield "an uplink's rate", changed(profile, ("network", "racks"), assign({**only_rate, "up_rate": rate})), True
+    yield "an uplink's rate", changed(
+        profile, ("network", "racks"), assign({**only_rate, "up_rate": rate})
+    ), True
     whole = {k: v for k, v in profile["tcp"].items() if not k.startswith("segment")}
     yield "blocks copied as a whole", changed(profile, ("tcp",), assign(whole)), True
     yield "one rack", changed(profile, ("network", "racks"), lambda p, k: p.pop(k)), True
@@ -156,8 +198,11 @@ def variants(profile, schema):
 
 def check_documentation():
     """The tables of docs/simulate.md are those that scripts/profile-tables writes now."""
-    done = subprocess.run([sys.executable, str(SOURCE / "scripts" / "profile-tables"), "--check"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, str(SOURCE / "scripts" / "profile-tables"), "--check"],
+        capture_output=True,
+        text=True,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

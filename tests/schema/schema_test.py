@@ -62,6 +62,7 @@ def wrong_plans(plan):
 
 def wrong_columns(plan):
     """(name, what neither schema nor reader may accept) for a plan in columns with credits."""
+
     def changed(change):
         wrong = copy.deepcopy(plan)
         change(wrong, wrong["programs"][0])
@@ -71,7 +72,9 @@ def wrong_columns(plan):
         yield f"without {key}", changed(lambda p, g: g["columns"].pop(key))
     yield "both encodings", changed(lambda p, g: g.update(ops=[]))
     yield "no encoding", changed(lambda p, g: g.pop("columns"))
-    yield "another letter", changed(lambda p, g: g["columns"].update(op="x" + g["columns"]["op"][1:]))
+    yield "another letter", changed(
+        lambda p, g: g["columns"].update(op="x" + g["columns"]["op"][1:])
+    )
     yield "a null round", changed(lambda p, g: g["columns"]["round"].__setitem__(0, None))
     yield "a negative channel", changed(lambda p, g: g["columns"]["channel"].__setitem__(0, -1))
     yield "a fraction", changed(lambda p, g: g["columns"]["block"].__setitem__(0, 0.5))
@@ -84,13 +87,25 @@ def wrong_columns(plan):
 
 def check_encodings(algorithms, readies, plan_schema):
     """Columns and shards of all schedules: how many files validated. Catches a key that only the writer knows."""
-    shard_schema, index_schema = schema("ir/json/plan_shard.schema.json"), schema("ir/json/plan_index.schema.json")
+    shard_schema, index_schema = schema("ir/json/plan_shard.schema.json"), schema(
+        "ir/json/plan_index.schema.json"
+    )
     files = 0
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name) / "shards"
         for algorithm, ready, nodes in itertools.product(algorithms, readies, [1, 6]):
-            flags = ["--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes", "25",
-                     "--block-bytes", "10"]
+            flags = [
+                "--algorithm",
+                algorithm,
+                "--ready",
+                ready,
+                "--nodes",
+                str(nodes),
+                "--message-bytes",
+                "25",
+                "--block-bytes",
+                "10",
+            ]
             plan_schema.validate(compile_plan(*flags, "--encoding", "columns"))
             done = run("compile", *flags, "--encoding", "shards", "-o", str(folder))
             assert done.returncode == 0, (flags, done.stderr)
@@ -100,8 +115,18 @@ def check_encodings(algorithms, readies, plan_schema):
                 shard_schema.validate(json.loads((folder / shard["file"]).read_text()))
             assert len(list(folder.iterdir())) == 1 + nodes
             files += 2 + nodes
-    plan = compile_plan("--nodes", "4", "--message-bytes", "30", "--block-bytes", "10", "--ready", "window=1",
-                        "--encoding", "columns")
+    plan = compile_plan(
+        "--nodes",
+        "4",
+        "--message-bytes",
+        "30",
+        "--block-bytes",
+        "10",
+        "--ready",
+        "window=1",
+        "--encoding",
+        "columns",
+    )
     for name, wrong in wrong_columns(plan):
         assert not plan_schema.is_valid(wrong), f"the schema accepts a plan: {name}"
         done = run("verify", "-", stdin=json.dumps(wrong))
@@ -117,10 +142,25 @@ def wrong_devices(device, limits):
         rest = {key_: value for key_, value in device["capabilities"].items() if key_ != key}
         yield f"without {key}", {**device, "capabilities": rest}
         for value in [1, "true", None, {}, {"value": 1}, {"value": True, "extra": 1}]:
-            yield f"{key} {value}", {**device, "capabilities": {**device["capabilities"], key: value}}
+            yield f"{key} {value}", {
+                **device,
+                "capabilities": {**device["capabilities"], key: value},
+            }
     for key, (least, most) in limits.items():
-        for value in [least - 1, most + 1, -1, 4.5, "16", True, None, [], {}, {"source": "a"},
-                      {"value": most + 1}, {"value": least, "source": 7}]:
+        for value in [
+            least - 1,
+            most + 1,
+            -1,
+            4.5,
+            "16",
+            True,
+            None,
+            [],
+            {},
+            {"source": "a"},
+            {"value": most + 1},
+            {"value": least, "source": 7},
+        ]:
             yield f"{key} {value}", {**device, "limits": {**device["limits"], key: value}}
     yield "unknown key", {**device, "extra": 1}
     yield "unknown limit", {**device, "limits": {"sq_wqebb": 16}}
@@ -132,16 +172,24 @@ def wrong_devices(device, limits):
 def check_devices(plan):
     """Device profiles: how many files validated. Catches bounds that the reader and the schema do not share."""
     device_schema = schema("backends/nic/program/device_profile.schema.json")
-    limits = {key: device_schema.schema["$defs"][limit["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
-              for key, limit in device_schema.schema["properties"]["limits"]["properties"].items()}
+    limits = {
+        key: device_schema.schema["$defs"][limit["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
+        for key, limit in device_schema.schema["properties"]["limits"]["properties"].items()
+    }
     limits = {key: (limit["minimum"], limit["maximum"]) for key, limit in limits.items()}
     paths = sorted((SOURCE / "examples" / "devices").glob("*.json"))
     assert len(paths) >= 2
     devices = [json.loads(path.read_text()) for path in paths]
-    good = devices + [{**devices[0], "x-author": {"name": "someone"}}, {**devices[0], "version": "1.1"}]
+    good = devices + [
+        {**devices[0], "x-author": {"name": "someone"}},
+        {**devices[0], "version": "1.1"},
+    ]
     for key, bounds in limits.items():
         for value in bounds:
-            good += [{**devices[0], "limits": {key: value}}, {**devices[0], "limits": {key: {"value": value}}}]
+            good += [
+                {**devices[0], "limits": {key: value}},
+                {**devices[0], "limits": {key: {"value": value}}},
+            ]
     with tempfile.TemporaryDirectory() as folder:
         plan_path = pathlib.Path(folder) / "plan.json"
         plan_path.write_text(json.dumps(plan))
@@ -150,17 +198,26 @@ def check_devices(plan):
             device_schema.validate(device)
             path.write_text(json.dumps(device))
             done = run("lower", str(plan_path), "--device-profile", str(path), "-o", "/dev/null")
-            assert str(path) not in done.stderr.replace("warning: " + str(path), ""), (device, done.stderr)
+            assert str(path) not in done.stderr.replace("warning: " + str(path), ""), (
+                device,
+                done.stderr,
+            )
         for name, device in wrong_devices(devices[0], limits):
-            assert not device_schema.is_valid(device), f"the schema accepts a device profile: {name}"
+            assert not device_schema.is_valid(
+                device
+            ), f"the schema accepts a device profile: {name}"
             path.write_text(json.dumps(device))
             done = run("lower", str(plan_path), "--device-profile", str(path))
-            assert done.returncode == 1 and done.stderr.startswith(f"prepost: {path}:"), (name, done)
+            assert done.returncode == 1 and done.stderr.startswith(f"prepost: {path}:"), (
+                name,
+                done,
+            )
     return len(good)
 
 
 def wrong_rolled_plans(plan):
     """(name, what no schema may accept) for a rolled plan with segments."""
+
     def changed(change):
         wrong = copy.deepcopy(plan)
         change(wrong, wrong["programs"][0]["segments"][0])
@@ -182,13 +239,27 @@ def wrong_rolled_plans(plan):
 def wrong_topologies(topology):
     for key in ["format", "version", "racks"]:
         yield f"without {key}", {key_: value for key_, value in topology.items() if key_ != key}
-    for key, values in {"host_rate": [0, -1, "10Gb/s", "fast", True, None, []], "up_rate": [0, "0x1B/s"],
-                        "core_rate": [0], "rack_latency": [-1, "1h", True], "racks": [[], {}, "a", [{"name": "a"}]],
-                        "version": ["2.0"], "format": ["prepost.spec"], "uprate": [1],
-                        "overrides": [{}, [{"rate": 1}], [{"hosts": "node1"}]]}.items():
+    for key, values in {
+        "host_rate": [0, -1, "10Gb/s", "fast", True, None, []],
+        "up_rate": [0, "0x1B/s"],
+        "core_rate": [0],
+        "rack_latency": [-1, "1h", True],
+        "racks": [[], {}, "a", [{"name": "a"}]],
+        "version": ["2.0"],
+        "format": ["prepost.spec"],
+        "uprate": [1],
+        "overrides": [{}, [{"rate": 1}], [{"hosts": "node1"}]],
+    }.items():
         for value in values:
             yield f"{key} {value}", {**topology, key: value}
-    for key, value in [("hosts", ""), ("hosts", {}), ("hosts", [1]), ("name", 1), ("up_rate", 0), ("extra", 1)]:
+    for key, value in [
+        ("hosts", ""),
+        ("hosts", {}),
+        ("hosts", [1]),
+        ("name", 1),
+        ("up_rate", 0),
+        ("extra", 1),
+    ]:
         racks = copy.deepcopy(topology["racks"])
         racks[0][key] = value
         yield f"rack {key} {value}", {**topology, "racks": racks}
@@ -208,21 +279,35 @@ def check_topologies():
         files += 1
     assert files >= 6
     topology = json.loads((folder / "slow-node.json").read_text())
-    for good in [{"x-note": 1}, {"version": "1.1"}, {"host_rate": 1.5}, {"host_rate": "1.5 GiB/s"}, {"core_latency": 2},
-                 {"core_rate": "1e3kbit/s"}, {"overrides": [{"hosts": ["node[1-2]", "node3"], "send_rate": 1}]}]:
+    for good in [
+        {"x-note": 1},
+        {"version": "1.1"},
+        {"host_rate": 1.5},
+        {"host_rate": "1.5 GiB/s"},
+        {"core_latency": 2},
+        {"core_rate": "1e3kbit/s"},
+        {"overrides": [{"hosts": ["node[1-2]", "node3"], "send_rate": 1}]},
+    ]:
         topology_schema.validate({**topology, **good})
         done = run("topology", "-", stdin=json.dumps({**topology, **good}))
         assert done.returncode == 0, (good, done.stderr)
     for name, wrong in wrong_topologies(topology):
         assert not topology_schema.is_valid(wrong), f"the schema accepts a topology: {name}"
         done = run("topology", "-", "--from", "json", stdin=json.dumps(wrong))
-        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (name, done)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (
+            name,
+            done,
+        )
     return files
 
 
 def check_choice(spec, spec_schema):
     """What auto is in specs and rule files: how many files validated. Catches a form that only reader or schema knows."""
-    for change in [{"algorithm": "auto"}, {"block_bytes": "auto"}, {"algorithm": "auto", "block_bytes": "auto"}]:
+    for change in [
+        {"algorithm": "auto"},
+        {"block_bytes": "auto"},
+        {"algorithm": "auto", "block_bytes": "auto"},
+    ]:
         spec_schema.validate({**spec, **change})
         done = run("compile", "-", stdin=json.dumps({**spec, **change}))
         assert done.returncode == 0 and done.stderr.count("\n") == 1, (change, done)
@@ -232,20 +317,46 @@ def check_choice(spec, spec_schema):
     rules_schema.validate(rules)
 
     def choose(document):
-        return run("choose", "--nodes", "3", "--message-bytes", "1", "--rules", "-", stdin=json.dumps(document))
+        return run(
+            "choose",
+            "--nodes",
+            "3",
+            "--message-bytes",
+            "1",
+            "--rules",
+            "-",
+            stdin=json.dumps(document),
+        )
 
     assert choose(rules).returncode == 0
-    for rule in [{"block_bytes": 1, "nodes": [0, 1048576], "x-note": 1}, {"algorithm": "kary_tree=3", "block_bytes": "auto"}]:
+    for rule in [
+        {"block_bytes": 1, "nodes": [0, 1048576], "x-note": 1},
+        {"algorithm": "kary_tree=3", "block_bytes": "auto"},
+    ]:
         good = {**rules, "rules": [rule]}
         rules_schema.validate(good)
         assert choose(good).returncode == 0, rule
-    for rule in [{}, {"nodes": [1, 2]}, {"algorithm": 1}, {"block_bytes": 0}, {"block_bytes": "1"}, {"algorithm": "chain", "nodes": [1]},
-                 {"algorithm": "chain", "nodes": []}, {"algorithm": "chain", "bytes": [1, 2, 3]}, {"algorithm": "chain", "bytes": 1},
-                 {"algorithm": "chain", "nodes": [-1, 2]}, {"algorithm": "chain", "nodes": [1, 1048577]}, {"algorithm": "chain", "extra": 1}]:
+    for rule in [
+        {},
+        {"nodes": [1, 2]},
+        {"algorithm": 1},
+        {"block_bytes": 0},
+        {"block_bytes": "1"},
+        {"algorithm": "chain", "nodes": [1]},
+        {"algorithm": "chain", "nodes": []},
+        {"algorithm": "chain", "bytes": [1, 2, 3]},
+        {"algorithm": "chain", "bytes": 1},
+        {"algorithm": "chain", "nodes": [-1, 2]},
+        {"algorithm": "chain", "nodes": [1, 1048577]},
+        {"algorithm": "chain", "extra": 1},
+    ]:
         wrong = {**rules, "rules": [rule]}
         assert not rules_schema.is_valid(wrong), f"the schema accepts a rule: {rule}"
         done = choose(wrong)
-        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (rule, done)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (
+            rule,
+            done,
+        )
     return 1
 
 
@@ -263,24 +374,63 @@ def check_rounds(plan_schema):
         return run("compile", "--rounds", "-", stdin=json.dumps(document))
 
     bare = {key: value for key, value in rounds.items() if key not in ["nodes", "root", "blocks"]}
-    for good in [rounds, bare, {**bare, "version": "1.1"}, {**rounds, "rounds": [[], *rounds["rounds"], []]},
-                 {**bare, "nodes": 1, "blocks": 16777216, "rounds": []}, {**bare, "rounds": [["00>1:000"]]},
-                 {**bare, "collective": "reduce", "combine": {"op": "sum", "type": "int8"}, "rounds": [["0>1+0-3"], ["2>1+2", "2>1+3"],
-                                                                                                     ["2>1+0-1"]]},
-                 {**bare, "collective": "allgather", "rounds": [["0>1:0", "1>0:1"]]}]:
+    for good in [
+        rounds,
+        bare,
+        {**bare, "version": "1.1"},
+        {**rounds, "rounds": [[], *rounds["rounds"], []]},
+        {**bare, "nodes": 1, "blocks": 16777216, "rounds": []},
+        {**bare, "rounds": [["00>1:000"]]},
+        {
+            **bare,
+            "collective": "reduce",
+            "combine": {"op": "sum", "type": "int8"},
+            "rounds": [["0>1+0-3"], ["2>1+2", "2>1+3"], ["2>1+0-1"]],
+        },
+        {**bare, "collective": "allgather", "rounds": [["0>1:0", "1>0:1"]]},
+    ]:
         rounds_schema.validate(good)
         assert compile_rounds(good).returncode == 0, good
-    wrong = [{**bare, **change} for change in [
-        {"nodes": 0}, {"nodes": 1048577}, {"nodes": "4"}, {"root": -1}, {"root": 1048576}, {"root": None}, {"blocks": 0},
-        {"blocks": 16777217}, {"blocks": 1.5}, {"rounds": {}}, {"rounds": ["0>1:0"]}, {"rounds": [["0>1"]]},
-        {"rounds": [["0>1:0 0>2:0"]]}, {"rounds": [[" 0>1:0"]]}, {"rounds": [["0>1-0"]]}, {"rounds": [["0>1:0-"]]},
-        {"collective": "sum"}, {"collective": "reduce", "combine": "sum:int8"}, {"collective": "reduce", "combine": {"op": "sum"}},
-        {"collective": "reduce", "combine": {"op": "add", "type": "int8"}}, {"rounds": [[["0>1:0"]]]}, {"rounds": [[[0, 1, 0]]]},
-        {"rounds": [[{"from": 0, "to": 1, "block": 0}]]}, {"extra": 1}, {"version": "2.0"}, {"format": "prepost.spec"}]]
-    for document in wrong + [document for name, document in removed_keys(bare) if "x-comment" not in name]:
+    wrong = [
+        {**bare, **change}
+        for change in [
+            {"nodes": 0},
+            {"nodes": 1048577},
+            {"nodes": "4"},
+            {"root": -1},
+            {"root": 1048576},
+            {"root": None},
+            {"blocks": 0},
+            {"blocks": 16777217},
+            {"blocks": 1.5},
+            {"rounds": {}},
+            {"rounds": ["0>1:0"]},
+            {"rounds": [["0>1"]]},
+            {"rounds": [["0>1:0 0>2:0"]]},
+            {"rounds": [[" 0>1:0"]]},
+            {"rounds": [["0>1-0"]]},
+            {"rounds": [["0>1:0-"]]},
+            {"collective": "sum"},
+            {"collective": "reduce", "combine": "sum:int8"},
+            {"collective": "reduce", "combine": {"op": "sum"}},
+            {"collective": "reduce", "combine": {"op": "add", "type": "int8"}},
+            {"rounds": [[["0>1:0"]]]},
+            {"rounds": [[[0, 1, 0]]]},
+            {"rounds": [[{"from": 0, "to": 1, "block": 0}]]},
+            {"extra": 1},
+            {"version": "2.0"},
+            {"format": "prepost.spec"},
+        ]
+    ]
+    for document in wrong + [
+        document for name, document in removed_keys(bare) if "x-comment" not in name
+    ]:
         assert not rounds_schema.is_valid(document), f"the schema accepts rounds: {document}"
         done = compile_rounds(document)
-        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (document, done)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (
+            document,
+            done,
+        )
     return 2
 
 
@@ -289,12 +439,36 @@ def main():
     spec_schema = schema("compiler/spec.schema.json")
     files = 0
 
-    algorithms = ["sequential", "chain", "kary_chain", "binomial_tree", "kary_tree=3", "binomial_pipeline", "circulant",
-                  "two_tree", "scatter_allgather", "rack_chain", "rack_hybrid", "rack_circulant"]
+    algorithms = [
+        "sequential",
+        "chain",
+        "kary_chain",
+        "binomial_tree",
+        "kary_tree=3",
+        "binomial_pipeline",
+        "circulant",
+        "two_tree",
+        "scatter_allgather",
+        "rack_chain",
+        "rack_hybrid",
+        "rack_circulant",
+    ]
     readies = ["auto", "barrier", "channel", "window=2", "retry"]
     for algorithm, ready, nodes, size in itertools.product(algorithms, readies, [1, 2, 6], [0, 25]):
-        plan = compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes), "--message-bytes",
-                            str(size), "--block-bytes", "10", "--root", str(nodes - 1))
+        plan = compile_plan(
+            "--algorithm",
+            algorithm,
+            "--ready",
+            ready,
+            "--nodes",
+            str(nodes),
+            "--message-bytes",
+            str(size),
+            "--block-bytes",
+            "10",
+            "--root",
+            str(nodes - 1),
+        )
         plan_schema.validate(plan)
         files += 1
 
@@ -303,8 +477,18 @@ def main():
     rolled_schema = schema("ir/json/rolled_plan.schema.json")
     rolled_algorithms = [algorithm for algorithm in algorithms if algorithm != "scatter_allgather"]
     for algorithm, ready, nodes in itertools.product(rolled_algorithms, readies, [1, 2, 3, 6, 8]):
-        rolled_schema.validate(compile_plan("--algorithm", algorithm, "--ready", ready, "--nodes", str(nodes),
-                                            "--message-bytes", "any"))
+        rolled_schema.validate(
+            compile_plan(
+                "--algorithm",
+                algorithm,
+                "--ready",
+                ready,
+                "--nodes",
+                str(nodes),
+                "--message-bytes",
+                "any",
+            )
+        )
         files += 1
     rolled = compile_plan("--nodes", "5", "--message-bytes", "any")
     for name, wrong in wrong_rolled_plans(rolled):
@@ -334,16 +518,43 @@ def main():
         plan_schema.validate(compile_plan(str(path)))
         files += 1
     spec = json.loads(specs[0].read_text())
-    for change in [{"nodes": 0}, {"nodes": "8"}, {"root": -1}, {"block_bytes": 0}, {"block_bytes": "automatic"}, {"algorithm": "tree"},
-                   {"ready": "window"}, {"send_window": 0}, {"order": [-1]}, {"topology": 1}, {"extra": 1}, {"version": "2.0"}, {"format": "plan"},
-                   {"combine": "sum"}, {"combine": "add:int8"}, {"combine": {"op": "sum"}}, {"combine": 1}, {"algorithm": ""}]:
+    for change in [
+        {"nodes": 0},
+        {"nodes": "8"},
+        {"root": -1},
+        {"block_bytes": 0},
+        {"block_bytes": "automatic"},
+        {"algorithm": "tree"},
+        {"ready": "window"},
+        {"send_window": 0},
+        {"order": [-1]},
+        {"topology": 1},
+        {"extra": 1},
+        {"version": "2.0"},
+        {"format": "plan"},
+        {"combine": "sum"},
+        {"combine": "add:int8"},
+        {"combine": {"op": "sum"}},
+        {"combine": 1},
+        {"algorithm": ""},
+    ]:
         wrong = {**spec, **change}
         assert not spec_schema.is_valid(wrong), f"the schema accepts a spec with {change}"
         done = run("compile", "-", stdin=json.dumps(wrong))
-        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (change, done)
+        assert done.returncode == 1 and done.stdout == "" and done.stderr.count("\n") == 1, (
+            change,
+            done,
+        )
 
     for combine in ["user_ordered:bfloat16", {"op": "min", "type": "int8"}]:
-        sums = {"format": "prepost.spec", "version": "1.0", "collective": "allreduce", "nodes": 3, "message_bytes": 8, "combine": combine}
+        sums = {
+            "format": "prepost.spec",
+            "version": "1.0",
+            "collective": "allreduce",
+            "nodes": 3,
+            "message_bytes": 8,
+            "combine": combine,
+        }
         spec_schema.validate(sums)
         assert run("compile", "-", stdin=json.dumps(sums)).returncode == 0, combine
 

@@ -20,7 +20,9 @@ COMMAND, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == code, (arguments, done)
     return done
 
@@ -50,9 +52,24 @@ def expect_tells_plan(trace, plan, executor):
             event = slices.pop((program["node"], op_id))
             args, channel = event["args"], plan["channels"][op["channel"]]
             size = op.get("count", 1)
-            what = "credit" if op["block"] is None else f"block {op['block']}" if size == 1 else f"blocks {op['block']}-{op['block'] + size - 1}"
-            assert event["ph"] == "X" and event["cat"] == op["op"] and event["name"] == f"{op['op']} {what}", (event, op)
-            assert event["tid"] == op["channel"] and args["round"] == op["round"] and args.get("block") == op["block"] and args.get("count", 1) == size
+            what = (
+                "credit"
+                if op["block"] is None
+                else f"block {op['block']}"
+                if size == 1
+                else f"blocks {op['block']}-{op['block'] + size - 1}"
+            )
+            assert (
+                event["ph"] == "X"
+                and event["cat"] == op["op"]
+                and event["name"] == f"{op['op']} {what}"
+            ), (event, op)
+            assert (
+                event["tid"] == op["channel"]
+                and args["round"] == op["round"]
+                and args.get("block") == op["block"]
+                and args.get("count", 1) == size
+            )
             assert args["peer"] == channel["to" if op["op"] == "send" else "from"], (event, op)
             assert args["posted_ns"] <= args["completed_ns"], event
             if op["op"] != "send":
@@ -60,22 +77,36 @@ def expect_tells_plan(trace, plan, executor):
                     assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
                 receives.setdefault(op["channel"], []).append(event)
                 for before in op["after"]:  # of a combine
-                    assert slices_of(trace)[program["node"], before]["args"]["completed_ns"] <= args["completed_ns"], (event, before)
+                    assert (
+                        slices_of(trace)[program["node"], before]["args"]["completed_ns"]
+                        <= args["completed_ns"]
+                    ), (event, before)
                 continue
             assert args["posted_ns"] <= args["started_ns"] <= args["completed_ns"], event
             if executor == "offload":
-                assert args["posted_ns"] <= trace["otherData"]["start_ns"] <= args["started_ns"], event
+                assert (
+                    args["posted_ns"] <= trace["otherData"]["start_ns"] <= args["started_ns"]
+                ), event
             for before in op["after"]:
-                ends = next(e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == program["node"]
-                            and e["args"]["op"] == before)["args"]["completed_ns"]
+                ends = next(
+                    e
+                    for e in trace["traceEvents"]
+                    if e["ph"] == "X" and e["pid"] == program["node"] and e["args"]["op"] == before
+                )["args"]["completed_ns"]
                 assert ends <= args["started_ns"], (event, before)
     assert not slices, slices
     for program in plan["programs"]:
         for op_id, op in enumerate(program["ops"]):
             if op["op"] == "send":
-                sent = next(e for e in trace["traceEvents"] if e["ph"] == "X" and e["pid"] == program["node"]
-                            and e["args"]["op"] == op_id)
-                assert sent["args"]["started_ns"] <= receives[op["channel"]].pop(0)["args"]["completed_ns"]
+                sent = next(
+                    e
+                    for e in trace["traceEvents"]
+                    if e["ph"] == "X" and e["pid"] == program["node"] and e["args"]["op"] == op_id
+                )
+                assert (
+                    sent["args"]["started_ns"]
+                    <= receives[op["channel"]].pop(0)["args"]["completed_ns"]
+                )
 
 
 def expect_wakeups(trace, nodes):
@@ -122,10 +153,14 @@ def wrong_traces(trace):
     yield changed("an arrow out of its slice", lambda e, _: first(e, "s").update(ts=0))
     yield changed("two arrows of one id", lambda e, _: e.append(first(e, "s")))
     yield changed("an arrow to the next slice", lambda e, _: first(e, "f").pop("bp"))
-    yield changed("a thread without a name",
-                  lambda e, _: e.remove(next(x for x in e if x["name"] == "thread_name")))
-    yield changed("a process without a name",
-                  lambda e, _: e.remove(next(x for x in e if x["name"] == "process_name")))
+    yield changed(
+        "a thread without a name",
+        lambda e, _: e.remove(next(x for x in e if x["name"] == "thread_name")),
+    )
+    yield changed(
+        "a process without a name",
+        lambda e, _: e.remove(next(x for x in e if x["name"] == "process_name")),
+    )
     yield changed("an instant without a scope", lambda e, _: first(e, "i").pop("s"))
     yield changed("a node that is no number", lambda e, _: first(e, "X").update(pid="0"))
     yield changed("a key that ends the reading", lambda _, trace: trace.update(extra=1))
@@ -141,11 +176,27 @@ def main():
         folder = pathlib.Path(name)
         image, plan_path, path = folder / "image", folder / "plan.json", folder / "trace.json"
         for flags, inputs in [  # and how many parts all nodes' inputs have
-                (["allreduce", "--algorithm", "halving", "--combine", "sum:float32"], 5), (["reduce", "--combine", "max:int8"], 5),
-                (["reduce_scatter", "--combine", "xor:uint8"], 25), (["allgather"], 5), (["gather"], 5), (["scatter"], 5),
-                (["alltoall", "--algorithm", "bruck"], 25), (["barrier"], 0)]:
-            run("compile", "--collective", *flags, "--nodes", 5, "--encoding", "rows", "-o", plan_path,
-                *(["--message-bytes", 1000, "--block-bytes", 400] if inputs else []))
+            (["allreduce", "--algorithm", "halving", "--combine", "sum:float32"], 5),
+            (["reduce", "--combine", "max:int8"], 5),
+            (["reduce_scatter", "--combine", "xor:uint8"], 25),
+            (["allgather"], 5),
+            (["gather"], 5),
+            (["scatter"], 5),
+            (["alltoall", "--algorithm", "bruck"], 25),
+            (["barrier"], 0),
+        ]:
+            run(
+                "compile",
+                "--collective",
+                *flags,
+                "--nodes",
+                5,
+                "--encoding",
+                "rows",
+                "-o",
+                plan_path,
+                *(["--message-bytes", 1000, "--block-bytes", 400] if inputs else []),
+            )
             image.write_bytes(os.urandom(1000 * inputs))
             run("run", plan_path, *(["--input", image] if inputs else []), "--trace", path)
             trace = load(path)
@@ -154,15 +205,39 @@ def main():
             validator.validate(json.loads(path.read_text()))
             expect_tells_plan(trace, json.loads(plan_path.read_text()), "cpu")
             expect_wakeups(trace, 5)
-            assert trace["otherData"]["plan"]["collective"] == flags[0] and trace["otherData"]["version"] == "1.3"
+            assert (
+                trace["otherData"]["plan"]["collective"] == flags[0]
+                and trace["otherData"]["version"] == "1.3"
+            )
             count += 1
         image.write_bytes(os.urandom(100_000))
         executors = [("cpu", "--transport", "tcp"), ("cpu", "--transport", "shm"), ("offload",)]
-        cases = itertools.product(executors, [1, 2, 6], ["sequential", "binomial_pipeline"],
-                                  [("auto", "auto"), ("barrier", "none"), ("channel", "1"), ("retry", "none")])
+        cases = itertools.product(
+            executors,
+            [1, 2, 6],
+            ["sequential", "binomial_pipeline"],
+            [("auto", "auto"), ("barrier", "none"), ("channel", "1"), ("retry", "none")],
+        )
         for (executor, *flags), nodes, algorithm, (ready, window) in cases:
-            run("compile", "--nodes", nodes, "--algorithm", algorithm, "--ready", ready, "--send-window", window,
-                "--message", image, "--block-bytes", "13kB", "--root", nodes // 2, "-o", plan_path)
+            run(
+                "compile",
+                "--nodes",
+                nodes,
+                "--algorithm",
+                algorithm,
+                "--ready",
+                ready,
+                "--send-window",
+                window,
+                "--message",
+                image,
+                "--block-bytes",
+                "13kB",
+                "--root",
+                nodes // 2,
+                "-o",
+                plan_path,
+            )
             run("run", plan_path, "--input", image, "--executor", executor, *flags, "--trace", path)
             trace, plan = load(path), json.loads(plan_path.read_text())
             found = chrome_trace.problems(trace)
@@ -170,16 +245,33 @@ def main():
             validator.validate(json.loads(path.read_text()))
             expect_tells_plan(trace, plan, executor)
             expect_wakeups(trace, nodes)
-            sends = [op for program in plan["programs"] for op in program["ops"] if op["op"] == "send"]
+            sends = [
+                op for program in plan["programs"] for op in program["ops"] if op["op"] == "send"
+            ]
             blocks = sum(op["block"] is not None for op in sends)
             drawn = sum(event["ph"] == "s" for event in trace["traceEvents"])
-            if plan["send_window"] == 1:  # of blocks; sends of one channel that overlap have no arrow
-                assert blocks <= drawn <= len(sends), (executor, algorithm, nodes, ready, drawn, blocks)
+            if (
+                plan["send_window"] == 1
+            ):  # of blocks; sends of one channel that overlap have no arrow
+                assert blocks <= drawn <= len(sends), (
+                    executor,
+                    algorithm,
+                    nodes,
+                    ready,
+                    drawn,
+                    blocks,
+                )
             arrows += drawn
             count += 1
-        assert sorted(entry.name for entry in folder.iterdir()) == ["image", "plan.json", "trace.json"]
+        assert sorted(entry.name for entry in folder.iterdir()) == [
+            "image",
+            "plan.json",
+            "trace.json",
+        ]
 
-        for seed in (SOURCE / "tests/fuzz/seeds/trace").glob("*.json"):  # one of them of a run that failed
+        for seed in (SOURCE / "tests/fuzz/seeds/trace").glob(
+            "*.json"
+        ):  # one of them of a run that failed
             found = chrome_trace.problems(load(seed))
             assert not found, (seed, found[:5])
             validator.validate(json.loads(seed.read_text()))

@@ -13,11 +13,22 @@ import jsonschema
 COMMAND, SOURCE = sys.argv[1], pathlib.Path(sys.argv[2])
 PROFILE = str(SOURCE / "examples/profiles/fractus.json")
 FULL = {
-    "format": "prepost.workload", "version": "1.0", "name": "a test", "hosts": 6,
+    "format": "prepost.workload",
+    "version": "1.0",
+    "name": "a test",
+    "hosts": 6,
     "spec": {"algorithm": "chain", "block_bytes": 1000, "ready": "window=1"},
     "groups": [
         {"hosts": [3, 1], "spec": {"message_bytes": 2500}},
-        {"spec": {"message_bytes": 4000, "nodes": 4, "root": 2, "send_window": None, "algorithm": "kary_tree=3"}},
+        {
+            "spec": {
+                "message_bytes": 4000,
+                "nodes": 4,
+                "root": 2,
+                "send_window": None,
+                "algorithm": "kary_tree=3",
+            }
+        },
         {"plan": "plan.json", "hosts": [5, 4, 0], "start": "1.5us"},
         {"hosts": [3, 1, 0], "spec": {"message_bytes": 0}, "start": 1e-5, "after": 0},
         {"spec": {"message_bytes": 10, "send_window": "auto"}, "after": 3},
@@ -29,8 +40,20 @@ def simulate(document, folder):
     """None when the command takes it, else what it says."""
     path = folder / "workload.json"
     path.write_text(json.dumps(document))
-    done = subprocess.run([COMMAND, "simulate", "--workload", str(path), "--profile", PROFILE, "--executor", "offload"],
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [
+            COMMAND,
+            "simulate",
+            "--workload",
+            str(path),
+            "--profile",
+            PROFILE,
+            "--executor",
+            "offload",
+        ],
+        capture_output=True,
+        text=True,
+    )
     if done.returncode == 0:
         return None
     assert done.returncode == 1 and done.stderr.count("\n") == 1, (document, done)
@@ -50,6 +73,7 @@ def changed(path, change):
 def put(path, value):
     def change(part, key):
         part[key] = value
+
     return changed(path, change)
 
 
@@ -74,7 +98,15 @@ WRONG = {
     ("groups", 1, "spec", "nodes"): [0, -1, 2**20 + 1, "4"],
     ("groups", 1, "spec", "root"): [-1, "0"],
     ("groups", 1, "spec", "collective"): ["allredcue", 1, None],
-    ("groups", 1, "spec", "combine"): ["sum", "int32:sum", "sum:int33", 1, None, {"op": "sum"}, {"op": "sum", "type": "int32", "extra": 1}],
+    ("groups", 1, "spec", "combine"): [
+        "sum",
+        "int32:sum",
+        "sum:int33",
+        1,
+        None,
+        {"op": "sum"},
+        {"op": "sum", "type": "int32", "extra": 1},
+    ],
     ("groups", 1, "spec", "deterministic"): [1, "yes", None],
     ("groups", 1, "spec", "part_bytes"): [[], 3, None, [-1], [[1, -1]], [[[1]]], ["1"]],
 }
@@ -90,22 +122,45 @@ BEYOND = [
     (put(("groups", 2, "plan"), "none.json"), "/groups/2/plan: "),
     (gone(("groups", 0, "spec", "message_bytes")), "/groups/0/spec/message_bytes: "),
     (put(("groups", 0, "spec", "message_bytes"), 2**61), "/groups/0/spec"),
-    ({key: FULL[key] for key in ["format", "version", "hosts", "groups", "spec"]}, "stands before them"),
-    ({**{key: value for key, value in FULL.items() if key != "spec"}, "groups": [{"hosts": [0, 1]}]},
-     "expected a plan or a spec, found none"),
+    (
+        {key: FULL[key] for key in ["format", "version", "hosts", "groups", "spec"]},
+        "stands before them",
+    ),
+    (
+        {
+            **{key: value for key, value in FULL.items() if key != "spec"},
+            "groups": [{"hosts": [0, 1]}],
+        },
+        "expected a plan or a spec, found none",
+    ),
 ]
 
 
 def generated(*flags):
-    done = subprocess.run([sys.executable, str(SOURCE / "bench/figures/cosmos_workload.py"), *flags], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, str(SOURCE / "bench/figures/cosmos_workload.py"), *flags],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     return json.loads(done.stdout)
 
 
 def check_generator(validator, folder):
     """What bench/figures/cosmos_workload.py writes: a workload, the same for the same seed, with what is known of the trace."""
-    one, again, other = generated("--writes", "1365"), generated("--writes", "1365"), generated("--writes", "1365", "--seed", "2")
+    one, again, other = (
+        generated("--writes", "1365"),
+        generated("--writes", "1365"),
+        generated("--writes", "1365", "--seed", "2"),
+    )
     assert one == again and one != other
-    for document in [one, other, generated("--writes", "9", "--per-second", "500", "--schedule", "chain", "--block-bytes", "65536")]:
+    for document in [
+        one,
+        other,
+        generated(
+            "--writes", "9", "--per-second", "500", "--schedule", "chain", "--block-bytes", "65536"
+        ),
+    ]:
         validator.validate(document)
     sizes = sorted(group["spec"]["message_bytes"] for group in one["groups"])
     assert abs(sizes[len(sizes) // 2] / 12e6 - 1) < 0.02, sizes[len(sizes) // 2]
@@ -117,7 +172,9 @@ def check_generator(validator, folder):
     poisson = generated("--writes", "2000", "--per-second", "500")
     starts = [group["start"] for group in poisson["groups"]]
     assert starts == sorted(starts) and abs(starts[-1] - 4) < 0.5, starts[-1]
-    assert [group["spec"] for group in poisson["groups"]] == [group["spec"] for group in generated("--writes", "2000")["groups"]]
+    assert [group["spec"] for group in poisson["groups"]] == [
+        group["spec"] for group in generated("--writes", "2000")["groups"]
+    ]
     assert simulate(generated("--writes", "20"), folder) is None
 
 
@@ -128,16 +185,35 @@ def main():
     shipped = sorted((SOURCE / "examples" / "workloads").glob("*.json"))
     assert shipped
     right = [json.loads(path.read_text()) for path in shipped]
-    right += [FULL, {**FULL, "x-note": {"any": 1}}, {**FULL, "version": "1.9"}, gone(("name",)),
-              gone(("groups", 0, "spec", "message_bytes")) | {"spec": {"message_bytes": 7}},
-              put(("groups", 0, "start"), "2 ms"), put(("groups", 0, "start"), 0)]
+    right += [
+        FULL,
+        {**FULL, "x-note": {"any": 1}},
+        {**FULL, "version": "1.9"},
+        gone(("name",)),
+        gone(("groups", 0, "spec", "message_bytes")) | {"spec": {"message_bytes": 7}},
+        put(("groups", 0, "start"), "2 ms"),
+        put(("groups", 0, "start"), 0),
+    ]
     wrong = [put(path, value) for path, values in WRONG.items() for value in values]
     wrong += [gone((key,)) for key in ["format", "version", "hosts", "groups"]]
     wrong += [{**FULL, "version": "2.0"}, {**FULL, "format": "prepost.plan"}, {**FULL, "extra": 1}]
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        subprocess.run([COMMAND, "compile", "--nodes", "3", "--message-bytes", "1000", "--block-bytes", "300", "-o",
-                        str(folder / "plan.json")], check=True)
+        subprocess.run(
+            [
+                COMMAND,
+                "compile",
+                "--nodes",
+                "3",
+                "--message-bytes",
+                "1000",
+                "--block-bytes",
+                "300",
+                "-o",
+                str(folder / "plan.json"),
+            ],
+            check=True,
+        )
         for document in right:
             validator.validate(document)
             said = simulate(document, folder)

@@ -43,7 +43,20 @@ def connect_all(nodes):
     for node in range(nodes):
         namespace = PREFIX + str(node)
         ip("netns", "add", namespace)
-        ip("-n", switch, "link", "add", f"port{node}", "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        ip(
+            "-n",
+            switch,
+            "link",
+            "add",
+            f"port{node}",
+            "type",
+            "veth",
+            "peer",
+            "name",
+            "eth0",
+            "netns",
+            namespace,
+        )
         ip("-n", switch, "link", "set", f"port{node}", "master", "bridge", "up")
         ip("-n", namespace, "addr", "add", f"10.99.0.{node + 1}/24", "dev", "eth0")
         ip("-n", namespace, "link", "set", "eth0", "up")
@@ -53,8 +66,26 @@ def connect_all(nodes):
 def limit_rate(nodes, rate):
     """Whether the kernel can."""
     for node in nodes:
-        done = subprocess.run(["tc", "-n", PREFIX + str(node), "qdisc", "add", "dev", "eth0", "root", "tbf", "rate", rate, "burst",
-                               "64kb", "latency", "100ms"], capture_output=True)
+        done = subprocess.run(
+            [
+                "tc",
+                "-n",
+                PREFIX + str(node),
+                "qdisc",
+                "add",
+                "dev",
+                "eth0",
+                "root",
+                "tbf",
+                "rate",
+                rate,
+                "burst",
+                "64kb",
+                "latency",
+                "100ms",
+            ],
+            capture_output=True,
+        )
         if done.returncode != 0:
             return False
     return True

@@ -26,6 +26,7 @@ class Block:
 @dataclasses.dataclass
 class Shown:
     """A command, and what the page shows of its output; None: nothing."""
+
     command: str
     output: list | None = None
     begin: int = 0  # of its command's first line, in the block, and of its output's
@@ -40,7 +41,13 @@ def blocks(text):
         if fence:
             end = next(j for j in range(i + 1, len(lines)) if lines[j].strip() == "```")
             language, *words = fence[2].split() or [""]
-            yield Block(language, words, [line.removeprefix(fence[1]) for line in lines[i + 1:end]], i + 1, fence[1])
+            yield Block(
+                language,
+                words,
+                [line.removeprefix(fence[1]) for line in lines[i + 1 : end]],
+                i + 1,
+                fence[1],
+            )
             i = end
         elif lines[i].startswith("    ") and (i == 0 or not lines[i - 1].strip()):
             end = i
@@ -70,7 +77,9 @@ def commands(block):
         end = len(block.lines) - (1 if reason else 0)
         i = 0
         while i < end:
-            assert block.lines[i].startswith("$ "), f"line {block.begin + i + 1}: expected '$ ' and a command"
+            assert block.lines[i].startswith(
+                "$ "
+            ), f"line {block.begin + i + 1}: expected '$ ' and a command"
             command, output = joined(block.lines, i)
             behind = next((j for j in range(output, end) if block.lines[j].startswith("$ ")), end)
             yield Shown(command, block.lines[output:behind], i, output, reason)
@@ -86,7 +95,10 @@ def commands(block):
 
 def files_named(text):
     """Files and folders of the source that a page names in its text, but for forms with a NAME."""
-    found = re.findall(r"`((?:include|library|ir|compiler|runtime|backends|sim|viz|tools|python|tests|bench|scripts|examples)/[\w./-]+)`", text)
+    found = re.findall(
+        r"`((?:include|library|ir|compiler|runtime|backends|sim|viz|tools|python|tests|bench|scripts|examples)/[\w./-]+)`",
+        text,
+    )
     return [name for name in found if "NAME" not in name]
 
 
@@ -97,8 +109,16 @@ def anchors(text):
         is_code ^= line.lstrip().startswith("```")
         heading = re.match(r"#+ (.*)", line)
         if heading and not is_code:
-            slug = re.sub(r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).lower()).replace(" ", "-")
-            found.add(next(name for n in range(1000) if (name := slug if n == 0 else f"{slug}-{n}") not in found))
+            slug = re.sub(
+                r"[^\w\- ]", "", re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading[1]).lower()
+            ).replace(" ", "-")
+            found.add(
+                next(
+                    name
+                    for n in range(1000)
+                    if (name := slug if n == 0 else f"{slug}-{n}") not in found
+                )
+            )
     return found | set(re.findall(r'<a (?:id|name)="([^"]+)"', text))
 
 
@@ -110,7 +130,9 @@ def dead_links(path):
             continue
         name, _, anchor = target.partition("#")
         other = path.parent / name if name else path
-        if not other.exists() or (anchor and other.suffix == ".md" and anchor not in anchors(other.read_text())):
+        if not other.exists() or (
+            anchor and other.suffix == ".md" and anchor not in anchors(other.read_text())
+        ):
             yield target
 
 
@@ -122,11 +144,17 @@ def masked(text, measures):
     if not measures:
         return text
     text = re.sub(r"\b[0-9a-f]{64}\b", "SUM", text)
-    text = re.sub(r"(wake-ups|requests for events during it) \d+(\.\.\d+)? (\d+\.\.)?(\d+)", r"\1 COUNTS \4", text)
+    text = re.sub(
+        r"(wake-ups|requests for events during it) \d+(\.\.\d+)? (\d+\.\.)?(\d+)",
+        r"\1 COUNTS \4",
+        text,
+    )
     text = re.sub(r"\bon \d+ cores?\b", "on CORES", text)
     text = re.sub(r"\d+(\.\d+)? [kMGT]?B/s", "RATE", text)
     text = re.sub(r"\d+(\.\d+)? (ns|us|ms|s)\b", "TIME", text)
-    text = re.sub(r"\d+\.\d+ by medians; by pair \d+\.\d+ to \d+\.\d+, median \d+\.\d+", "RATIOS", text)
+    text = re.sub(
+        r"\d+\.\d+ by medians; by pair \d+\.\d+ to \d+\.\d+, median \d+\.\d+", "RATIOS", text
+    )
     head, table, rest = text.partition("milliseconds cpu-driven preposted")
     return head + table + re.sub(r"\b\d+\.\d{3}\b", "TIME", rest)
 
@@ -136,7 +164,12 @@ def wrapped(text):
     lines = []
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())
-        if lines and indent >= 12 and len(lines[-1]) > WIDTH - 20 and len(re.split(r"\s{2,}", line.strip())) == 1:
+        if (
+            lines
+            and indent >= 12
+            and len(lines[-1]) > WIDTH - 20
+            and len(re.split(r"\s{2,}", line.strip())) == 1
+        ):
             lines[-1] += " " + line.strip()
         else:
             lines.append(line)
@@ -145,5 +178,15 @@ def wrapped(text):
             yield line.rstrip()
             continue
         columns = re.match(r" *\S.*?\s{2,}", line)
-        indent = len(columns[0]) if columns and len(columns[0]) < 40 else len(line) - len(line.lstrip()) + 2
-        yield from textwrap.wrap(line, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+        indent = (
+            len(columns[0])
+            if columns and len(columns[0]) < 40
+            else len(line) - len(line.lstrip()) + 2
+        )
+        yield from textwrap.wrap(
+            line,
+            WIDTH,
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        )

@@ -11,13 +11,22 @@ PICTURES = ["spacetime.svg", "graph.svg"]
 
 
 def demo(*arguments, folder):
-    return subprocess.run([SOURCE / "scripts" / "demo", "--prepost", COMMAND, "--output", folder / "out", *arguments],
-                          capture_output=True, text=True, timeout=120)
+    return subprocess.run(
+        [SOURCE / "scripts" / "demo", "--prepost", COMMAND, "--output", folder / "out", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 with tempfile.TemporaryDirectory() as name:
     folder = pathlib.Path(name)
-    for file_name, size in [("empty", 0), ("ten", 10), ("a file with spaces.bin", 3_000_000), ("-large", 20_000_000)]:
+    for file_name, size in [
+        ("empty", 0),
+        ("ten", 10),
+        ("a file with spaces.bin", 3_000_000),
+        ("-large", 20_000_000),
+    ]:
         data = os.urandom(size)
         (folder / file_name).write_bytes(data)
         done = demo(folder / file_name, folder=folder)
@@ -35,5 +44,7 @@ with tempfile.TemporaryDirectory() as name:
     kept = folder / "out" / "kept"
     kept.write_bytes(b"mine")
     inside = demo(kept, folder=folder)
-    assert inside.returncode == 1 and "about to be replaced" in inside.stderr and kept.exists(), inside
+    assert (
+        inside.returncode == 1 and "about to be replaced" in inside.stderr and kept.exists()
+    ), inside
     print("4 demos ran")

@@ -31,8 +31,28 @@ import pages  # noqa: E402
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 WRITES = "--write" in sys.argv[3:]
-SUBCOMMANDS = ["compile", "choose", "unroll", "verify", "stats", "explain", "diff", "draw", "lower", "run", "node", "compare",
-               "simulate", "calibrate", "topology", "export", "import", "devices", "probe", "push"]
+SUBCOMMANDS = [
+    "compile",
+    "choose",
+    "unroll",
+    "verify",
+    "stats",
+    "explain",
+    "diff",
+    "draw",
+    "lower",
+    "run",
+    "node",
+    "compare",
+    "simulate",
+    "calibrate",
+    "topology",
+    "export",
+    "import",
+    "devices",
+    "probe",
+    "push",
+]
 EXEMPT_MAX = 5
 #: Blocks of output on the pages: one that is hidden behind another word for its language would not be missed otherwise. Those that only
 #: long runs compare are of these.
@@ -80,18 +100,31 @@ def main():
     for name in ["ssh", "ip"]:
         (agents / name).write_text(AGENT)
         (agents / name).chmod(0o700)
-    environment = {**os.environ, "PATH": f"{agents}:{COMMAND.parent}:{os.environ['PATH']}", "PREPOST_SECRET": SECRET}
+    environment = {
+        **os.environ,
+        "PATH": f"{agents}:{COMMAND.parent}:{os.environ['PATH']}",
+        "PREPOST_SECRET": SECRET,
+    }
 
     def run(line, folder):
-        return subprocess.run(["bash", "-o", "pipefail", "-c", line], cwd=folder, env=environment, capture_output=True,
-                              text=True, timeout=120)
+        return subprocess.run(
+            ["bash", "-o", "pipefail", "-c", line],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
 
     def run_without_card(line, folder):
         """The outcome of `line`: 0 if all that it lacks is its card."""
         if line.startswith("prepost node "):
             prepare_node(line, folder)
         done = run(line, folder)
-        if done.returncode == 3 and re.search(r"(--)?device (mlx5_|verbs:)[^:]+: (there is no|libibverbs has no|this prepost was built without|cannot load lib)", done.stderr):
+        if done.returncode == 3 and re.search(
+            r"(--)?device (mlx5_|verbs:)[^:]+: (there is no|libibverbs has no|this prepost was built without|cannot load lib)",
+            done.stderr,
+        ):
             done.returncode = 0
         return done
 
@@ -104,9 +137,14 @@ def main():
         address = f"127.{os.getpid() // 200 % 200 + 1}.{os.getpid() % 200}."
         ports = {node: ":7000-7010"} if "--port" in words else {}
         pathlib.Path(folder, "peers.txt").write_text(
-            "".join(f"{i} {address}{i + 1}{ports.get(i, '')}\n" for i in range(plan["nodes"])))
+            "".join(f"{i} {address}{i + 1}{ports.get(i, '')}\n" for i in range(plan["nodes"]))
+        )
         pathlib.Path(folder, "sites.txt").write_text(
-            "".join(f"{i} {address}{i + 1} site={'london' if i < 2 else 'tokyo'}\n" for i in range(plan["nodes"])))
+            "".join(
+                f"{i} {address}{i + 1} site={'london' if i < 2 else 'tokyo'}\n"
+                for i in range(plan["nodes"])
+            )
+        )
         secret = pathlib.Path(folder, "secret")
         secret.write_text(SECRET + "\n")
         secret.chmod(0o600)
@@ -125,9 +163,17 @@ def main():
                 if "--message-bytes" in words:
                     arguments += ["--message-bytes", words[words.index("--message-bytes") + 1]]
                 is_of_root = plan["collective"] in ["multicast", "scatter"]
-                arguments += ["--input", "image.raw"] if other == plan["root"] or not is_of_root else []
-                others[other] = stack.enter_context(subprocess.Popen([COMMAND, *arguments], cwd=folder, env=environment,
-                                                                     stdout=subprocess.DEVNULL))
+                arguments += (
+                    ["--input", "image.raw"] if other == plan["root"] or not is_of_root else []
+                )
+                others[other] = stack.enter_context(
+                    subprocess.Popen(
+                        [COMMAND, *arguments],
+                        cwd=folder,
+                        env=environment,
+                        stdout=subprocess.DEVNULL,
+                    )
+                )
             done = run(line, folder)
             for other in others.values():
                 done.returncode = done.returncode or other.wait(timeout=120)
@@ -135,7 +181,9 @@ def main():
 
     def run_calibrate(line, folder):
         """Without the seconds for which it looks at the clock."""
-        return run(re.sub(r" --look \S+", "", line).replace("calibrate", "calibrate --look 100ms"), folder)
+        return run(
+            re.sub(r" --look \S+", "", line).replace("calibrate", "calibrate --look 100ms"), folder
+        )
 
     def run_push(line, folder):
         pathlib.Path(folder, "notes.txt").write_text("notes")
@@ -164,8 +212,12 @@ def main():
     files = tempfile.TemporaryDirectory()
     pathlib.Path(files.name, "image.raw").write_bytes(os.urandom(3_000_000))
     pathlib.Path(files.name, "examples").symlink_to(SOURCE / "examples")
-    for flags in ["--message-bytes any -o rolled.json", "--message-bytes any --node 3 -o rolled-3.json", "--message image.raw -o plan.json",
-                  "--message image.raw --encoding shards -o shards/"]:
+    for flags in [
+        "--message-bytes any -o rolled.json",
+        "--message-bytes any --node 3 -o rolled-3.json",
+        "--message image.raw -o plan.json",
+        "--message image.raw --encoding shards -o shards/",
+    ]:
         made = run(f"prepost compile --nodes 8 --block-bytes 400kB {flags}", files.name)
         assert made.returncode == 0, made.stderr
 
@@ -197,7 +249,9 @@ def main():
                 if re.search(" mlx5_| verbs:", line.partition("#")[0]) and has_card:
                     print(f"{source}: left out, as there is a card: {line}")
                     continue
-                leaves_none = re.match(r"prepost (compare|devices|run) ", line) and not re.search(r" -o | --output| --trace|>", line)
+                leaves_none = re.match(r"prepost (compare|devices|run) ", line) and not re.search(
+                    r" -o | --output| --trace|>", line
+                )
                 if not is_compared and leaves_none and shown_by.setdefault(line, source) != source:
                     continue
                 if "--allow-devices" in line:
@@ -209,45 +263,97 @@ def main():
                 if is_compared:
                     compared.add(block.begin)
                     measures = pages.MEASURES.search(line) is not None
-                    fails = "fails" in block.words and shown.begin == list(pages.commands(block))[-1].begin
+                    fails = (
+                        "fails" in block.words
+                        and shown.begin == list(pages.commands(block))[-1].begin
+                    )
                     if (done.returncode != 0) != fails:
-                        failures.append(f"{source}:{block.begin}: exit {done.returncode}, expected {'another than ' if fails else ''}0: {line}")
-                    if pages.masked("\n".join(shown.output), measures) != pages.masked(printed, measures):
+                        failures.append(
+                            f"{source}:{block.begin}: exit {done.returncode}, expected {'another than ' if fails else ''}0: {line}"
+                        )
+                    if pages.masked("\n".join(shown.output), measures) != pages.masked(
+                        printed, measures
+                    ):
                         begin = block.begin + shown.output_begin
                         outputs[begin, begin + len(shown.output), block.indent] = printed
-                        failures.append(f"{source}:{begin + 1}: {line}\n" + "\n".join(difflib.unified_diff(
-                            shown.output, printed.splitlines(), "the page", "is printed", lineterm="")))
-                elif done.returncode != 0 and not ("prepost diff " in line and done.stderr.endswith(" differ\n")):
+                        failures.append(
+                            f"{source}:{begin + 1}: {line}\n"
+                            + "\n".join(
+                                difflib.unified_diff(
+                                    shown.output,
+                                    printed.splitlines(),
+                                    "the page",
+                                    "is printed",
+                                    lineterm="",
+                                )
+                            )
+                        )
+                elif done.returncode != 0 and not (
+                    "prepost diff " in line and done.stderr.endswith(" differ\n")
+                ):
                     failures.append(f"{source}: {line}\n  exit {done.returncode}: {done.stderr}")
         if WRITES and outputs:
             write_page(path, outputs)
         return count, compared, failures
 
     count, failures, exempt, console, long_blocks = 0, [], [], 0, 0
-    for path in list(sources)[:-len(SUBCOMMANDS)]:
-        failures += [f"{path.name}: there is no {name}" for name in pages.files_named(path.read_text()) if not any((SOURCE / (name + suffix)).exists() for suffix in ("", ".cc"))]
-        failures += [f"{path.name}: the link {target} leads nowhere" for target in pages.dead_links(path)]
+    for path in list(sources)[: -len(SUBCOMMANDS)]:
+        failures += [
+            f"{path.name}: there is no {name}"
+            for name in pages.files_named(path.read_text())
+            if not any((SOURCE / (name + suffix)).exists() for suffix in ("", ".cc"))
+        ]
+        failures += [
+            f"{path.name}: the link {target} leads nowhere" for target in pages.dead_links(path)
+        ]
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         done = list(threads.map(run_page, sources.keys(), sources.values()))
     for (path, entries), (of_page, compared, failures_of_page) in zip(sources.items(), done):
         count += of_page
         failures += failures_of_page
-        exempt += {f"{path.name}:{block.begin}: {it.reason}" for block, it in entries if it is not None and it.reason}
-        outputs = {block.begin: "long" in block.words for block, _ in entries if block is not None and block.language == "console"}
+        exempt += {
+            f"{path.name}:{block.begin}: {it.reason}"
+            for block, it in entries
+            if it is not None and it.reason
+        }
+        outputs = {
+            block.begin: "long" in block.words
+            for block, _ in entries
+            if block is not None and block.language == "console"
+        }
         console += len(outputs)
         long_blocks += sum(outputs.values())
-        hidden = {block.begin for block in (pages.blocks(path.read_text()) if path.exists() else [])
-                  if block.language not in ("sh", "console", "indented") and not block.words
-                  and any(re.match(r"\$ |prepost ", text) for text in block.lines)}
-        failures += [f"{path.name}:{begin}: commands in a block that is neither sh nor console" for begin in sorted(hidden)]
+        hidden = {
+            block.begin
+            for block in (pages.blocks(path.read_text()) if path.exists() else [])
+            if block.language not in ("sh", "console", "indented")
+            and not block.words
+            and any(re.match(r"\$ |prepost ", text) for text in block.lines)
+        }
+        failures += [
+            f"{path.name}:{begin}: commands in a block that is neither sh nor console"
+            for begin in sorted(hidden)
+        ]
         if outputs:
             later = sum(is_long_one and not is_long for is_long_one in outputs.values())
-            print(f"{path.name}: compared what is printed with the blocks of lines {sorted(compared)}; {later} only in long runs")
+            print(
+                f"{path.name}: compared what is printed with the blocks of lines {sorted(compared)}; {later} only in long runs"
+            )
         reasons = {block.begin for block, it in entries if it is not None and it.reason}
-        left_out = {begin for begin, is_long_one in outputs.items() if is_long_one and not is_long} | reasons
-        failures += [f"{path.name}:{begin}: not compared, and no reason is given" for begin in sorted(set(outputs) - left_out - compared)
-                     if not has_card]
-    print(*[f"not compared: {it}" for it in exempt], *failures, f"{count} documented commands, {len(failures)} failed", sep="\n")
+        left_out = {
+            begin for begin, is_long_one in outputs.items() if is_long_one and not is_long
+        } | reasons
+        failures += [
+            f"{path.name}:{begin}: not compared, and no reason is given"
+            for begin in sorted(set(outputs) - left_out - compared)
+            if not has_card
+        ]
+    print(
+        *[f"not compared: {it}" for it in exempt],
+        *failures,
+        f"{count} documented commands, {len(failures)} failed",
+        sep="\n",
+    )
     assert console >= CONSOLE_MIN and long_blocks <= LONG_MAX, (console, long_blocks)
     assert len(exempt) <= EXEMPT_MAX, exempt
     sys.exit(1 if failures else 0)

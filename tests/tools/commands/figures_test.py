@@ -25,7 +25,12 @@ AS_NEW = "the model gives other times than the committed figures have: if it sho
 
 
 def figures(*arguments):
-    return subprocess.run([SOURCE / "scripts" / "figures", *map(str, arguments)], capture_output=True, text=True, timeout=280)
+    return subprocess.run(
+        [SOURCE / "scripts" / "figures", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
 
 
 def rows(path):
@@ -68,8 +73,14 @@ class Committed(unittest.TestCase):
         self.assertIn("C4, n = 8, k = 256", said)
         self.assertIn("figures.md does not have what the data say", said)
         self.assertIn("schedules.svg is not of the data", said)
-        self.assertIn("does not have what the data say", self.damaged("figures.md", r"\| yes \|", "| **no** |"))
-        self.assertIn("latency.svg is not of the data", self.damaged("images/figures/latency.svg", "sha256 .", "sha256 x"))
+        self.assertIn(
+            "does not have what the data say",
+            self.damaged("figures.md", r"\| yes \|", "| **no** |"),
+        )
+        self.assertIn(
+            "latency.svg is not of the data",
+            self.damaged("images/figures/latency.svg", "sha256 .", "sha256 x"),
+        )
         # The delay costs a little more than its length: no tolerance is left.
         self.assertIn(
             "n = 16, CPU-driven, one delay",
@@ -78,26 +89,42 @@ class Committed(unittest.TestCase):
         # A case in which preposting does not pay even when all was armed before.
         self.assertIn(
             "armed before the message is there",
-            self.damaged("data/offload-map.csv", r"(chain,4194304,0,.*),1\.\d+,(\d\.\d+\n)", r"\1,0.999,\2"),
+            self.damaged(
+                "data/offload-map.csv", r"(chain,4194304,0,.*),1\.\d+,(\d\.\d+\n)", r"\1,0.999,\2"
+            ),
         )
         # A time that only the text below a figure mentions; and a result that somebody writes into
         # the text by hand.
         self.assertIn(
             "figures.md does not have what the data say",
-            self.damaged("data/offload-assumptions.csv", r"(,16384,1us,185ns,.*),0\.77\d+\n", r"\1,0.95\n"),
+            self.damaged(
+                "data/offload-assumptions.csv", r"(,16384,1us,185ns,.*),0\.77\d+\n", r"\1,0.95\n"
+            ),
         )
         self.assertRegex(
-            self.damaged("figures.md", r"\n(    scripts/figures --quick)", r"\nThey get 98.6 to 99.9 % of it.\1"),
+            self.damaged(
+                "figures.md",
+                r"\n(    scripts/figures --quick)",
+                r"\nThey get 98.6 to 99.9 % of it.\1",
+            ),
             r"figures.md:\d+: '98.6 to 99.9 %' is written by hand",
         )
         self.assertRegex(
-            self.damaged("figures.md", r"\n(\* \*\*Hosts\.\*\*)", r"\n* They write “at full speed” (RDMC, “Pushing Bytes”, 4.2).\n\1"),
+            self.damaged(
+                "figures.md",
+                r"\n(\* \*\*Hosts\.\*\*)",
+                r"\n* They write “at full speed” (RDMC, “Pushing Bytes”, 4.2).\n\1",
+            ),
             r"figures.md: \d+: “at full speed” is in quotation marks, and quotes.py does not have it",
         )
         # More than the uplinks of racks can carry, by the bytes that went over them.
         self.assertIn(
             "apt, all 36 cases: beside what the busiest link leaves",
-            self.damaged("data/concurrent.csv", r"(,apt,100 MB,all,14,14,3,[\d.]+,[\d.]+),18\.\d+,", r"\1,18.7,"),
+            self.damaged(
+                "data/concurrent.csv",
+                r"(,apt,100 MB,all,14,14,3,[\d.]+,[\d.]+),18\.\d+,",
+                r"\1,18.7,",
+            ),
         )
         # A difference that is gone, but whose reason still stands there.
         self.assertIn(
@@ -109,12 +136,26 @@ class Committed(unittest.TestCase):
 
     def test_the_list_of_statements_has_all_checks(self):
         text = (SOURCE / "docs" / "figures.md").read_text()
-        tests, agree = map(int, re.search(r"\*\*(\d+) checks on this page test a statement of the papers: (\d+) of them", text).groups())
-        *listed, total = re.search(r"\| the papers say \|.*\n\|[-|]*\n((?:\|.*\n)+)", text)[1].splitlines()
+        tests, agree = map(
+            int,
+            re.search(
+                r"\*\*(\d+) checks on this page test a statement of the papers: (\d+) of them", text
+            ).groups(),
+        )
+        *listed, total = re.search(r"\| the papers say \|.*\n\|[-|]*\n((?:\|.*\n)+)", text)[
+            1
+        ].splitlines()
         self.assertIn(f"| all |  | {agree} of {tests} |", total)
         for column in (3, 4, 5):  # tests, calibrations and constructions
-            counted = [tuple(map(int, line.split("|")[column].split(" of "))) for line in listed if line.split("|")[column].strip()]
-            self.assertEqual(total.split("|")[column].strip(), " of ".join(str(sum(its)) for its in zip(*counted)))
+            counted = [
+                tuple(map(int, line.split("|")[column].split(" of ")))
+                for line in listed
+                if line.split("|")[column].strip()
+            ]
+            self.assertEqual(
+                total.split("|")[column].strip(),
+                " of ".join(str(sum(its)) for its in zip(*counted)),
+            )
 
     def test_quotes_have_their_source(self):
         text = (SOURCE / "docs" / "figures.md").read_text()
@@ -123,20 +164,32 @@ class Committed(unittest.TestCase):
         for pattern, replacement, expected in (
             (r"(\*\*C3\*\*[^|]*earlier\s+version,\s+)4\.1\)", r"\g<1>4.1.2)", unnamed),
             (r"(\*\*C3\*\*[^|]*)RDMC,\s+the\s+earlier\s+version", r"\1RDMC, DSN 2018", unnamed),
-            (r"“performed well”", "performed well", "“performed well” of quotes.py is nowhere on the page"),
+            (
+                r"“performed well”",
+                "performed well",
+                "“performed well” of quotes.py is nowhere on the page",
+            ),
         ):
             new = re.sub(pattern, replacement, text, count=1)
             self.assertTrue(text != new, f"the page has no {pattern}")
             self.assertRegex("\n".join(quotes.problems(new)), expected)
 
     def test_ratios_are_of_the_times(self):
-        for name, cpu in (("offload-map", "cpu_mean_us"), ("offload-map-400", "cpu_mean_us"), ("offload-assumptions", "cpu_us")):
+        for name, cpu in (
+            ("offload-map", "cpu_mean_us"),
+            ("offload-map-400", "cpu_mean_us"),
+            ("offload-assumptions", "cpu_us"),
+        ):
             for row in rows(DATA / f"{name}.csv"):
                 run = float(row["offload_us"])
                 counted = run + float(row["arming_us"]) + float(row["detection_us"])
                 self.assertGreater(float(row["arming_us"]), 0, row)
-                self.assertAlmostEqual(float(row["ratio_armed_before"]), float(row[cpu]) / run, delta=1e-4, msg=row)
-                self.assertAlmostEqual(float(row["ratio_all_counted"]), float(row[cpu]) / counted, delta=1e-4, msg=row)
+                self.assertAlmostEqual(
+                    float(row["ratio_armed_before"]), float(row[cpu]) / run, delta=1e-4, msg=row
+                )
+                self.assertAlmostEqual(
+                    float(row["ratio_all_counted"]), float(row[cpu]) / counted, delta=1e-4, msg=row
+                )
 
     def test_same_data_same_pictures(self):
         self.copy()
@@ -146,7 +199,8 @@ class Committed(unittest.TestCase):
             picture = (self.out / "images" / "figures" / f"{name}.svg").read_text()
             self.assertIn("modelled, profile", picture)
             self.assertTrue(
-                picture == (PICTURES / f"{name}.svg").read_text(), f"{name}.svg is drawn otherwise than the committed one"
+                picture == (PICTURES / f"{name}.svg").read_text(),
+                f"{name}.svg is drawn otherwise than the committed one",
             )
 
 
@@ -157,17 +211,27 @@ class Again(unittest.TestCase):
             done = figures("--quick", "--modelled", "--out", folder, "--command", COMMAND)
             self.assertEqual(done.returncode, 0, done)
             for name in (figure.name for figure in main.FIGURES if not figure.is_measured):
-                found, committed = rows(pathlib.Path(folder, "data", f"{name}.csv")), rows(DATA / f"{name}.csv")
+                found, committed = rows(pathlib.Path(folder, "data", f"{name}.csv")), rows(
+                    DATA / f"{name}.csv"
+                )
                 self.assertGreater(len(found), 0, name)
                 for row in found:
                     self.assertTrue(row in committed, f"{name}: {row}: {AS_NEW}")
 
     def test_what_is_measured(self):
-        if not pathlib.Path(COMMAND).resolve().parents[1].joinpath("bench", "virtual_bench").exists():
+        if (
+            not pathlib.Path(COMMAND)
+            .resolve()
+            .parents[1]
+            .joinpath("bench", "virtual_bench")
+            .exists()
+        ):
             self.skipTest("the build has no bench/virtual_bench")
         for flags, is_anew in (([], True), (["--modelled"], False)):
             with tempfile.TemporaryDirectory() as folder:
-                done = figures("--quick", "--out", folder, "--command", COMMAND, "--only", "cost", *flags)
+                done = figures(
+                    "--quick", "--out", folder, "--command", COMMAND, "--only", "cost", *flags
+                )
                 self.assertEqual(done.returncode, 0, done)
                 found = rows(pathlib.Path(folder, "data", "cost.csv"))
                 self.assertEqual(found == rows(DATA / "cost.csv"), not is_anew)

@@ -29,32 +29,87 @@ MOMENTS = 6  # of each command, by time
 CALLS_MAX = 10**6 if "PREPOST_TEST_LONG" in os.environ else 8  # of each command, by system call
 HANG = 60  # seconds
 STRACE = shutil.which("strace")
-MAKING = re.compile(r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir|memfd_create|ftruncate|fallocate|eventfd2|socketpair"
-                    r"|clone3?|vfork|signalfd4)\(|(?P<opens>open|openat)\(.*O_CREAT")
+MAKING = re.compile(
+    r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir|memfd_create|ftruncate|fallocate|eventfd2|socketpair"
+    r"|clone3?|vfork|signalfd4)\(|(?P<opens>open|openat)\(.*O_CREAT"
+)
 
 RUN = ["run", "plan.json", "--input", "image", "--output-dir", "made/copies"]
 COMMANDS = {
-    "compile": ["compile", "--nodes", "16", "--message", "image", "--block-bytes", "10kB", "-o", "made.json"],
+    "compile": [
+        "compile",
+        "--nodes",
+        "16",
+        "--message",
+        "image",
+        "--block-bytes",
+        "10kB",
+        "-o",
+        "made.json",
+    ],
     "run on tcp": [*RUN, "--executor", "cpu", "--transport", "tcp"],
     "run on shm": [*RUN, "--executor", "cpu", "--transport", "shm", "--trace", "trace.json"],
-    "run on emulated": [*RUN, "--executor", "offload", "--device", "emulated", "--trace", "trace.json"],
+    "run on emulated": [
+        *RUN,
+        "--executor",
+        "offload",
+        "--device",
+        "emulated",
+        "--trace",
+        "trace.json",
+    ],
     "run on mlx5:emulated": [*RUN, "--executor", "offload", "--device", "mlx5:emulated"],
     "run in parts": [*RUN, "--executor", "offload", "--mode", "managed", "--device-profile", TINY],
     "compare": ["compare", "plan.json", "--repeat", "1"],
-    "compile into shards": ["compile", "--nodes", "300", "--algorithm", "binomial_pipeline", "--message-bytes", "3MB", "--block-bytes",
-                            "100kB", "--encoding", "shards", "-o", "shards"],
+    "compile into shards": [
+        "compile",
+        "--nodes",
+        "300",
+        "--algorithm",
+        "binomial_pipeline",
+        "--message-bytes",
+        "3MB",
+        "--block-bytes",
+        "100kB",
+        "--encoding",
+        "shards",
+        "-o",
+        "shards",
+    ],
     "lower": ["lower", "plan.json", "-o", "queues.bin"],
     "lower --from-list": ["lower", "plan.json", "--from-list", "queues.txt", "-o", "queues.json"],
-    "sweep": ["simulate", "plan.json", "--profile", FRACTUS, "--sweep", "seed=1:20:+1", "--csv", "made.csv"],
-    "simulate --trace": ["simulate", "plan.json", "--profile", FRACTUS, "--executor", "cpu", "--trace", "trace.json"],
+    "sweep": [
+        "simulate",
+        "plan.json",
+        "--profile",
+        FRACTUS,
+        "--sweep",
+        "seed=1:20:+1",
+        "--csv",
+        "made.csv",
+    ],
+    "simulate --trace": [
+        "simulate",
+        "plan.json",
+        "--profile",
+        FRACTUS,
+        "--executor",
+        "cpu",
+        "--trace",
+        "trace.json",
+    ],
     "probe": ["probe", "--device", "mlx5:emulated"],
 }
 
 
 def files_of(folder):
     """Name and content of all files, and the folders; None for what depends on the run."""
-    return {str(path.relative_to(folder)): path.read_bytes() if path.is_file() and path.name != "trace.json" else None
-            for path in folder.rglob("*")}
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        if path.is_file() and path.name != "trace.json"
+        else None
+        for path in folder.rglob("*")
+    }
 
 
 def members_of(session):
@@ -90,8 +145,14 @@ class Interrupted:
 
     def run(self, words, interrupt, moment):
         """Runs, calls `interrupt` with the process, checks everything, and leaves the folder as it was."""
-        process = subprocess.Popen(words, cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                   start_new_session=True)
+        process = subprocess.Popen(
+            words,
+            cwd=self.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
         try:
             interrupt(process)
             out, err = process.communicate(timeout=HANG)
@@ -129,7 +190,11 @@ class Interrupted:
         for _ in range(MOMENTS):
             at = generator.random() ** 1.5 * self.duration  # more of the early ones
             all_processes = generator.random() < 0.5  # as at a terminal
-            number = signal.SIGINT if all_processes else generator.choice([signal.SIGINT, signal.SIGTERM])
+            number = (
+                signal.SIGINT
+                if all_processes
+                else generator.choice([signal.SIGINT, signal.SIGTERM])
+            )
 
             def interrupt(process):
                 time.sleep(at)
@@ -149,15 +214,39 @@ class Interrupted:
             counts[name] += 1
             if MAKING.match(line):
                 calls.append((name, counts[name]))
-        for name, index in sorted(generator.sample(calls, min(len(calls), CALLS_MAX)), key=calls.index):
-            words = [STRACE, "-qq", "-o", log, "-e", f"inject={name}:signal=SIGINT:when={index}", COMMAND, *COMMANDS[self.name]]
+        for name, index in sorted(
+            generator.sample(calls, min(len(calls), CALLS_MAX)), key=calls.index
+        ):
+            words = [
+                STRACE,
+                "-qq",
+                "-o",
+                log,
+                "-e",
+                f"inject={name}:signal=SIGINT:when={index}",
+                COMMAND,
+                *COMMANDS[self.name],
+            ]
             self.outcomes[self.run(words, lambda process: None, f"in {name} number {index}")] += 1
-        assert self.outcomes[130] > 0 or COMMANDS[self.name][0] != "run", f"{self.name}: never interrupted after it had made something"
+        assert (
+            self.outcomes[130] > 0 or COMMANDS[self.name][0] != "run"
+        ), f"{self.name}: never interrupted after it had made something"
 
 
 def can_trace():
-    done = STRACE and subprocess.run([STRACE, "-qq", "-o", "/dev/null", "-e", "inject=getpid:error=EPERM:when=9999", COMMAND, "--version"],
-                                     capture_output=True)
+    done = STRACE and subprocess.run(
+        [
+            STRACE,
+            "-qq",
+            "-o",
+            "/dev/null",
+            "-e",
+            "inject=getpid:error=EPERM:when=9999",
+            COMMAND,
+            "--version",
+        ],
+        capture_output=True,
+    )
     return bool(done) and done.returncode == 0
 
 
@@ -165,9 +254,18 @@ def while_reading(folder):
     """A plan that takes long to come: there is a reader as soon as the pipe can be opened."""
     pipe = folder / "slow.json"
     os.mkfifo(pipe)
-    all_words = ["verify", pipe.name], ["lower", pipe.name], ["run", pipe.name, "--input", "image"], ["compile", pipe.name]
-    for words, number in itertools.product(all_words, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]):
-        process = subprocess.Popen([COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    all_words = (
+        ["verify", pipe.name],
+        ["lower", pipe.name],
+        ["run", pipe.name, "--input", "image"],
+        ["compile", pipe.name],
+    )
+    for words, number in itertools.product(
+        all_words, [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
+    ):
+        process = subprocess.Popen(
+            [COMMAND, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
         with open(pipe, "w"):
             process.send_signal(number)
             out, err = process.communicate(timeout=HANG)
@@ -185,8 +283,23 @@ def main():
         (folder / "image").write_bytes(generator.randbytes(2_000_001))
         make = dict(cwd=folder, check=True, stdout=subprocess.PIPE)
         # With credits: a device that holds few receives runs it, too.
-        subprocess.run([COMMAND, "compile", "--nodes", "5", "--message", "image", "--block-bytes", "50kB", "--ready", "window=1",
-                        "-o", "plan.json"], **make)
+        subprocess.run(
+            [
+                COMMAND,
+                "compile",
+                "--nodes",
+                "5",
+                "--message",
+                "image",
+                "--block-bytes",
+                "50kB",
+                "--ready",
+                "window=1",
+                "-o",
+                "plan.json",
+            ],
+            **make,
+        )
         listing = subprocess.run([COMMAND, "lower", "plan.json", "--list"], **make).stdout
         (folder / "queues.txt").write_bytes(listing)
         while_reading(folder)
@@ -198,8 +311,13 @@ def main():
             command.at_random_times(generator)
             if traces:
                 command.at_system_calls(generator, folder.parent / "calls")
-            outcomes = ", ".join(f"{count} x {code}" for code, count in sorted(command.outcomes.items()))
-            print(f"{name}: {1000 * command.duration:.0f} ms uninterrupted; exits: {outcomes}", flush=True)
+            outcomes = ", ".join(
+                f"{count} x {code}" for code, count in sorted(command.outcomes.items())
+            )
+            print(
+                f"{name}: {1000 * command.duration:.0f} ms uninterrupted; exits: {outcomes}",
+                flush=True,
+            )
 
 
 main()

@@ -14,9 +14,26 @@ from loggops_duplex import duplex  # noqa: E402
 
 
 def exported(*flags):
-    plan = subprocess.run([prepost, "compile", "--block-bytes", "10", "--message-bytes", "45", "--ready", "window=1",
-                           "--send-window", "1", *flags], capture_output=True, check=True).stdout
-    return subprocess.run([prepost, "export", "--format", "goal", "-"], input=plan, capture_output=True, check=True).stdout.decode()
+    plan = subprocess.run(
+        [
+            prepost,
+            "compile",
+            "--block-bytes",
+            "10",
+            "--message-bytes",
+            "45",
+            "--ready",
+            "window=1",
+            "--send-window",
+            "1",
+            *flags,
+        ],
+        capture_output=True,
+        check=True,
+    ).stdout
+    return subprocess.run(
+        [prepost, "export", "--format", "goal", "-"], input=plan, capture_output=True, check=True
+    ).stdout.decode()
 
 
 def play(text):
@@ -25,23 +42,36 @@ def play(text):
     for line in text.splitlines():
         if found := re.fullmatch(r"rank (\d+) \{", line):
             rank = int(found[1])
-        elif found := re.fullmatch(r"(\w+): (send|recv) (\d+)b (?:to|from) (\d+) tag (\d+) cpu 0 nic [01]", line):
+        elif found := re.fullmatch(
+            r"(\w+): (send|recv) (\d+)b (?:to|from) (\d+) tag (\d+) cpu 0 nic [01]", line
+        ):
             label, kind, size, peer, tag = found[1], found[2], *map(int, found.groups()[2:])
             assert (rank, label) not in ops, line
-            ops[rank, label] = (kind, (rank, peer, tag) if kind == "send" else (peer, rank, tag), size)
+            ops[rank, label] = (
+                kind,
+                (rank, peer, tag) if kind == "send" else (peer, rank, tag),
+                size,
+            )
         elif found := re.fullmatch(r"(\w+): calc (\d+) cpu 0", line):
             ops[rank, found[1]] = ("calc", None, 0)
         elif found := re.fullmatch(r"(\w+) i?requires (\w+)", line):
             waits[rank, found[1]].add((rank, found[2]))
         else:
             assert line == "}" or line.startswith("num_ranks"), line
-    ends = [{message: (op, size) for op, (kind, message, size) in ops.items() if kind == which} for which in ("send", "recv")]
+    ends = [
+        {message: (op, size) for op, (kind, message, size) in ops.items() if kind == which}
+        for which in ("send", "recv")
+    ]
     assert ends[0].keys() == ends[1].keys(), "a message without one of its ends"
-    assert len(ends[0]) * 2 == sum(kind != "calc" for kind, _, _ in ops.values()), "two messages alike"
+    assert len(ends[0]) * 2 == sum(
+        kind != "calc" for kind, _, _ in ops.values()
+    ), "two messages alike"
     for message, (op, size) in ends[0].items():
         assert ends[1][message][1] == size, f"{message}: sizes differ"
         waits[ends[1][message][0]].add(op)
-    assert all(other in ops for others in waits.values() for other in others), "waits for what is not there"
+    assert all(
+        other in ops for others in waits.values() for other in others
+    ), "waits for what is not there"
     after, open_waits = collections.defaultdict(list), {op: len(waits[op]) for op in ops}
     for op, others in waits.items():
         for other in others:
@@ -57,13 +87,23 @@ def play(text):
     return played
 
 
-for algorithm in ("sequential", "chain", "binomial_tree", "binomial_pipeline", "circulant", "two_tree", "scatter_allgather"):
+for algorithm in (
+    "sequential",
+    "chain",
+    "binomial_tree",
+    "binomial_pipeline",
+    "circulant",
+    "two_tree",
+    "scatter_allgather",
+):
     for nodes in ("2", "7", "8"):
         text = exported("--nodes", nodes, "--algorithm", algorithm)
         plain, costly = play(duplex(text)), play(duplex(text, post=3, handle=5))
         assert costly > plain > text.count(": send") * 2, (algorithm, nodes)
 
-broken = duplex(exported("--nodes", "4")).replace(" recv 10b from 0 tag 0 ", " recv 10b from 0 tag 7 ", 1)
+broken = duplex(exported("--nodes", "4")).replace(
+    " recv 10b from 0 tag 0 ", " recv 10b from 0 tag 7 ", 1
+)
 try:
     play(broken)
 except AssertionError:

@@ -15,7 +15,10 @@ import tempfile
 import unittest
 
 COMMAND, SOURCE = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-SCRIPT, FILE = SOURCE / "scripts" / "loggops-check", SOURCE / "bench" / "figures" / "data" / "loggops.csv"
+SCRIPT, FILE = (
+    SOURCE / "scripts" / "loggops-check",
+    SOURCE / "bench" / "figures" / "data" / "loggops.csv",
+)
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(SCRIPT.parent))
 loader = importlib.machinery.SourceFileLoader("loggops_check", str(SCRIPT))
@@ -40,13 +43,22 @@ class LogGops(unittest.TestCase):
                 writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
                 writer.writeheader()
                 writer.writerows(rows)
-            done = subprocess.run([SCRIPT, "--ours", path, "--prepost", COMMAND], capture_output=True, text=True)
+            done = subprocess.run(
+                [SCRIPT, "--ours", path, "--prepost", COMMAND], capture_output=True, text=True
+            )
             return done.returncode, done.stdout + done.stderr
 
     def test_ours_anew(self):
         with open(FILE, newline="") as file:
-            few = [row for row in csv.DictReader(file) if (row["algorithm"], row["nodes"]) == ("circulant", "7")]
-        self.assertEqual({(row["send_ns"], row["arrival_ns"]) for row in few}, {(str(send), str(arrival)) for send, arrival in check.HOSTS})
+            few = [
+                row
+                for row in csv.DictReader(file)
+                if (row["algorithm"], row["nodes"]) == ("circulant", "7")
+            ]
+        self.assertEqual(
+            {(row["send_ns"], row["arrival_ns"]) for row in few},
+            {(str(send), str(arrival)) for send, arrival in check.HOSTS},
+        )
         status, said = self.ours(few)
         self.assertEqual(status, 0, said)
         self.assertIn(f"{len(few)} plans simulated anew, 0 times differ", said)

@@ -34,10 +34,31 @@ class Group:
         self.folder = folder
         self.processes = []
         for node in range(NODES):
-            file = ["--input", folder / "image"] if node == 0 else ["--output", folder / f"copy-{node}"]
-            words = ["ip", "netns", "exec", PREFIX + str(node), COMMAND, "node", folder / "plan.json", "--node", str(node),
-                     "--peers", folder / "peers", "--secret-file", folder / "secret", *file, *flags]
-            self.processes.append(subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+            file = (
+                ["--input", folder / "image"]
+                if node == 0
+                else ["--output", folder / f"copy-{node}"]
+            )
+            words = [
+                "ip",
+                "netns",
+                "exec",
+                PREFIX + str(node),
+                COMMAND,
+                "node",
+                folder / "plan.json",
+                "--node",
+                str(node),
+                "--peers",
+                folder / "peers",
+                "--secret-file",
+                folder / "secret",
+                *file,
+                *flags,
+            ]
+            self.processes.append(
+                subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            )
 
     def __enter__(self):
         return self
@@ -74,12 +95,16 @@ def check_cut(folder, victim):
         before = received_bytes(NODES - 1)
         due = time.monotonic() + HANG
         while received_bytes(NODES - 1) < before + 2_000_000:
-            assert time.monotonic() < due and group.processes[0].poll() is None, "the transfer does not begin"
+            assert (
+                time.monotonic() < due and group.processes[0].poll() is None
+            ), "the transfer does not begin"
             time.sleep(0.01)
         ip("-n", PREFIX + str(victim), "link", "set", "eth0", "down")
         cut = time.monotonic()
         ends = group.ends(END_MAX)
-        print(f"all had ended {time.monotonic() - cut:.2f} s after the cut, at --failure-max {FAILURE_MAX}s")
+        print(
+            f"all had ended {time.monotonic() - cut:.2f} s after the cut, at --failure-max {FAILURE_MAX}s"
+        )
     for node, (code, err) in enumerate(ends):
         print(f"link of node {victim} cut, node {node}: {code}: {err.strip()}")
         assert code == 1 and err.count("\n") == 1, (node, code, err)
@@ -96,9 +121,42 @@ def check_cut(folder, victim):
 def check_cut_under_a_run(folder):
     name = PREFIX + "0"
     ip("-n", name, "link", "set", "lo", "up")
-    ip("netns", "exec", name, "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", "60mbit", "burst", "256k", "latency", "50ms")
-    words = ["ip", "netns", "exec", name, COMMAND, "run", "--nodes", str(NODES), "--transport", "tcp", "--input", folder / "image",
-             "--output-dir", folder / "copies", "--failure-max", f"{FAILURE_MAX}s"]
+    ip(
+        "netns",
+        "exec",
+        name,
+        "tc",
+        "qdisc",
+        "add",
+        "dev",
+        "lo",
+        "root",
+        "tbf",
+        "rate",
+        "60mbit",
+        "burst",
+        "256k",
+        "latency",
+        "50ms",
+    )
+    words = [
+        "ip",
+        "netns",
+        "exec",
+        name,
+        COMMAND,
+        "run",
+        "--nodes",
+        str(NODES),
+        "--transport",
+        "tcp",
+        "--input",
+        folder / "image",
+        "--output-dir",
+        folder / "copies",
+        "--failure-max",
+        f"{FAILURE_MAX}s",
+    ]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True) as run:
         before = received_bytes(0, "lo")
         due = time.monotonic() + HANG
@@ -110,7 +168,9 @@ def check_cut_under_a_run(folder):
         _, err = run.communicate(timeout=END_MAX)
     print(f"loopback cut: {run.returncode} after {time.monotonic() - cut:.2f} s: {err.strip()}")
     assert run.returncode == 1 and err.count("\n") == 1, (run.returncode, err)
-    assert re.search(r"node \d does not acknowledge what node \d has sent|lost its connection", err), err
+    assert re.search(
+        r"node \d does not acknowledge what node \d has sent|lost its connection", err
+    ), err
     assert not (folder / "copies").exists()
 
 
@@ -120,12 +180,30 @@ def main():
         (folder / "image").write_bytes(os.urandom(40_000_001))
         (folder / "secret").write_text("the secret of this test\n")
         (folder / "secret").chmod(0o600)
-        (folder / "peers").write_text("".join(f"{node} 10.99.0.{node + 1}\n" for node in range(NODES)))
-        subprocess.run([COMMAND, "compile", "--nodes", str(NODES), "--message", folder / "image", "--block-bytes", "500kB", "-o",
-                        folder / "plan.json"], check=True)
+        (folder / "peers").write_text(
+            "".join(f"{node} 10.99.0.{node + 1}\n" for node in range(NODES))
+        )
+        subprocess.run(
+            [
+                COMMAND,
+                "compile",
+                "--nodes",
+                str(NODES),
+                "--message",
+                folder / "image",
+                "--block-bytes",
+                "500kB",
+                "-o",
+                folder / "plan.json",
+            ],
+            check=True,
+        )
         check_copies(folder)
         if not limit_rate(range(NODES), "60mbit"):
-            skip("node_namespaces", "copies are right; the kernel cannot limit rates (tc tbf), so no link was cut")
+            skip(
+                "node_namespaces",
+                "copies are right; the kernel cannot limit rates (tc tbf), so no link was cut",
+            )
         for victim in [2, 0]:
             check_cut(folder, victim)
         check_copies(folder)

@@ -33,11 +33,15 @@ class World:
         self.write_hosts(lambda host: self.target(host))
         # Process numbers of their own, too, so that hosts cannot read each other's memory instead of the network.
         self.agent = folder / "agent"
-        self.agent.write_text('#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n')
+        self.agent.write_text(
+            '#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n'
+        )
         self.agent.chmod(0o700)
         # One that is a connection, as ssh is: SIGUSR1 cuts it, and nothing else.
         self.connection = folder / "connection"
-        self.connection.write_text(f'#!/bin/sh\necho $$ > "{folder}/connection-of-$1"\nexec {sys.executable} {__file__} connect {self.agent} "$@"\n')
+        self.connection.write_text(
+            f'#!/bin/sh\necho $$ > "{folder}/connection-of-$1"\nexec {sys.executable} {__file__} connect {self.agent} "$@"\n'
+        )
         self.connection.chmod(0o700)
         self.image = folder / "image"
         self.image.write_bytes(os.urandom(40_000_001))
@@ -46,12 +50,33 @@ class World:
         return self.folder / f"host-{host}"
 
     def write_hosts(self, target_of):
-        self.hosts.write_text("# host, and where others reach it\n" + "".join(
-            f"{PREFIX}{host}:{target_of(host)} 10.99.0.{host + 1}\n" for host in range(1, HOSTS + 1)))
+        self.hosts.write_text(
+            "# host, and where others reach it\n"
+            + "".join(
+                f"{PREFIX}{host}:{target_of(host)} 10.99.0.{host + 1}\n"
+                for host in range(1, HOSTS + 1)
+            )
+        )
 
     def words(self, *more):
-        return ["ip", "netns", "exec", PREFIX + "0", COMMAND, "push", "--hosts", self.hosts, "--agent", self.agent,
-                "--remote-command", COMMAND, "--json", "--timeout", "1", *more]
+        return [
+            "ip",
+            "netns",
+            "exec",
+            PREFIX + "0",
+            COMMAND,
+            "push",
+            "--hosts",
+            self.hosts,
+            "--agent",
+            self.agent,
+            "--remote-command",
+            COMMAND,
+            "--json",
+            "--timeout",
+            "1",
+            *more,
+        ]
 
     def push(self, *more, code=0, stdin=b""):
         """The verdicts by host, and the whole report."""
@@ -71,8 +96,12 @@ class World:
 
     def left(self):
         """What is at the hosts, temporary files among it."""
-        return sorted(f"{host}/{path.name}" for host in range(1, HOSTS + 1) if self.target(host).is_dir()
-                      for path in self.target(host).iterdir())
+        return sorted(
+            f"{host}/{path.name}"
+            for host in range(1, HOSTS + 1)
+            if self.target(host).is_dir()
+            for path in self.target(host).iterdir()
+        )
 
 
 def check_files(world):
@@ -99,10 +128,14 @@ def check_files(world):
     assert report["bytes"] < 41_000_000, report
     # Nothing is sent again; but to the host that lacks it.
     verdicts, report = world.push(*paths)
-    assert all(verdict["ok"] and verdict["unchanged"] for verdict in verdicts) and report["bytes"] == 0, report
+    assert (
+        all(verdict["ok"] and verdict["unchanged"] for verdict in verdicts) and report["bytes"] == 0
+    ), report
     (world.target(2) / "sparse").unlink()
     verdicts, report = world.push(*paths)
-    assert [verdict["unchanged"] for verdict in verdicts] == [True, False, True, True] and report["bytes"] < 1_000_000, report
+    assert [verdict["unchanged"] for verdict in verdicts] == [True, False, True, True] and report[
+        "bytes"
+    ] < 1_000_000, report
     assert (world.target(2) / "sparse").read_bytes() == sparse.read_bytes()
     # By content: an equal time does not hide a difference, and another time makes none.
     copy = world.target(3) / world.image.name
@@ -154,8 +187,12 @@ def check_sums(world):
             file.write(data)
     verdicts, report = world.push(huge, world.image)
     assert all(verdict["ok"] for verdict in verdicts), verdicts
-    table = struct.pack("<QQ", size, len(extents)) + b"".join(struct.pack("<QQ", *extent) for extent in extents)
-    assert report["files"][0]["sparse_blake2b_256"] == blake2b(table + len(extents) * data, b"prepost sparse"), report
+    table = struct.pack("<QQ", size, len(extents)) + b"".join(
+        struct.pack("<QQ", *extent) for extent in extents
+    )
+    assert report["files"][0]["sparse_blake2b_256"] == blake2b(
+        table + len(extents) * data, b"prepost sparse"
+    ), report
     assert report["files"][1]["blake2b_256"] == blake2b(world.image.read_bytes()), report
     verdicts, _ = world.push("--checksum", huge, world.image)
     assert all(verdict["unchanged"] for verdict in verdicts), verdicts
@@ -198,14 +235,33 @@ def stand_between(port, host):
 def check_man_in_the_middle(world):
     """A host that others reach through a man who changes bytes: they have nothing, and are not called verified."""
     port = "7999"
-    middle = subprocess.Popen(["ip", "netns", "exec", PREFIX + str(HOSTS + 1), sys.executable, __file__, "between", port, "10.99.0.2"],
-                              stdout=subprocess.PIPE)
+    middle = subprocess.Popen(
+        [
+            "ip",
+            "netns",
+            "exec",
+            PREFIX + str(HOSTS + 1),
+            sys.executable,
+            __file__,
+            "between",
+            port,
+            "10.99.0.2",
+        ],
+        stdout=subprocess.PIPE,
+    )
     try:
         assert middle.stdout.readline() == b"ready\n"
-        world.hosts.write_text(f"{PREFIX}1:{world.target(1)} 10.99.0.{HOSTS + 2}\n{PREFIX}2:{world.target(2)} 10.99.0.3\n")
-        verdicts, _ = world.push(world.image, "--port", port, "--algorithm", "chain", "--keep-going", code=1)
+        world.hosts.write_text(
+            f"{PREFIX}1:{world.target(1)} 10.99.0.{HOSTS + 2}\n{PREFIX}2:{world.target(2)} 10.99.0.3\n"
+        )
+        verdicts, _ = world.push(
+            world.image, "--port", port, "--algorithm", "chain", "--keep-going", code=1
+        )
         assert verdicts[0]["ok"] and not verdicts[1]["ok"], verdicts
-        assert "image has another sum there than here: it was changed on the way" in verdicts[1]["error"], verdicts
+        assert (
+            "image has another sum there than here: it was changed on the way"
+            in verdicts[1]["error"]
+        ), verdicts
         assert world.left() == ["1/image"], world.left()
     finally:
         middle.kill()
@@ -247,7 +303,9 @@ def loop_devices(world, sizes):
         for host, size in sizes.items():
             disk = world.folder / f"disk-{host}"
             disk.write_bytes(b"\xff" * size)
-            done = subprocess.run(["losetup", "--find", "--show", disk], capture_output=True, text=True)
+            done = subprocess.run(
+                ["losetup", "--find", "--show", disk], capture_output=True, text=True
+            )
             if done.returncode != 0:
                 print("no loop devices:", done.stderr)
                 yield None
@@ -314,13 +372,18 @@ def check_full_disk(world):
         world.write_hosts(lambda host: full if host == 3 else world.target(host))
         verdicts, _ = world.push(world.image, code=1)
         assert "No space left" in verdicts[2]["error"], verdicts
-        assert all("because" in verdicts[other]["error"] and PREFIX + "3" in verdicts[other]["error"] for other in [0, 1, 3]), verdicts
+        assert all(
+            "because" in verdicts[other]["error"] and PREFIX + "3" in verdicts[other]["error"]
+            for other in [0, 1, 3]
+        ), verdicts
         assert world.left() == [], world.left()
         verdicts, _ = world.push(world.image, "--keep-going", code=1)
         check_survivors(world, verdicts, 3)
         assert not list(full.iterdir())
         # One that is found out only while a stream comes.
-        verdicts, _ = world.push("-", "--name", "piped", "--keep-going", stdin=world.image.read_bytes(), code=1)
+        verdicts, _ = world.push(
+            "-", "--name", "piped", "--keep-going", stdin=world.image.read_bytes(), code=1
+        )
         assert "No space left" in verdicts[2]["error"], verdicts
         assert [verdict["ok"] for verdict in verdicts] == [True, True, False, True], verdicts
         assert (world.target(1) / "piped").read_bytes() == world.image.read_bytes()
@@ -331,7 +394,9 @@ def check_full_disk(world):
 
 
 def check_survivors(world, verdicts, victim):
-    assert [verdict["ok"] for verdict in verdicts] == [host != victim for host in range(1, HOSTS + 1)], verdicts
+    assert [verdict["ok"] for verdict in verdicts] == [
+        host != victim for host in range(1, HOSTS + 1)
+    ], verdicts
     for host in range(1, HOSTS + 1):
         if host != victim:
             assert (world.target(host) / world.image.name).read_bytes() == world.image.read_bytes()
@@ -358,7 +423,9 @@ def received_bytes(namespace):
 def interrupted(world, act, *more):
     """Starts a push, does `act` in the middle of it; its code and verdicts."""
     before = received_bytes(PREFIX + "2")
-    process = subprocess.Popen(world.words(world.image, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(
+        world.words(world.image, *more), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
     due = time.monotonic() + HANG
     while received_bytes(PREFIX + "2") < before + 3_000_000:
         assert time.monotonic() < due and process.poll() is None, process.communicate()
@@ -383,7 +450,11 @@ def check_faults(world):
     def cut(_):
         ip("-n", namespace, "link", "set", "eth0", "down")
 
-    for act, cause in [(kill, "killed by signal 9"), (stop, "has said nothing"), (cut, "has said nothing")]:
+    for act, cause in [
+        (kill, "killed by signal 9"),
+        (stop, "has said nothing"),
+        (cut, "has said nothing"),
+    ]:
         code, out, err = interrupted(world, act, "--keep-going")
         assert code == 1, (act, out, err)
         verdicts, _ = world.read(out)
@@ -431,6 +502,7 @@ def connect(words):
 
 def check_cut_connection(world, victim):
     """A host whose agent loses its connection: the receiver there notices by itself, and leaves nothing."""
+
     def cut(_):
         os.kill(int((world.folder / f"connection-of-{PREFIX}{victim}").read_text()), signal.SIGUSR1)
 
@@ -449,8 +521,11 @@ def check_cut_connection(world, victim):
 
 def check_words(world):
     """What is wrong with the command line is said at once, and names the flag."""
+
     def refused(text, *words):
-        done = subprocess.run([COMMAND, "push", *words], capture_output=True, text=True, timeout=HANG, check=False)
+        done = subprocess.run(
+            [COMMAND, "push", *words], capture_output=True, text=True, timeout=HANG, check=False
+        )
         assert done.returncode == 2 and text in done.stderr, (words, done)
 
     refused("--agent: expected the name of a command", world.image, "--to", "a", "--agent", "")
@@ -460,8 +535,20 @@ def check_words(world):
     targets = [world.folder / "here-1", world.folder / "here-2"]
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    subprocess.run([COMMAND, "push", world.image, "--to", ",".join(f"localhost:{target}" for target in targets), "--port", str(port)],
-                   capture_output=True, timeout=HANG, check=True)
+    subprocess.run(
+        [
+            COMMAND,
+            "push",
+            world.image,
+            "--to",
+            ",".join(f"localhost:{target}" for target in targets),
+            "--port",
+            str(port),
+        ],
+        capture_output=True,
+        timeout=HANG,
+        check=True,
+    )
     for target in targets:
         assert (target / world.image.name).read_bytes() == world.image.read_bytes()
     check_verdicts(world, targets)
@@ -469,25 +556,64 @@ def check_words(world):
 
 def check_verdicts(world, targets):
     """The words say what was compared, and no more; the sums are lines of b2sum."""
+
     def push(*words, to=targets, code=0):
-        done = subprocess.run([COMMAND, "push", *words, "--to", ",".join(f"localhost:{target}" for target in to)], capture_output=True,
-                              text=True, timeout=HANG, check=False)
+        done = subprocess.run(
+            [COMMAND, "push", *words, "--to", ",".join(f"localhost:{target}" for target in to)],
+            capture_output=True,
+            text=True,
+            timeout=HANG,
+            check=False,
+        )
         assert done.returncode == code, done
         return done.stdout
 
     odd = world.folder / "two\nlines\\"
     odd.write_bytes(b"odd")
-    for words, text in [([], "unchanged: same size and time"), (["--checksum"], "unchanged: same contents")]:
+    for words, text in [
+        ([], "unchanged: same size and time"),
+        (["--checksum"], "unchanged: same contents"),
+    ]:
         lines = push(world.image, *words).splitlines()
         assert [line.split("  ", 1)[1] for line in lines[:2]] == [text, text], lines
     text = push(world.image, odd)
     assert text.count(", verified; 1 file unchanged: same size and time\n") == 2, text
-    subprocess.run(["b2sum", "-l", "256", "-c"], input=text.splitlines()[-1], text=True, cwd=targets[1], capture_output=True, check=True)
+    subprocess.run(
+        ["b2sum", "-l", "256", "-c"],
+        input=text.splitlines()[-1],
+        text=True,
+        cwd=targets[1],
+        capture_output=True,
+        check=True,
+    )
     # With --sync what is durable is the way to the files, too.
     log = world.folder / "calls"
-    subprocess.run(["strace", "-f", "-y", "-o", log, "-e", "trace=fsync", COMMAND, "push", world.image, "--sync", "--to",
-                    f"localhost:{world.folder}/new/folders/here"], capture_output=True, timeout=HANG, check=True)
-    for path in [world.folder, world.folder / "new", world.folder / "new/folders", world.folder / "new/folders/here"]:
+    subprocess.run(
+        [
+            "strace",
+            "-f",
+            "-y",
+            "-o",
+            log,
+            "-e",
+            "trace=fsync",
+            COMMAND,
+            "push",
+            world.image,
+            "--sync",
+            "--to",
+            f"localhost:{world.folder}/new/folders/here",
+        ],
+        capture_output=True,
+        timeout=HANG,
+        check=True,
+    )
+    for path in [
+        world.folder,
+        world.folder / "new",
+        world.folder / "new/folders",
+        world.folder / "new/folders/here",
+    ]:
         assert f"<{path}>)" in log.read_text(), (path, log.read_text())
     # A pipe's reader keeps what it has read, whatever becomes of the push.
     pipes = [world.folder / "left", world.folder / "kept"]
@@ -501,13 +627,24 @@ def check_verdicts(world, targets):
     text = push(world.image, to=pipes, code=1)
     for thread in [reader, leaver]:
         thread.join()
-    assert "a part of the file may have been written there, because localhost:" in text and "nothing was left" not in text, text
+    assert (
+        "a part of the file may have been written there, because localhost:" in text
+        and "nothing was left" not in text
+    ), text
 
 
 def main():
     with namespaces("push", HOSTS + 2), tempfile.TemporaryDirectory() as name:
         world = World(pathlib.Path(name))
-        for check in [check_words, check_files, check_sums, check_man_in_the_middle, check_pipes, check_devices, check_full_disk]:
+        for check in [
+            check_words,
+            check_files,
+            check_sums,
+            check_man_in_the_middle,
+            check_pipes,
+            check_devices,
+            check_full_disk,
+        ]:
             check(world)
         if limit_rate(range(HOSTS + 1), "240mbit"):
             check_faults(world)

@@ -11,7 +11,10 @@ import sys
 import tempfile
 import time
 
-sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "support"), str(pathlib.Path(__file__).resolve().parents[3] / "bench/network")]
+sys.path[:0] = [
+    str(pathlib.Path(__file__).resolve().parents[2] / "support"),
+    str(pathlib.Path(__file__).resolve().parents[3] / "bench/network"),
+]
 import namespaces  # noqa: E402
 from sites import Sites  # noqa: E402
 
@@ -56,15 +59,38 @@ def two_sites():
 def check_push(folder, image):
     hosts = folder / "hosts"
     with two_sites() as sites:
-        hosts.write_text("".join(f"{sites.space(i)}:{folder}/at-{i} {sites.addresses[i]} site={sites.names[sites.site_of[i]]}\n"
-                                 for i in ORDER[1:]))
-        words = [*sites.inside(0), COMMAND, "push", image, "--hosts", hosts, "--agent", "ip netns exec", "--remote-command", COMMAND]
+        hosts.write_text(
+            "".join(
+                f"{sites.space(i)}:{folder}/at-{i} {sites.addresses[i]} site={sites.names[sites.site_of[i]]}\n"
+                for i in ORDER[1:]
+            )
+        )
+        words = [
+            *sites.inside(0),
+            COMMAND,
+            "push",
+            image,
+            "--hosts",
+            hosts,
+            "--agent",
+            "ip netns exec",
+            "--remote-command",
+            COMMAND,
+        ]
         done = subprocess.run(words, capture_output=True, text=True, timeout=HANG)
-        assert done.returncode == 2 and "--site NAME says where this machine is" in done.stderr, done.stderr
+        assert (
+            done.returncode == 2 and "--site NAME says where this machine is" in done.stderr
+        ), done.stderr
         done = subprocess.run([*words, "--site", "A"], capture_output=True, text=True, timeout=HANG)
-        assert done.returncode == 0 and "note: each block enters each site once\n" in done.stderr and "round trip" not in done.stderr, (done.stdout, done.stderr)
+        assert (
+            done.returncode == 0
+            and "note: each block enters each site once\n" in done.stderr
+            and "round trip" not in done.stderr
+        ), (done.stdout, done.stderr)
         for i in ORDER[1:]:
-            assert (folder / f"at-{i}" / "image").read_bytes() == image.read_bytes(), f"machine {i} has something else"
+            assert (
+                folder / f"at-{i}" / "image"
+            ).read_bytes() == image.read_bytes(), f"machine {i} has something else"
     assert crossed(sites) < 1.5 * SIZE, f"{crossed(sites)} bytes crossed, of {SIZE}"
 
 
@@ -73,19 +99,45 @@ def start_members(sites, folder, size, with_sites=True):
     member.write_text(MEMBER)
     addresses = ",".join(sites.addresses[i] for i in ORDER)
     names = ",".join(sites.names[sites.site_of[i]] for i in ORDER) if with_sites else ""
-    return [subprocess.Popen([*sites.inside(i), sys.executable, member, str(number), str(size), addresses, names, SECRET],
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for number, i in enumerate(ORDER)]
+    return [
+        subprocess.Popen(
+            [
+                *sites.inside(i),
+                sys.executable,
+                member,
+                str(number),
+                str(size),
+                addresses,
+                names,
+                SECRET,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, i in enumerate(ORDER)
+    ]
 
 
 def check_groups(folder):
     size = SIZE // 256 * 256
     with two_sites() as sites:
-        outputs = [member.communicate(timeout=HANG) for member in start_members(sites, folder, size)]
-        assert all("notes ['each block enters each site once']" in out and not err for out, err in outputs), outputs
+        outputs = [
+            member.communicate(timeout=HANG) for member in start_members(sites, folder, size)
+        ]
+        assert all(
+            "notes ['each block enters each site once']" in out and not err for out, err in outputs
+        ), outputs
     assert crossed(sites) < 2 * 1.5 * size, f"{crossed(sites)} bytes crossed, of twice {size}"
     with two_sites() as sites:
-        outputs = [member.communicate(timeout=HANG) for member in start_members(sites, folder, 256, with_sites=False)]
-        assert "from member 0 to member 1, member 3 takes 6" in outputs[0][0] and "no sites are named" in outputs[0][0], outputs
+        outputs = [
+            member.communicate(timeout=HANG)
+            for member in start_members(sites, folder, 256, with_sites=False)
+        ]
+        assert (
+            "from member 0 to member 1, member 3 takes 6" in outputs[0][0]
+            and "no sites are named" in outputs[0][0]
+        ), outputs
 
 
 def check_cut(folder):
@@ -100,7 +152,9 @@ def check_cut(folder):
             out, err = member.communicate(timeout=HANG)
             assert member.returncode == 1 and out.startswith("failed "), (number, out, err)
             took = float(out.split()[1]) - cut_at
-            assert took < FAILURE_MAX + 2 * ROUND_TRIP + SLACK, f"member {number} heard of it after {took} s: {out}"
+            assert (
+                took < FAILURE_MAX + 2 * ROUND_TRIP + SLACK
+            ), f"member {number} heard of it after {took} s: {out}"
 
 
 def run_nodes(sites, folder, plan, image, order, *flags):
@@ -108,34 +162,85 @@ def run_nodes(sites, folder, plan, image, order, *flags):
     secret, peers = folder / "secret", folder / "peers"
     secret.write_text(SECRET)
     secret.chmod(0o600)
-    peers.write_text("".join(f"{node} {sites.addresses[i]} site={sites.names[sites.site_of[i]]}\n" for node, i in enumerate(order)))
+    peers.write_text(
+        "".join(
+            f"{node} {sites.addresses[i]} site={sites.names[sites.site_of[i]]}\n"
+            for node, i in enumerate(order)
+        )
+    )
     nodes = []
     for node, i in enumerate(order):
         file = ["--input", image] if node == 0 else ["--output", folder / f"copy-{node}"]
-        nodes.append(subprocess.Popen([*sites.inside(i), COMMAND, "node", plan, "--node", str(node), "--peers", peers, "--secret-file", secret,
-                                       *file, *flags], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        nodes.append(
+            subprocess.Popen(
+                [
+                    *sites.inside(i),
+                    COMMAND,
+                    "node",
+                    plan,
+                    "--node",
+                    str(node),
+                    "--peers",
+                    peers,
+                    "--secret-file",
+                    secret,
+                    *file,
+                    *flags,
+                ],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
     outputs = [node.communicate(timeout=HANG) for node in nodes]
     for node, (out, err) in enumerate(outputs):
         assert nodes[node].returncode == 0, f"node {node}: {out} {err}"
-        assert node == 0 or (folder / f"copy-{node}").read_bytes() == image.read_bytes(), f"node {node} has something else"
+        assert (
+            node == 0 or (folder / f"copy-{node}").read_bytes() == image.read_bytes()
+        ), f"node {node} has something else"
     return outputs[0][1]
 
 
 def check_nodes(folder, image):
     plan = folder / "plan.json"
-    subprocess.run([COMMAND, "compile", "--nodes", "4", "--algorithm", "chain", "--message", image, "--block-bytes", "64KiB", "-o", plan],
-                   check=True, capture_output=True)
+    subprocess.run(
+        [
+            COMMAND,
+            "compile",
+            "--nodes",
+            "4",
+            "--algorithm",
+            "chain",
+            "--message",
+            image,
+            "--block-bytes",
+            "64KiB",
+            "-o",
+            plan,
+        ],
+        check=True,
+        capture_output=True,
+    )
     with two_sites() as sites:
         said = run_nodes(sites, folder, plan, image, [0, 1, 2, 3], "--pace", "90Mbit/s")
         assert "each block enters each site once" in said, said
     assert crossed(sites) < 1.5 * SIZE, f"{crossed(sites)} bytes crossed, of {SIZE}"
     with two_sites() as sites:
         for i in range(4):  # a system whose buffers are too small for a Gbit/s over the path
-            subprocess.run([*sites.inside(i), "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 65536 262144"], check=True)
+            subprocess.run(
+                [*sites.inside(i), "sysctl", "-qw", "net.ipv4.tcp_rmem=4096 65536 262144"],
+                check=True,
+            )
         said = run_nodes(sites, folder, plan, image, ORDER)
-        assert "buffers allow " in said and "of 1Gbit/s; it takes a last number in net.ipv4.tcp_rmem of " in said, said
+        assert (
+            "buffers allow " in said
+            and "of 1Gbit/s; it takes a last number in net.ipv4.tcp_rmem of " in said
+        ), said
         assert "each block enters site B 2 times" in said, said
-        if "fabric:tcp" in subprocess.run([COMMAND, "devices"], capture_output=True, text=True).stdout:
+        if (
+            "fabric:tcp"
+            in subprocess.run([COMMAND, "devices"], capture_output=True, text=True).stdout
+        ):
             run_nodes(sites, folder, plan, image, [0, 1, 2, 3], "--device", "fabric:tcp")
         else:
             print("no fabric:tcp here")
