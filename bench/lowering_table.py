@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What lowering makes of each schedule, inline and managed: docs/offload.md's tables of `prepost lower --json`.
+"""What lowering makes of each schedule, inline and managed:
+docs/offload.md's tables of `prepost lower --json`.
 
-    bench/lowering_table.py                                markdown tables, from build/bench/bin/prepost
+    bench/lowering_table.py    markdown tables, from build/bench/bin/prepost
     bench/lowering_table.py --command PATH --nodes 8 64    another build, other sizes
-    bench/lowering_table.py --json table.json              all figures of all nodes, too, with the commit
+    bench/lowering_table.py --json table.json    all figures of all nodes, too, with the commit
 
-16 blocks, the schedule's own ready mode (--ready auto), and 4 racks for the schedules that know of racks. Every figure is the largest of any node's, counted and not timed;
-the last column names the first node with the most WQEs. w marks ready window=1, the others have barrier. Doorbells are those of
-inline mode (managed mode has one), SEND_ENs those of managed mode. Bytes of rings are of WQEs and CQEs, what arming takes of a
-device, without the message."""
+16 blocks, the schedule's own ready mode (--ready auto), and 4 racks for the schedules that know of
+racks. Every figure is the largest of any node's, counted and not timed; the last column names the
+first node with the most WQEs. w marks ready window=1, the others have barrier. Doorbells are those
+of inline mode (managed mode has one), SEND_ENs those of managed mode. Bytes of rings are of WQEs
+and CQEs, what arming takes of a device, without the message."""
 import argparse
 import json
 import pathlib
@@ -135,7 +137,8 @@ def main():
     ]
     header = ["schedule", *FIGURES.values(), "node"]
     print(
-        f"commit {commit()}, {BLOCKS} blocks; inline / managed, or one figure where they are the same\n"
+        f"commit {commit()}, {BLOCKS} blocks; inline / managed, or one figure where they are the"
+        " same\n"
     )
     for nodes in arguments.nodes:
         print(f"{nodes} nodes:\n\n| {' | '.join(header)} |\n|{'---|' * len(header)}")

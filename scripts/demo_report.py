@@ -37,23 +37,28 @@ here = os.path.relpath(folder)
 print(
     f"""
 What happened
-  {name} ({size:,} bytes) was cut into {blocks} block{"" if blocks == 1 else "s"}, and its multicast from node 0 to 7 others compiled ahead of time
-  into one program of sends and receives per node: a {plan["algorithm"].replace("_", " ")}, in which nodes pass on different
-  blocks at the same time, {plan["rounds"]} rounds in all. The plan was proved free of deadlock and complete:
+  {name} ({size:,} bytes) was cut into {blocks} block{"" if blocks == 1 else "s"}, and its
+  multicast from node 0 to 7 others compiled ahead of time into one program of sends and receives
+  per node: a {plan["algorithm"].replace("_", " ")}, in which nodes pass on different blocks at the
+  same time, {plan["rounds"]} rounds in all. The plan was proved free of deadlock and complete:
     {(folder / "verdict.txt").read_text().strip()}
   Then the same plan ran twice:
-    CPU-driven  8 processes over TCP; each host reacts to every completion and posts what comes next.
-    preposted   8 NICs (in software here, executing the bytes a ConnectX would); each host posts everything ahead, rings
-                its doorbells, and sleeps while the queues wait for each other, until one final completion.
+    CPU-driven  8 processes over TCP; each host reacts to every completion and posts what comes
+                next.
+    preposted   8 NICs (in software here, executing the bytes a ConnectX would); each host posts
+                everything ahead, rings its doorbells, and sleeps while the queues wait for each
+                other, until one final completion.
   All copies are identical to the original, byte for byte (BLAKE2b-256 {offload["blake2b_256"]}).
 
 What the hosts had to do
 {chr(10).join(rows)}
-  So the hosts of all nodes together woke up {total(cpu, "host_wakeups")} times when CPU-driven, and {total(offload, "host_wakeups")} times when preposted.
-  (Times are not compared: the NICs are emulated on the same cores. CPU-driven {cpu["elapsed_ns"] / 1e6:.1f} ms, preposted {offload["elapsed_ns"] / 1e6:.1f} ms.)
+  So the hosts of all nodes together woke up {total(cpu, "host_wakeups")} times when CPU-driven,
+  and {total(offload, "host_wakeups")} times when preposted.
+  (Times are not compared: the NICs are emulated on the same cores.
+  CPU-driven {cpu["elapsed_ns"] / 1e6:.1f} ms, preposted {offload["elapsed_ns"] / 1e6:.1f} ms.)
 
 Where to look ({here}/)
-  spacetime.svg      who has which block when            graph.svg          what waits for what
-  plan.json          the plan                            node-5-queues.txt  node 5's queues, WQE by WQE
+  spacetime.svg      who has which block when      graph.svg          what waits for what
+  plan.json          the plan                      node-5-queues.txt  node 5's queues, WQE by WQE
   cpu/ offload/      the copies, node by node"""
 )

@@ -1,17 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Duplex(): the GOAL text of an exported plan, said again for nodes that send and receive at the same time.
+"""Duplex(): the GOAL text of an exported plan,
+said again for nodes that send and receive at the same time.
 
-In LogGOPSim a rank has one clock: while bytes come in it starts no send, and what an op waited for counts from when that
-clock last moved. Here every node becomes three ranks, each doing one kind of thing:
+In LogGOPSim a rank has one clock: while bytes come in it starts no send, and what an op waited for
+counts from when that clock last moved. Here every node becomes three ranks, each doing one kind of
+thing:
 
-    3i      sends blocks (nic 0) and small messages (nic 1), in the order and with the requirements of the plan
+    3i      sends blocks (nic 0) and small messages (nic 1), in the order and with the
+            requirements of the plan
     3i + 1  receives blocks
     3i + 2  receives credits and acknowledgements
 
-The second and the third tell the first of each arrival by a message of one byte, which costs no bandwidth when the gap per
-message is 0. So every message, and every acknowledgement of a block, takes two hops from one sending rank to the other: the
-latency to simulate with is half of the network's. A requirement on a send waits for its acknowledgement, as in a plan a send
-is completed when it is delivered."""
+The second and the third tell the first of each arrival by a message of one byte, which costs no
+bandwidth when the gap per message is 0. So every message, and every acknowledgement of a block,
+takes two hops from one sending rank to the other: the latency to simulate with is half of the
+network's. A requirement on a send waits for its acknowledgement, as in a plan a send is completed
+when it is delivered."""
 import re
 
 CREDIT, ARRIVAL, ACKNOWLEDGEMENT = 1 << 24, 1 << 26, 1 << 27  # first tags of each kind
@@ -20,7 +24,8 @@ ORDER = re.compile(r"(l\d+) (requires|irequires) (l\d+)")
 
 
 def parse(text):
-    """Of `prepost export`: the ranks' ops, {label: (kind, bytes, peer, tag)}, and orders, (label, how, label)."""
+    """Of `prepost export`: the ranks' ops, {label: (kind, bytes, peer, tag)}, and orders,
+    (label, how, label)."""
     ranks = []
     for number, line in enumerate(map(str.strip, text.splitlines()), 1):
         if re.fullmatch(r"rank \d+ \{", line):
@@ -42,7 +47,8 @@ class Rank:
 
     def op(self, label, kind, size, peer, tag, nic):
         self.ops.append(
-            f"{label}: {kind} {size}b {'to' if kind == 'send' else 'from'} {peer} tag {tag} cpu 0 nic {nic}"
+            f"{label}: {kind} {size}b {'to' if kind == 'send' else 'from'} {peer} tag {tag} cpu 0"
+            f" nic {nic}"
         )
 
     def calc(self, label, time):
@@ -53,7 +59,8 @@ class Rank:
 
 
 def duplex(text, post=0, handle=0):
-    """`post`: what a host takes for a send, `handle`: for a block or credit that arrived, an acknowledgement too."""
+    """`post`: what a host takes for a send, `handle`: for a block or credit that arrived, an
+    acknowledgement too."""
     nodes = parse(text)
     ranks = [Rank() for _ in range(3 * len(nodes))]
     taken = {
@@ -66,7 +73,8 @@ def duplex(text, post=0, handle=0):
     arrival = "a" if handle else "d"
 
     def arrives(node, label, at, tag):
-        """What the sending rank does once rank `at` has received with its op `label`: `label`d ends it."""
+        """What the sending rank does once rank `at` has received with its op `label`: `label`d ends
+        it."""
         sender = ranks[3 * node]
         ranks[at].op(f"{label}h", "send", 1, 3 * node, tag, 1)
         ranks[at].order(f"{label}h", "requires", label)

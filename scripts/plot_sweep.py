@@ -1,13 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Draws the CSV of `prepost simulate --sweep`, which comes on stdin, as SVG on stdout. The command contains this file and calls
-it for --plot. The argument is what the CSV does not say, as JSON: "y", the figure that is drawn; "head", lines above it; "axes", the
-swept keys, each with "key", its "column", "unit" ("", "B", "s", "B/s"), whether it is "numeric", and "values", how many it has; "log",
-whether the first one is logarithmic. A curve is drawn over the first axis for each executor and combination of the others.
-With --check as a second argument nothing is read or drawn. Exit codes: 0; 1 nothing to plot; 2 too many curves; 3 no matplotlib. What
-is wrong stands on stdout.
+"""Draws the CSV of `prepost simulate --sweep`, which comes on stdin, as SVG on stdout. The command
+contains this file and calls it for --plot. The argument is what the CSV does not say, as JSON: "y",
+the figure that is drawn; "head", lines above it; "axes", the swept keys, each with "key", its
+"column", "unit" ("", "B", "s", "B/s"), whether it is "numeric", and "values", how many it has;
+"log", whether the first one is logarithmic. A curve is drawn over the first axis for each executor
+and combination of the others. With --check as a second argument nothing is read or drawn. Exit
+codes: 0; 1 nothing to plot; 2 too many curves; 3 no matplotlib. What is wrong stands on stdout.
 
-bench/figures/style.py shares SETTINGS and svg_text(). The same data gives the same bytes: a fixed salt for ids, and no date."""
+bench/figures/style.py shares SETTINGS and svg_text(). The same data gives the same bytes: a fixed
+salt for ids, and no date."""
 
 import csv
 import importlib.util
@@ -83,7 +85,8 @@ def fail(code, message):
 
 
 def number_text(value, unit, digits=9):
-    """0.0025 s is 2.5 ms, 65536 B are 64 KiB, 1.25e9 B/s are 10 Gbit/s; without a unit just the number."""
+    """0.0025 s is 2.5 ms, 65536 B are 64 KiB, 1.25e9 B/s are 10 Gbit/s;
+    without a unit just the number."""
     if unit == "B/s":
         value, unit = 8 * value, "bit/s"
     if unit == "B" and value and value % 1024 == 0:
@@ -99,8 +102,9 @@ def number_text(value, unit, digits=9):
 
 
 def cut_into_panels(sizes):
-    """Into how many parts each dimension is cut, so that panels are few and each has CURVES_MAX curves at most: whole dimensions rather
-    than parts of one, and the first rather than later ones."""
+    """Into how many parts each dimension is cut, so that panels are few and each has CURVES_MAX
+    curves at most: whole dimensions rather than parts of one, and the first rather than later
+    ones."""
     curves = math.prod(sizes)
     best = None
     if curves <= CURVES_MAX * PANELS_MAX:
@@ -118,14 +122,20 @@ def cut_into_panels(sizes):
     if best is None:
         fail(
             2,
-            f"{curves} curves do not fit in {PANELS_MAX} panels of {CURVES_MAX}: sweep fewer values, or one executor",
+            (
+                f"{curves} curves do not fit in {PANELS_MAX} panels of {CURVES_MAX}: sweep fewer"
+                " values, or one executor"
+            ),
         )
     return best[1]
 
 
 def figure_of(row, y):
     """NaN where there is none."""
-    number = lambda column: float(row.get(column) or "nan")
+
+    def number(column):
+        return float(row.get(column) or "nan")
+
     if y != "bandwidth":
         return number(
             {"of-bound": "of_bound", "skew": "skew_seconds", "known": "known_seconds"}.get(
@@ -158,7 +168,8 @@ def y_label(y, has_groups):
 
 
 def labels_of(axis, values):
-    """As people read them, a profile by its file's stem; all as they are if two would be called alike."""
+    """As people read them, a profile by its file's stem;
+    all as they are if two would be called alike."""
     key = "" if axis["key"] in ("profile", "algorithm") else axis["key"] + " "
     labels = {
         value: number_text(float(value), axis["unit"]) if axis["numeric"] else value
@@ -172,7 +183,8 @@ def labels_of(axis, values):
 
 
 class Curves:
-    """By executor and by the values of all axes but the first: the points. `axes` are those that tell curves apart."""
+    """By executor and by the values of all axes but the first: the points.
+    `axes` are those that tell curves apart."""
 
     def __init__(self, options, rows):
         x, *others = options["axes"]
@@ -210,7 +222,8 @@ class Curves:
         self.part_sizes = [-(-size // part) for size, part in zip(self.sizes, self.parts)]
 
     def panels(self):
-        """Title and curves (executor, name, colour's number, points) of each panel that has some."""
+        """Title and curves (executor, name, colour's number, points)
+        of each panel that has some."""
         for parts in itertools.product(*map(range, self.parts)):
             curves = [
                 curve
@@ -273,7 +286,8 @@ def groups_of(curves):
 
 
 def legend_places(panels):
-    """By a curve's name its place in the legends of all panels: from top to bottom as the curves end, in the mean."""
+    """By a curve's name its place in the legends of all panels:
+    from top to bottom as the curves end, in the mean."""
     ends = {}
     for _, curves in panels:
         for _, name, _, points in curves:
@@ -283,8 +297,8 @@ def legend_places(panels):
 
 
 def style_of(curve, count, is_ordered):
-    """A combination has one colour and marker; CPU-driven curves are dashed, with empty markers. A scale of colours is for values in
-    order."""
+    """A combination has one colour and marker; CPU-driven curves are dashed, with empty markers. A
+    scale of colours is for values in order."""
     import matplotlib
 
     executor, _, number, points = curve

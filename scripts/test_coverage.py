@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What samples cover after how many commits, by what tests printed in the last run of each preset; `scripts/test --coverage`.
+"""What samples cover after how many commits, by what tests printed in the last run of each preset;
+`scripts/test --coverage`.
 
-A sample (tests/support/sample.h) takes one part of its cases, the next one with the next commit on the line of first parents. It
-prints how many parts there are and how far apart, at most, are those with a label. This collects that."""
+A sample (tests/support/sample.h) takes one part of its cases, the next one with the next commit on
+the line of first parents. It prints how many parts there are and how far apart, at most, are those
+with a label. This collects that."""
 import collections
 import pathlib
 import re
@@ -12,14 +14,16 @@ import sys
 PRESETS = ("dev", "asan", "tsan")
 LOG = "build/{}/Testing/Temporary/LastTest.log"
 SAMPLED = re.compile(
-    r"^sampled: (\d+) of (\d+) cases, part \d+ of \d+, all within (\d+) commits?(.*?); PREPOST_GRID_SEED=(\d+)$"
+    r"^sampled: (\d+) of (\d+) cases, part \d+ of \d+, all within (\d+) commits?(.*?);"
+    r" PREPOST_GRID_SEED=(\d+)$"
 )
 EACH = re.compile(r"each (\S+) of (\d+) within (\d+) commits?")
 SLOT = re.compile(
     r"^slot_\d+ is \S+: each schedule of \d+ within (\d+) commits?; PREPOST_GRID_SEED=\d+$"
 )
 
-# What the table is asked for most often: preset, instances, label, words. "slot": schedules take turns in the slots of all tests.
+# What the table is asked for most often: preset, instances, label, words. "slot": schedules take
+# turns in the slots of all tests.
 SMALL_PLANS = r"/MulticastTest\.EverySmallPlanDelivers/"
 CPU_OVER_NIC = SMALL_PLANS + r"\w+_over_emulated_driven$"
 QUESTIONS = (
@@ -105,7 +109,8 @@ def main():
                 for label, (count, commits) in sorted(row.each.items())
             )
             print(
-                f"  {test:<{width}} {row.instances:9} {row.taken:7} {row.cases:8} {row.whole:11}  {each}".rstrip()
+                f"  {test:<{width}} {row.instances:9} {row.taken:7} {row.cases:8}"
+                f" {row.whole:11}  {each}".rstrip()
             )
         print()
     for preset, instances, label, words in QUESTIONS:

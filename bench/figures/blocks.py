@@ -114,14 +114,20 @@ def claims(rows_):
         found = data.select(rows_, message_bytes=message)
         ends = max(gbits(found[0]), gbits(found[-1])) / gbits(best(rows_, message))
         yield figure6.holds(
-            f"{style.bytes_text(message)}: the better of the smallest and the largest block beside the best",
+            (
+                f"{style.bytes_text(message)}: the better of the smallest and the largest block"
+                " beside the best"
+            ),
             "below 0.95",
             f"{ends:.3f}",
             ends < 0.95,
         )
     c16 = Statement(
         "C16",
-        "for messages under roughly 10 MB one is “unable to pick any size that will get extremely high overall bandwidth”",
+        (
+            "for messages under roughly 10 MB one is “unable to pick any size that will get"
+            " extremely high overall bandwidth”"
+        ),
         f"{EARLIER}, 4.2",
     )
 
@@ -135,7 +141,10 @@ def claims(rows_):
         case, found = share(message)
         yield c16.constructed.between(case, 0, 0.85, found)
     case, found = share(128 * MiB)
-    why = f"A relay sends and receives, and has {RELAYED:g} Gbit/s each way: no message gets more on 4 nodes."
+    why = (
+        f"A relay sends and receives, and has {RELAYED:g} Gbit/s each way: no message gets more on"
+        " 4 nodes."
+    )
     yield c16.between(case, 0.9, 1, found, why=why)
 
 
@@ -201,14 +210,20 @@ def draw_model(rows_):
 def model_claims(rows_):
     c15 = Statement(
         "C15",
-        "a closed form for figure 6: best block size sqrt(M alpha B / (l - 1)), T(b) = (M/b + l - 1)(alpha + b/B), n = 4",
+        (
+            "a closed form for figure 6: best block size sqrt(M alpha B / (l - 1)), T(b) = (M/b + l"
+            " - 1)(alpha + b/B), n = 4"
+        ),
         OURS,
         CONSTRUCTION,
     )
     for message, expected in zip(MODEL_MESSAGES, (512 * KiB, MiB, 2 * MiB, 4 * MiB)):
         formula = math.sqrt(message * ALPHA * RATE / (LEVELS - 1))
         yield c15.same(
-            f"{style.bytes_text(message)}: best power of two (the form's best is {formula / 1e3:.0f} kB)",
+            (
+                f"{style.bytes_text(message)}: best power of two (the form's best is"
+                f" {formula / 1e3:.0f} kB)"
+            ),
             style.bytes_text(expected),
             style.bytes_text(int(best(rows_, message, "offload_us")["block_bytes"])),
         )
@@ -233,9 +248,12 @@ FIGURES = [
     Figure(
         "block-size",
         "fractus",
-        "RDMC's figure 6: bandwidth on 4 nodes against block size, for messages of 16 KiB to 128 MiB; binomial pipeline. Preposted"
-        " runs have none of RDMC's costs per message (`host.message_start`, `message_setup`), so CPU-driven ones are shown with and without;"
-        " preposted ones without and with arming and detection.",
+        (
+            "RDMC's figure 6: bandwidth on 4 nodes against block size, for messages of 16 KiB to"
+            " 128 MiB; binomial pipeline. Preposted runs have none of RDMC's costs per message"
+            " (`host.message_start`, `message_setup`), so CPU-driven ones are shown with and"
+            " without; preposted ones without and with arming and detection."
+        ),
         rows,
         ("message_bytes", "block_bytes"),
         draw,
@@ -245,8 +263,11 @@ FIGURES = [
     Figure(
         "block-size-model",
         "stampede, links and 10 us latency alone",
-        "The same with a constant cost of alpha = 20 us per block (10 us for the block's way, 10 us for "
-        "its credit's) and 40 Gbit/s: points of the model, and as stars the closed form's best size and bandwidth.",
+        (
+            "The same with a constant cost of alpha = 20 us per block (10 us for the block's way,"
+            " 10 us for its credit's) and 40 Gbit/s: points of the model, and as stars the closed"
+            " form's best size and bandwidth."
+        ),
         model_rows,
         ("message_bytes", "block_bytes"),
         draw_model,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where a node's time goes: Table 1 of “Pushing Bytes”, figure 4 of the earlier version; and step by step, figure 5 of both."""
+"""Where a node's time goes: Table 1 of “Pushing Bytes”, figure 4 of the earlier version; and step
+by step, figure 5 of both."""
 
 import dataclasses
 import re
@@ -32,7 +33,8 @@ FITTED = (
 )  # the profiles that have this fit, and describe it in its source
 REACTIONS = ("0s", "185ns", "400ns")
 BOTH_WAYS = Profile("stampede")
-# Without a limit both ways, at the rate at which the table's blocks went: 1 MiB in 239.0 us, 1 us of which is the profile's latency.
+# Without a limit both ways, at the rate at which the table's blocks went: 1 MiB in 239.0 us, 1 us
+# of which is the profile's latency.
 EACH_WAY = Profile("stampede").but(network__host_rate="35.25Gbit/s", network__duplex="2TB/s")
 
 
@@ -157,7 +159,8 @@ def block_wait(rows_, links, time):
 
 
 def told_waits(name, key):
-    """What the source of a profile's number says that a block waits, us: with 0, with the number and with 400 ns."""
+    """What the source of a profile's number says that a block waits, us: with 0,
+    with the number and with 400 ns."""
     says = re.search(
         r"waits ([\d.]+) us with 0 here, ([\d.]+) us with 185 ns .*, and ([\d.]+) us with 400 ns",
         host_entry(name, key)["assumed"],
@@ -168,7 +171,10 @@ def told_waits(name, key):
 def claims(rows_):
     c11 = Statement(
         "C11",
-        "Table 1: 256 MB, n = 4, Stampede, the farthest node: 11, 461, 4, 60944, 449, 215, in all 62084 us",
+        (
+            "Table 1: 256 MB, n = 4, Stampede, the farthest node: 11, 461, 4, 60944, 449, 215, in"
+            " all 62084 us"
+        ),
         f"{PUSHING}, Table 1; {EARLIER}, figure 4",
     )
     row = found(rows_, QUIET)
@@ -182,7 +188,10 @@ def claims(rows_):
         value("remote_transfers"),
         0.05,
         "us",
-        why="In the paper these two blocks took 230.5 us each, hardly less than those of nodes that send and receive.",
+        why=(
+            "In the paper these two blocks took 230.5 us each, hardly less than those of nodes that"
+            " send and receive."
+        ),
     )
     yield c11.calibrated.near(
         "block transfers, 255 x 239.0 us (`network.duplex` is fitted to them)",
@@ -197,14 +206,20 @@ def claims(rows_):
         value("remote_setup"),
         0.1,
         "us",
-        why="The profile's two numbers make up the 11 us; what posts, doorbells and NICs take until the first block is there comes on top.",
+        why=(
+            "The profile's two numbers make up the 11 us; what posts, doorbells and NICs take until"
+            " the first block is there comes on top."
+        ),
     )
     yield c11.calibrated.near(
         "set-up, local (`host.message_setup` is from this table)", 4, value("local_setup"), 0, "us"
     )
     each = f"35.25 Gbit/s each way, {REACTIONS[1]}"
     yield c11.calibrated.near(
-        "waiting without the stall, blocks at 35.25 Gbit/s each way (`host.completion` and `credit` are fitted to it)",
+        (
+            "waiting without the stall, blocks at 35.25 Gbit/s each way (`host.completion` and"
+            " `credit` are fitted to it)"
+        ),
         449 - STALL_US,
         value("waiting", found(rows_, each)),
         0.01,
@@ -216,12 +231,18 @@ def claims(rows_):
         value("waiting"),
         0.1,
         "us",
-        why="The fit was made without that limit. With it the two blocks of an exchange are not quite in step, and a part of a host's reaction"
-        " is hidden behind the other block. Which the table had it does not say.",
+        why=(
+            "The fit was made without that limit. With it the two blocks of an exchange are not"
+            " quite in step, and a part of a host's reaction is hidden behind the other block."
+            " Which the table had it does not say."
+        ),
     )
     told = {told_waits(name, key) for name in FITTED for key in REACTION}
     yield c11.constructed.same(
-        f"waiting of a block, us, with completion and credit of {', '.join(REACTIONS)}, as their sources in {len(FITTED)} profiles say",
+        (
+            f"waiting of a block, us, with completion and credit of {', '.join(REACTIONS)}, as"
+            f" their sources in {len(FITTED)} profiles say"
+        ),
         "; ".join(sorted(told)),
         ", ".join(f"{block_wait(rows_, '35.25 Gbit/s each way', time):.2f}" for time in REACTIONS),
     )
@@ -257,7 +278,8 @@ def claims(rows_):
         "memcpy goes at 30 Gb/s beside RDMA's 100: copying a first block of 1 MB",
         f"{PUSHING}, 2, 5.3 and Table 1",
     )
-    # 280 us is 1 MiB at the paper's 30 Gb/s, and stands in no paper; 215 us is Table 1's, to which the rate was fitted.
+    # 280 us is 1 MiB at the paper's 30 Gb/s, and stands in no paper; 215 us is Table 1's, to which
+    # the rate was fitted.
     for says, name, expected in (
         (c24.constructed, "fractus", 280),
         (c24.calibrated, "stampede", 215),
@@ -276,15 +298,20 @@ def remarks(rows_):
     }
     each, both = waits.values()
     return (
-        "The table adds up in the paper as it does here: two blocks' time until the farthest node has its first block, 255 more until it"
-        " has all. What is left is set-up, for which the profile has the paper's numbers, the copy of the first block, which"
-        " `--copy-first-block` makes when all is forwarded, as RDMC's hosts do (ours need none), and waiting."
-        " The table's run contains the stall of figure 5 (below), on the very node that it reports. Without it a block waits"
-        f" (449 - {STALL_US}) / {WAITED_BLOCKS} = {PAPER_WAIT_US:.2f} us. With blocks that go at 35.25 Gbit/s each way the model's NICs, polls and posts"
-        f" take {each[0]:.2f} us of that; with the host's {host_value('stampede', 'completion').replace('ns', ' ns')} for a block and as much for its credit it is"
-        f" {each[1]:.2f} us, and with 400 ns, which takes the stall for a cost of each block, {each[2]:.2f} us. With a limit both ways the same three"
-        f" are {both[0]:.2f}, {both[1]:.2f} and {both[2]:.2f} us. So neither value is known to be right: these are fits, not measurements, and what"
-        " hangs on the host's costs by less than a factor of two should not be believed. [Below](#offload-map) both are shown."
+        "The table adds up in the paper as it does here: two blocks' time until the farthest node"
+        " has its first block, 255 more until it has all. What is left is set-up, for which the"
+        " profile has the paper's numbers, the copy of the first block, which `--copy-first-block`"
+        " makes when all is forwarded, as RDMC's hosts do (ours need none), and waiting. The"
+        " table's run contains the stall of figure 5 (below), on the very node that it reports."
+        f" Without it a block waits (449 - {STALL_US}) / {WAITED_BLOCKS} = {PAPER_WAIT_US:.2f} us."
+        " With blocks that go at 35.25 Gbit/s each way the model's NICs, polls and posts take"
+        f" {each[0]:.2f} us of that; with the host's"
+        f" {host_value('stampede', 'completion').replace('ns', ' ns')} for a block and as much for"
+        f" its credit it is {each[1]:.2f} us, and with 400 ns, which takes the stall for a cost of"
+        f" each block, {each[2]:.2f} us. With a limit both ways the same three are {both[0]:.2f},"
+        f" {both[1]:.2f} and {both[2]:.2f} us. So neither value is known to be right: these are"
+        " fits, not measurements, and what hangs on the host's costs by less than a factor of two"
+        " should not be believed. [Below](#offload-map) both are shown."
     )
 
 
@@ -347,7 +374,8 @@ def draw_steps(rows_):
 
 # C12: what the relayer's stall costs the sender, at every moment.
 def step_waits(simulator, at):
-    """Of the sender and the relayer: by how much each step begins later than in the median, us; the first ones, where the pipeline fills, left out."""
+    """Of the sender and the relayer: by how much each step begins later than in the median, us; the
+    first ones, where the pipeline fills, left out."""
     waits = {}
     blocks = simulator.trace(dataclasses.replace(stalled(at), executor="cpu"))
     for name, (node, cat) in STEPS.items():
@@ -419,20 +447,29 @@ def stall_table(rows_):
 def stall_claims(rows_):
     c12 = Statement(
         "C12",
-        "a delay of roughly 100 us of the relayer “forced the sender to delay on the following step when it discovered that the target for its next block"
-        " wasn't ready yet”; offload “would mitigate” this",
+        (
+            "a delay of roughly 100 us of the relayer “forced the sender to delay on the following"
+            " step when it discovered that the target for its next block wasn't ready yet”; offload"
+            " “would mitigate” this"
+        ),
         f"{PUSHING}, 5.2.1",
     )
     later = [float(row["sender_later_us"]) for row in rows_]
     within = [it for it in later if 90 <= it <= 110]
     yield c12.holds(  # roughly: a tenth; the text names no moment, so all count
-        f"the relayer stops for {STALL_US} us at {len(rows_)} moments over a block's time: the sender's following step is later by",
+        (
+            f"the relayer stops for {STALL_US} us at {len(rows_)} moments over a block's time: the"
+            " sender's following step is later by"
+        ),
         "90 to 110 us each time",
         f"{words.span(later, 1)} us; {len(within)} of {len(later)} within",
         len(within) == len(later),
-        "A stall costs what is left of it when the host has something to do, which is once in a block's 239 us:"
-        f" {sum(not costs(row) for row in rows_)} of the {len(rows_)} stalls are over by then. What a step of the relayer does lose, the sender's following"
-        " one loses as well.",
+        (
+            "A stall costs what is left of it when the host has something to do, which is once in"
+            f" a block's 239 us: {sum(not costs(row) for row in rows_)} of the {len(rows_)} stalls"
+            " are over by then. What a step of the relayer does lose, the sender's following one"
+            " loses as well."
+        ),
     )
     preposted = max(abs(float(row["offload_longer_us"])) for row in rows_)
     yield c12.constructed.near("the same, preposted: all over later by", 0, preposted, 0, "us")
@@ -441,9 +478,12 @@ def stall_claims(rows_):
 def step_claims(rows_):
     figure5 = Statement(
         "figure 5",
-        "the relayer spends hardly any time waiting, “while the sender transmits each block slightly faster (since it isn't receiving at the"
-        " same time) and then must wait for the other nodes to catch up”; near the end both wait anomalously long, as a delay of roughly 100 us"
-        " on the relayer “forced the sender to delay on the following step”",
+        (
+            "the relayer spends hardly any time waiting, “while the sender transmits each block"
+            " slightly faster (since it isn't receiving at the same time) and then must wait for"
+            " the other nodes to catch up”; near the end both wait anomalously long, as a delay of"
+            " roughly 100 us on the relayer “forced the sender to delay on the following step”"
+        ),
         f"{PUSHING}, figure 5 and 5.2.1; {EARLIER}, figure 5 and 4.2",
     )
     transfer, wait = (
@@ -451,7 +491,10 @@ def step_claims(rows_):
         for column in ("transfer_us", "wait_us")
     )
     yield figure5.calibrated.between(
-        "relayer: median wait / median transfer (its waits are Table 1's, to which hosts are fitted)",
+        (
+            "relayer: median wait / median transfer (its waits are Table 1's, to which hosts are"
+            " fitted)"
+        ),
         0,
         0.02,
         wait[RELAYER] / transfer[RELAYER],
@@ -486,7 +529,8 @@ def step_claims(rows_):
         0.1,
         "us",
     )
-    # With both windows at 1 and 4 nodes the relayer's partner of the next step is the root, whatever the hosts take.
+    # With both windows at 1 and 4 nodes the relayer's partner of the next step is the root,
+    # whatever the hosts take.
     yield figure5.constructed.same(
         "sender: the step of its longest wait, the relayer's being step " + last[RELAYER]["step"],
         int(last[RELAYER]["step"]) + 1,
@@ -498,10 +542,13 @@ FIGURES = [
     Figure(
         "breakdown",
         "stampede",
-        f"Table 1 of “Pushing Bytes”, the earlier version's figure 4: where the time of the farthest node goes, {NODES} nodes,"
-        f" {BLOCKS} blocks of 1 MiB, binomial pipeline, ready window 1, hosts poll, and copy the first block in the end as RDMC's do"
-        " (`prepost simulate --causes --copy-first-block`). Remote is what"
-        f" comes before the node's first block. {MESSAGE_COSTS}",
+        (
+            "Table 1 of “Pushing Bytes”, the earlier version's figure 4: where the time of the"
+            f" farthest node goes, {NODES} nodes, {BLOCKS} blocks of 1 MiB, binomial pipeline,"
+            " ready window 1, hosts poll, and copy the first block in the end as RDMC's do"
+            " (`prepost simulate --causes --copy-first-block`). Remote is what comes before the"
+            f" node's first block. {MESSAGE_COSTS}"
+        ),
         rows,
         ("case", "executor", "node"),
         draw,
@@ -512,10 +559,14 @@ FIGURES = [
     Figure(
         "steps",
         "stampede",
-        f"Figure 5 of both versions, as its caption and the text describe it (its plotted values are not known to us): the run of Table 1 step by"
-        f" step at the root sender and at the relayer that the table reports, CPU-driven. The relayer's host stands still for {STALL_US} us, at that of"
-        f" {len(STALL_MOMENTS_US)} moments over a block's time, when some 240 blocks have come, which makes the transfer longest. A wait is what"
-        " goes by between the end of a block and the beginning of the next one.",
+        (
+            "Figure 5 of both versions, as its caption and the text describe it (its plotted"
+            " values are not known to us): the run of Table 1 step by step at the root sender and"
+            " at the relayer that the table reports, CPU-driven. The relayer's host stands still"
+            f" for {STALL_US} us, at that of {len(STALL_MOMENTS_US)} moments over a block's time,"
+            " when some 240 blocks have come, which makes the transfer longest. A wait is what"
+            " goes by between the end of a block and the beginning of the next one."
+        ),
         step_rows,
         ("node", "step"),
         draw_steps,
@@ -525,8 +576,11 @@ FIGURES = [
     Figure(
         "stall",
         "stampede",
-        f"The same run with the stall at each of the {len(STALL_MOMENTS_US)} moments, which are {STALL_MOMENTS_US.step} us apart: by how much the step of the"
-        " relayer that waits longest, and the sender's step after it, begin later than in the median.",
+        (
+            f"The same run with the stall at each of the {len(STALL_MOMENTS_US)} moments, which are"
+            f" {STALL_MOMENTS_US.step} us apart: by how much the step of the relayer that waits"
+            " longest, and the sender's step after it, begin later than in the median."
+        ),
         stall_rows,
         ("stall_at_us",),
         None,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What makes the chain reach 40 % of the pipeline's bandwidth at 256 nodes with 64 MB (C9): smaller blocks, or a pipeline that is disturbed."""
+"""What makes the chain reach 40 % of the pipeline's bandwidth at 256 nodes with 64 MB (C9): smaller
+blocks, or a pipeline that is disturbed."""
 
 from . import data, style
 from .claims import EARLIER, Statement
@@ -96,7 +97,10 @@ def claims(rows_):
 
     c9 = Statement(
         "C9",
-        "the chain had 40 % of the pipeline's throughput at 256 nodes, 64 MB (block size not stated)",
+        (
+            "the chain had 40 % of the pipeline's throughput at 256 nodes, 64 MB (block size not"
+            " stated)"
+        ),
         f"{EARLIER}, 3.1",
     )
     for block in BLOCKS:
@@ -136,15 +140,18 @@ def remarks(rows_):
         for condition in ("links alone", "the profile's hosts")
     )
     wins = [
-        f"{row['condition']} and {style.bytes_text(int(row['block_bytes']))} ({float(row['chain_share']):.2f} times the pipeline's)"
+        f"{row['condition']} and"
+        f" {style.bytes_text(int(row['block_bytes']))} ({float(row['chain_share']):.2f} times the"
+        " pipeline's)"
         for row in rows_
         if float(row["chain_share"]) > 1
     ]
     return (
-        f"By its rounds the chain has {100 * alone:.1f} % of the pipeline's bandwidth with blocks of 1 MiB, and {100 * profile:.1f} % with hosts as"
-        " the profile has them. The paper's 40 % need smaller blocks or a pipeline that is disturbed: every node of a pipeline waits for all of"
-        " its neighbours in turn, so preemptions cost it more than the chain. With long and many ones and small blocks the chain wins: with"
-        f" {' and with '.join(wins)}."
+        f"By its rounds the chain has {100 * alone:.1f} % of the pipeline's bandwidth with blocks"
+        f" of 1 MiB, and {100 * profile:.1f} % with hosts as the profile has them. The paper's 40 %"
+        " need smaller blocks or a pipeline that is disturbed: every node of a pipeline waits for"
+        " all of its neighbours in turn, so preemptions cost it more than the chain. With long and"
+        f" many ones and small blocks the chain wins: with {' and with '.join(wins)}."
     )
 
 
@@ -152,9 +159,11 @@ FIGURES = [
     Figure(
         "chain-256",
         "sierra",
-        "What would explain C9: the chain's bandwidth beside the pipeline's at 256 nodes, against block size, under several"
-        " conditions (preemptions per second and core, exponential, means of"
-        f" {len(SEEDS)} seeds).",
+        (
+            "What would explain C9: the chain's bandwidth beside the pipeline's at 256 nodes,"
+            " against block size, under several conditions (preemptions per second and core,"
+            f" exponential, means of {len(SEEDS)} seeds)."
+        ),
         rows,
         ("condition", "block_bytes"),
         draw,

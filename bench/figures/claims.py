@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A statement of a paper beside what the model gives: expected, obtained, and whether they agree, by a tolerance that is written down.
+"""A statement of a paper beside what the model gives: expected, obtained, and whether they agree,
+by a tolerance that is written down.
 
-Not every check is a test. A number that was fitted to a statement cannot but agree with it, and neither can what holds by construction, so each
-check says what it is. A test's case and tolerance are of the paper's text: they are written before the result, and stay when it disagrees.
+Not every check is a test. A number that was fitted to a statement cannot but agree with it, and
+neither can what holds by construction, so each check says what it is. A test's case and tolerance
+are of the paper's text: they are written before the result, and stay when it disagrees.
 
-A difference needs a reason that was written beforehand, and a reason needs a difference: scripts/figures fails where one is there without the
-other, so that neither a new disagreement nor an outdated excuse goes unnoticed."""
+A difference needs a reason that was written beforehand, and a reason needs a difference:
+scripts/figures fails where one is there without the other, so that neither a new disagreement nor
+an outdated excuse goes unnoticed."""
 
 import dataclasses
 
@@ -18,7 +21,8 @@ OURS = "ours"
 # What a check is. Only tests count as agreement with a paper.
 TEST = "test"  # nothing in the model was fitted to the statement
 CALIBRATION = "calibration"  # a number of the model was fitted to the very statement
-CONSTRUCTION = "construction"  # arithmetic, a closed form of the schedule, or what the case puts in: it cannot fail by the model
+# Arithmetic, a closed form of the schedule, or what the case puts in: it cannot fail by the model.
+CONSTRUCTION = "construction"
 OWN = "our own"  # no paper says so: an aim or an expectation of ours
 KINDS = (TEST, CALIBRATION, CONSTRUCTION, OWN)
 
@@ -40,11 +44,14 @@ class Claim:
 
     def problem(self):
         if not self.agrees and not self.why:
-            return f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}, and no reason is given"
+            return (
+                f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}, and"
+                " no reason is given"
+            )
         if self.agrees and self.why:
             return (
-                f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}: agrees, but a reason for a"
-                " difference is given"
+                f"{self.id}, {self.case}: expected {self.expected}, obtained {self.obtained}:"
+                " agrees, but a reason for a difference is given"
             )
         return None
 

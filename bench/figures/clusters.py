@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Time and bandwidth against the size of the group, on the papers' three clusters, with a broadcast of MPI beside them."""
+"""Time and bandwidth against the size of the group, on the papers' three clusters,
+with a broadcast of MPI beside them."""
 
 import dataclasses
 
@@ -12,20 +13,23 @@ from .simulator import KiB, MiB, Plan, Profile, Run, network_value
 MPI_SHORT_BYTES = 12 * KiB
 MPI_GROUP = 8
 MPI_SAYS = (
-    "MPI is modelled by MPICH's rule, since MVAPICH's own is not stated in the papers: a binomial tree of the whole message in"
-    " groups of fewer than 8 and below 12 KiB, else scatter and ring allgather; its library's costs are taken to be ours."
+    "MPI is modelled by MPICH's rule, since MVAPICH's own is not stated in the papers: a binomial"
+    " tree of the whole message in groups of fewer than 8 and below 12 KiB, else scatter and ring"
+    " allgather; its library's costs are taken to be ours."
 )
 
 MPI_LACKS = (
-    "Both go over the same quiet network here, where a ring carries the message about twice and the pipeline once. What our stand-in lacks is what"
-    " made the difference on Sierra, and the authors do not know it either: MVAPICH 1.2's own algorithm, and the places of its nodes, since the"
-    " scheduler there is optimized for MPI jobs while the pipeline's links were congested (4.1, 4.2). A ring whose neighbours stand together"
-    " crosses few of the shared links."
+    "Both go over the same quiet network here, where a ring carries the message about twice and the"
+    " pipeline once. What our stand-in lacks is what made the difference on Sierra, and the authors"
+    " do not know it either: MVAPICH 1.2's own algorithm, and the places of its nodes, since the"
+    " scheduler there is optimized for MPI jobs while the pipeline's links were congested (4.1,"
+    " 4.2). A ring whose neighbours stand together crosses few of the shared links."
 )
 
 
 def plan(algorithm, nodes, message_bytes):
-    """RDMC's way: blocks of 1 MiB, a ready_for_block for each, one send at a time. MPI's broadcast sends the message whole, or a piece per node."""
+    """RDMC's way: blocks of 1 MiB, a ready_for_block for each, one send at a time. MPI's broadcast
+    sends the message whole, or a piece per node."""
     if algorithm != "mpi":
         return Plan(nodes, message_bytes, algorithm=algorithm, ready="window=1", send_window="1")
     if nodes < MPI_GROUP or message_bytes < MPI_SHORT_BYTES:
@@ -126,12 +130,16 @@ def fractus_remarks(rows):
         return f"{', '.join(map(str, steps[:-1]))} and {steps[-1]}"
 
     return (
-        f"The steps of the tree at {of('binomial_tree')} nodes, and of MPI at {of('mpi')}, are rounds; MPI's rule changes at {MPI_GROUP} nodes. The"
-        " chain is as good as the pipeline as long as its n - 2 rounds of filling are few beside the blocks."
+        f"The steps of the tree at {of('binomial_tree')} nodes, and of MPI at {of('mpi')}, are"
+        f" rounds; MPI's rule changes at {MPI_GROUP} nodes. The chain is as good as the pipeline as"
+        " long as its n - 2 rounds of filling are few beside the blocks."
     )
 
 
-WHOLE_MESSAGE = "As C8: between two nodes one whole message without a credit is faster than blocks with one each."
+WHOLE_MESSAGE = (
+    "As C8: between two nodes one whole message without a credit is faster than blocks with one"
+    " each."
+)
 
 
 def fractus_claims(rows):
@@ -155,13 +163,17 @@ def fractus_claims(rows):
             0.05,
             "x",
             why=(
-                "MVAPICH's algorithm is not described. Ours is MPICH's, without what a library of MPI takes: with two nodes it"
-                " sends the message once and asks for no credit, and with more its ring carries the message about twice."
+                "MVAPICH's algorithm is not described. Ours is MPICH's, without what a library of"
+                " MPI takes: with two nodes it sends the message once and asks for no credit, and"
+                " with more its ring carries the message about twice."
             ),
         )
     fig4 = Statement(
         "figure 4",
-        "no other is faster than the binomial pipeline: the chain is competitive, and MVAPICH takes at least 1.03 times as long",
+        (
+            "no other is faster than the binomial pipeline: the chain is competitive, and MVAPICH"
+            " takes at least 1.03 times as long"
+        ),
         f"{PUSHING}, 5.2, figure 4",
     )
     for message in (256 * MiB, 8 * MiB):
@@ -208,8 +220,8 @@ def fractus_claims(rows):
 
 
 BOTH_WAYS = (
-    "A node of Fractus that sends and receives has half of the 165 Gbit/s that the earlier version names for both ways (4.1), 82.5 each way; a unicast"
-    " has 100."
+    "A node of Fractus that sends and receives has half of the 165 Gbit/s that the earlier version"
+    " names for both ways (4.1), 82.5 each way; a unicast has 100."
 )
 
 
@@ -223,8 +235,10 @@ def two_nodes_claims(rows):
 
     slightly = Statement(
         "time of a unicast",
-        "where blocks are small beside the message, the time is “only slightly more than the time it would take to send the entire message between"
-        " two nodes”",
+        (
+            "where blocks are small beside the message, the time is “only slightly more than the"
+            " time it would take to send the entire message between two nodes”"
+        ),
         f"{EARLIER}, 4.2",
     )
     for nodes in (4, 16):
@@ -260,8 +274,11 @@ def ports_claims():
         each_way,
         0.05,
         "Gbit/s",
-        "The papers contradict each other: by the earlier version Fractus' two-way limit is around 165 Gbit/s (4.1), which is the one of the two that was"
-        " measured, and the profile's.",
+        (
+            "The papers contradict each other: by the earlier version Fractus' two-way limit is"
+            " around 165 Gbit/s (4.1), which is the one of the two that was measured, and the"
+            " profile's."
+        ),
     )
 
 
@@ -289,12 +306,16 @@ def figure11_claims(rows):
         for algorithm in rounds:
             share = least(algorithm, message) / 100
             filling = (
-                f" Of 8 MiB there are 8 blocks, and {EARLIER_NODES} nodes need {rounds[algorithm]} rounds."
+                f" Of 8 MiB there are 8 blocks, and {EARLIER_NODES} nodes need"
+                f" {rounds[algorithm]} rounds."
                 if message == 8 * MiB
                 else ""
             )
             yield well.holds(
-                f"{style.SCHEDULES[algorithm][0]}, {style.bytes_text(message)}, n = 2 to {EARLIER_NODES}: the least share of 100 Gbit/s",
+                (
+                    f"{style.SCHEDULES[algorithm][0]}, {style.bytes_text(message)}, n = 2 to"
+                    f" {EARLIER_NODES}: the least share of 100 Gbit/s"
+                ),
                 "at least 0.9",
                 f"{share:.3f}",
                 share >= 0.9,
@@ -302,14 +323,20 @@ def figure11_claims(rows):
             )
     fall = Statement(
         "the earlier version's figure 11",
-        "sequential and tree send, “which transfer full objects before relaying can occur, degrade very quickly”",
+        (
+            "sequential and tree send, “which transfer full objects before relaying can occur,"
+            " degrade very quickly”"
+        ),
         f"{EARLIER}, 4.2, figure 11",
         CONSTRUCTION,
     )
     for message in (256 * MiB, 8 * MiB):
         for algorithm in ("sequential", "binomial_tree"):
             left = least(algorithm, message) / gbits(rows, "fractus", message, algorithm, 2)
-            case = f"{style.SCHEDULES[algorithm][0]}, {style.bytes_text(message)}, n = {EARLIER_NODES} beside n = 2: bandwidth"
+            case = (
+                f"{style.SCHEDULES[algorithm][0]}, {style.bytes_text(message)}, n ="
+                f" {EARLIER_NODES} beside n = 2: bandwidth"
+            )
             yield fall.holds(case, "at most 0.5", f"{left:.3f}", left <= 0.5)
 
 
@@ -361,14 +388,16 @@ def draw_group(rows):
 
 
 TABLE_RATE = (
-    "A node of Stampede that sends and receives has the rate of Table 1's blocks each way, 35.1 Gbit/s; a unicast has the 40 that both versions"
-    " name."
+    "A node of Stampede that sends and receives has the rate of Table 1's blocks each way, 35.1"
+    " Gbit/s; a unicast has the 40 that both versions name."
 )
 
 
 FEW_BLOCKS = (
-    "Which sizes the figures have the text does not say. Of 8 MiB there are 8 blocks of 1 MiB, as the papers' are (4.2), and the rounds in which the"
-    " pipeline fills are many beside them: 8 nodes need 10 where a unicast needs 8. The ports both ways of Fractus and Stampede come on top."
+    "Which sizes the figures have the text does not say. Of 8 MiB there are 8 blocks of 1 MiB, as"
+    " the papers' are (4.2), and the rounds in which the pipeline fills are many beside them: 8"
+    " nodes need 10 where a unicast needs 8. The ports both ways of Fractus and Stampede come on"
+    " top."
 )
 MORE_NODES = (
     "The text's groups have up to 8 nodes. Of 8 blocks 16 nodes need 11 rounds where 4 need 9."
@@ -382,8 +411,10 @@ def group_claims(rows):
 
     stable = Statement(
         "figures 7–9",
-        "for various sizes of multicasts bandwidth is “highest in the unicast case and remains high but fairly stable for replication groups of up to"
-        " 8 nodes”",
+        (
+            "for various sizes of multicasts bandwidth is “highest in the unicast case and remains"
+            " high but fairly stable for replication groups of up to 8 nodes”"
+        ),
         f"{EARLIER}, 4.2, figures 7 to 9",
     )
     for says, message, many, few, why in (
@@ -438,12 +469,18 @@ def group_claims(rows):
         "below 0.7",
         f"{found:.3f}",
         found < 0.7,
-        "Nothing else is on the model's network, and no link of its fabric is short. The authors name their nodes' places and other users' traffic,"
-        " with which links fell to 3 Gb/s ([slow links](#slow-links)).",
+        (
+            "Nothing else is on the model's network, and no link of its fabric is short. The"
+            " authors name their nodes' places and other users' traffic, with which links fell to 3"
+            " Gb/s ([slow links](#slow-links))."
+        ),
     )
     high = Statement(
         "figure 7",
-        "at the largest sizes RDMC “even then achieves a high percentage of the possible unicast speed”",
+        (
+            "at the largest sizes RDMC “even then achieves a high percentage of the possible"
+            " unicast speed”"
+        ),
         f"{EARLIER}, 4.2, figure 7",
         CONSTRUCTION,  # by rounds, as C2
     )
@@ -456,8 +493,10 @@ def group_claims(rows):
         "at least 0.75",
         f"{1 / 4:g}",
         False,
-        "The paper contradicts itself: by C1 and C3 the same run had a quarter of the bandwidth of one copy. The model is near to this"
-        " sentence, and far from those two.",
+        (
+            "The paper contradicts itself: by C1 and C3 the same run had a quarter of the bandwidth"
+            " of one copy. The model is near to this sentence, and far from those two."
+        ),
     )
     small = Statement(
         "figure 10",
@@ -526,7 +565,10 @@ def chain_claims(rows):
         "at least 0.9",
         ", ".join(f"{found[n]:.3f}" for n in many),
         all(found[n] >= 0.9 for n in many),
-        "By rounds the chain has (k + l - 1) / (k + n - 2) of the pipeline's bandwidth, and k is 256. The text names the groups for 64 MB only.",
+        (
+            "By rounds the chain has (k + l - 1) / (k + n - 2) of the pipeline's bandwidth, and k"
+            " is 256. The text names the groups for 64 MB only."
+        ),
     )
 
 
@@ -570,7 +612,10 @@ def draw_sierra(rows):
     return figure
 
 
-CONGESTION = "The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link: [below](#slow-links) with slow links."
+CONGESTION = (
+    "The schedule needs 264 rounds beside 256. The paper names congestion, down to 3 Gbit/s a link:"
+    " [below](#slow-links) with slow links."
+)
 
 
 def sierra_claims(rows):
@@ -641,7 +686,10 @@ def sierra_claims(rows):
         seconds("binomial_pipeline", 512),
         0.1,
         "s",
-        why=f"As C1: without congestion a link has {network_value('sierra', 'host_rate').replace('Gbit', ' Gbit')}, not 6.",
+        why=(
+            "As C1: without congestion a link has"
+            f" {network_value('sierra', 'host_rate').replace('Gbit', ' Gbit')}, not 6."
+        ),
     )
 
 
@@ -649,8 +697,11 @@ FIGURES = [
     Figure(
         "latency",
         "fractus",
-        "RDMC's figure 4: time until all hosts know that they have the message, by algorithm; CPU-driven, time logarithmic. Blocks of 1 MiB. Preposted times are in the"
-        f" data. {MESSAGE_COSTS} {MPI_SAYS}",
+        (
+            "RDMC's figure 4: time until all hosts know that they have the message, by algorithm;"
+            " CPU-driven, time logarithmic. Blocks of 1 MiB. Preposted times are in the data."
+            f" {MESSAGE_COSTS} {MPI_SAYS}"
+        ),
         fractus_rows,
         ("message_bytes", "algorithm", "nodes"),
         draw_fractus,
@@ -661,8 +712,11 @@ FIGURES = [
     Figure(
         "group-size",
         "fractus, sierra, stampede",
-        "The earlier version's figures 7 to 10: bandwidth (message / time until all hosts know that they have it) against the size of the group, "
-        f"CPU-driven. Preposted times are in the data. {MESSAGE_COSTS} {MPI_SAYS}",
+        (
+            "The earlier version's figures 7 to 10: bandwidth (message / time until all hosts know"
+            " that they have it) against the size of the group, CPU-driven. Preposted times are in"
+            f" the data. {MESSAGE_COSTS} {MPI_SAYS}"
+        ),
         group_rows,
         ("profile", "message_bytes", "algorithm", "nodes"),
         draw_group,

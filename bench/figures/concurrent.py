@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Many groups at once: RDMC's figure 10, the earlier version's figures 13 and 14. Member i of group g is host i + g, so roots rotate."""
+"""Many groups at once: RDMC's figure 10, the earlier version's figures 13 and 14. Member i of group
+g is host i + g, so roots rotate."""
 
 import json
 import random
@@ -147,7 +148,8 @@ def aggregate(result, side):
 
 
 def links_bound(result):
-    """What the busiest link leaves, by the bytes that went over it: all messages / their time there, Gbit/s."""
+    """What the busiest link leaves, by the bytes that went over it:
+    all messages / their time there, Gbit/s."""
     busiest = max(link["busy_seconds"] for link in result.json["cpu"]["links"])
     return result.run.plan.message_bytes * int(result.run.flags[1]) * 8 / busiest / 1e9
 
@@ -193,9 +195,12 @@ def claims(rows_):
 
     c19 = Statement(
         "C19",
-        "on Fractus “our peak rates (seen in patterns with concurrent senders) was quite close to the limits”, a capacity of 100 Gb/s; on Apt, whose racks"
-        " are oversubscribed, “the bisection bandwidth asymptotes to 16Gbps for this pattern of communication, and our graphs do so as well, at least for"
-        " the larger groups”",
+        (
+            "on Fractus “our peak rates (seen in patterns with concurrent senders) was quite close"
+            " to the limits”, a capacity of 100 Gb/s; on Apt, whose racks are oversubscribed, “the"
+            " bisection bandwidth asymptotes to 16Gbps for this pattern of communication, and our"
+            " graphs do so as well, at least for the larger groups”"
+        ),
         f"{PUSHING}, 5.2.2, figure 10",
     )
     big = CLUSTERS["apt"][-1]
@@ -203,7 +208,10 @@ def claims(rows_):
         float(row["cpu_gbits"]) / ceiling(row) for row in data.select(rows_, profile="fractus")
     )
     yield c19.constructed.holds(
-        f"fractus, every case: beside what nodes can receive, r n / (n - 1) with r = 100, or {BOTH_WAYS:g} / 2 where all send",
+        (
+            "fractus, every case: beside what nodes can receive, r n / (n - 1) with r = 100, or"
+            f" {BOTH_WAYS:g} / 2 where all send"
+        ),
         "at most 1",
         f"{worst:.4f} at most",
         worst <= 1,
@@ -212,7 +220,10 @@ def claims(rows_):
         found = data.select(rows_, profile=cluster)
         worst = max(float(row["cpu_gbits"]) / float(row["links_gbits"]) for row in found)
         yield c19.constructed.holds(
-            f"{cluster}, all {len(found)} cases: beside what the busiest link leaves, by the bytes that went over it",
+            (
+                f"{cluster}, all {len(found)} cases: beside what the busiest link leaves, by the"
+                " bytes that went over it"
+            ),
             "at most 1",
             f"{worst:.4f} at most",
             worst <= 1,
@@ -239,15 +250,18 @@ def claims(rows_):
         gbits("fractus", "100 MB", "all", most),
         0.1,
         "Gbit/s",
-        why=f"Where all send and receive a port has {BOTH_WAYS:g} Gbit/s both ways, by the earlier version, and the members {BOTH_WAYS / 2:g} x {most} /"
-        f" {most - 1} together.",
+        why=(
+            f"Where all send and receive a port has {BOTH_WAYS:g} Gbit/s both ways, by the earlier"
+            f" version, and the members {BOTH_WAYS / 2:g} x {most} / {most - 1} together."
+        ),
     )
     bound = PAPER_RATE * big / (big - 1)
     uplink = APT_HOST / APT_OVERSUBSCRIPTION * APT_RACKS / (APT_RACKS - 1)
     own = (
-        f"In our racks a host has {APT_HOST} / {APT_OVERSUBSCRIPTION} = {APT_HOST / APT_OVERSUBSCRIPTION:.2f} Gbit/s of its uplink, and"
-        f" what goes to the {big // APT_RACKS - 1} of {big - 1} others in its own rack does not need it. With each in a"
-        f" rack of its own, and {PAPER_RATE} Gbit/s for each, it agrees (below)."
+        f"In our racks a host has {APT_HOST} / {APT_OVERSUBSCRIPTION} ="
+        f" {APT_HOST / APT_OVERSUBSCRIPTION:.2f} Gbit/s of its uplink, and what goes to the"
+        f" {big // APT_RACKS - 1} of {big - 1} others in its own rack does not need it. With each"
+        f" in a rack of its own, and {PAPER_RATE} Gbit/s for each, it agrees (below)."
     )
     all_send = gbits("apt", "100 MB", "all", big)
     yield c19.near(
@@ -259,7 +273,10 @@ def claims(rows_):
         why=own,
     )
     yield c19.constructed.near(
-        f"the same: {APT_HOST} / {APT_OVERSUBSCRIPTION} x {APT_RACKS} / {APT_RACKS - 1}, what our racks' uplinks leave",
+        (
+            f"the same: {APT_HOST} / {APT_OVERSUBSCRIPTION} x {APT_RACKS} / {APT_RACKS - 1}, what"
+            " our racks' uplinks leave"
+        ),
         uplink,
         all_send,
         0.01,
@@ -305,7 +322,8 @@ BOTH_WAYS = float(network_value("fractus", "duplex").removesuffix("Gbit/s"))
 
 
 def ceiling(row):
-    """Of Fractus, Gbit/s: each node has to receive all messages but its own, and where all send, nodes send as much as they receive."""
+    """Of Fractus, Gbit/s: each node has to receive all messages but its own, and where all send,
+    nodes send as much as they receive."""
     rate = BOTH_WAYS / 2 if row["senders"] == "all" else 100
     return rate * int(row["nodes"]) / (int(row["nodes"]) - 1)
 
@@ -319,11 +337,14 @@ def remarks(rows_):
 
     big = CLUSTERS["apt"][-1]
     return (
-        "When all send, each node has to receive n - 1 messages, and to send as many on, so all together cannot get more than r n / (n - 1)"
-        f" with r = {BOTH_WAYS / 2:g} Gbit/s, half of what a port of Fractus has both ways: {BOTH_WAYS:g} for two nodes, 100 for some six. With 100 MB"
-        f" they get {words.percent(shares('100 MB'), 1)} of it; with 10 KB {words.percent(shares('10 KB'))}. On Apt the uplinks decide: of"
-        f" {big} members over {APT_RACKS} racks each has {big - big // APT_RACKS} of its {big - 1} peers behind one. Members that share"
-        " one rack have the links' full rate in the model, and no picture of the paper can be compared with that."
+        "When all send, each node has to receive n - 1 messages, and to send as many on, so all"
+        f" together cannot get more than r n / (n - 1) with r = {BOTH_WAYS / 2:g} Gbit/s, half of"
+        f" what a port of Fractus has both ways: {BOTH_WAYS:g} for two nodes, 100 for some six."
+        f" With 100 MB they get {words.percent(shares('100 MB'), 1)} of it; with 10 KB"
+        f" {words.percent(shares('10 KB'))}. On Apt the uplinks decide: of {big} members over"
+        f" {APT_RACKS} racks each has {big - big // APT_RACKS} of its {big - 1} peers behind one."
+        " Members that share one rack have the links' full rate in the model, and no picture of"
+        " the paper can be compared with that."
     )
 
 
@@ -388,7 +409,10 @@ def draw_senders(rows_):
 def sender_claims(rows_):
     figures = Statement(
         "figures 13, 14",
-        "when groups are concurrently active with overlapping membership, “bandwidth splits between them”",
+        (
+            "when groups are concurrently active with overlapping membership, “bandwidth splits"
+            " between them”"
+        ),
         f"{EARLIER}, 3 and figures 13 and 14",
     )
     for nodes in SENDER_NODES:
@@ -399,7 +423,10 @@ def sender_claims(rows_):
             float(many["cpu_mean_us"]) / float(one["cpu_mean_us"]),
             0.05,
             "x",
-            why="One sender's message goes into n - 1 of n nodes; when all send all n receive, n / (n - 1) times as much together.",
+            why=(
+                "One sender's message goes into n - 1 of n nodes; when all send all n receive, n /"
+                " (n - 1) times as much together."
+            ),
         )
         yield figures.constructed.near(
             f"the same by what a node must receive, {nodes - 1} messages",
@@ -421,9 +448,13 @@ FIGURES = [
     Figure(
         "concurrent",
         "fractus; apt spread over 7 racks",
-        "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are over: all hosts know it, or preposted the last"
-        " final CQE is there) of overlapping groups, all with the same members and another root each; CPU-driven; preposted ones are in the data. On Apt the members are"
-        f" spread over 7 racks behind uplinks of 3.5:1 and numbered at random, {NUMBERINGS} times: mean and deviation. {MESSAGE_COSTS}",
+        (
+            "RDMC's figure 10: aggregate bandwidth (all messages / time until all groups are over:"
+            " all hosts know it, or preposted the last final CQE is there) of overlapping groups,"
+            " all with the same members and another root each; CPU-driven; preposted ones are in"
+            " the data. On Apt the members are spread over 7 racks behind uplinks of 3.5:1 and"
+            f" numbered at random, {NUMBERINGS} times: mean and deviation. {MESSAGE_COSTS}"
+        ),
         rows,
         ("profile", "message", "senders", "nodes"),
         draw,
@@ -434,8 +465,12 @@ FIGURES = [
     Figure(
         "senders",
         "fractus",
-        "The earlier version's figures 13 and 14: 100 MiB from several senders of one set of nodes at the same time, CPU-driven. Figure 14 is of the"
-        " Fractus that the profile describes; figure 13 is of the one before, with 20 Gb/s each way, which has no profile.",
+        (
+            "The earlier version's figures 13 and 14: 100 MiB from several senders of one set of"
+            " nodes at the same time, CPU-driven. Figure 14 is of the Fractus that the profile"
+            " describes; figure 13 is of the one before, with 20 Gb/s each way, which has no"
+            " profile."
+        ),
         sender_rows,
         ("nodes", "groups"),
         draw_senders,

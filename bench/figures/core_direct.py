@@ -97,8 +97,10 @@ def chain_claims(rows):
 
     c14 = Statement(
         "C14",
-        "to offload a transfer is “further reducing latency”; figure 12 shows a chain, with hybrid waiting and with interrupts, of which the text has no"
-        " numbers",
+        (
+            "to offload a transfer is “further reducing latency”; figure 12 shows a chain, with"
+            " hybrid waiting and with interrupts, of which the text has no numbers"
+        ),
         f"{PUSHING}, abstract and figure 12",
     )
     # Hosts that take time are put in on one side alone; what arming takes no paper says.
@@ -133,9 +135,11 @@ def chain_remarks(rows):
         ]
 
     return (
-        "The authors could run a chain only, because of a driver's bug. Its gain is that of a host's reaction per block, so it grows as blocks"
-        " shrink. Arming grows with the number of blocks, too: where nothing was armed before it takes, with detection,"
-        f" {words.percent(taken('hybrid'))} of the gain over hosts that poll, and {words.percent(taken('interrupt'))} of that over hosts that sleep."
+        "The authors could run a chain only, because of a driver's bug. Its gain is that of a"
+        " host's reaction per block, so it grows as blocks shrink. Arming grows with the number of"
+        " blocks, too: where nothing was armed before it takes, with detection,"
+        f" {words.percent(taken('hybrid'))} of the gain over hosts that poll, and"
+        f" {words.percent(taken('interrupt'))} of that over hosts that sleep."
     )
 
 
@@ -143,9 +147,13 @@ FIGURES = [
     Figure(
         "core-direct",
         "fractus",
-        "RDMC's figure 12: a chain and 100 MiB, CPU-driven with two ways of waiting, and preposted; ready window 1, as RDMC's "
-        "ready_for_block. Preposted times without and with arming (by the host with the most WQEs, 100 ns each) and a host's seeing of the"
-        " end. RDMC's costs per message (`host.message_start`, `message_setup`) are 0, as preposted runs have none.",
+        (
+            "RDMC's figure 12: a chain and 100 MiB, CPU-driven with two ways of waiting, and"
+            " preposted; ready window 1, as RDMC's ready_for_block. Preposted times without and"
+            " with arming (by the host with the most WQEs, 100 ns each) and a host's seeing of the"
+            " end. RDMC's costs per message (`host.message_start`, `message_setup`) are 0, as"
+            " preposted runs have none."
+        ),
         chain_rows,
         ("nodes", "block_bytes", "wait"),
         draw_chain,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""RDMC's figure 9: the writes of the Cosmos storage system, by three ways to send them. cosmos_workload.py says what is known of the trace."""
+"""RDMC's figure 9: the writes of the Cosmos storage system, by three ways to send them.
+cosmos_workload.py says what is known of the trace."""
 
 import json
 import math
@@ -148,13 +149,15 @@ def draw(rows_):
 
 
 ALONE = (
-    "A write by itself goes through relays that send and receive, at half of the 165 Gbit/s of a port both ways. The paper's run has concurrent"
-    " multicasts to overlapping groups; how many at a time it does not say, and two are enough."
+    "A write by itself goes through relays that send and receive, at half of the 165 Gbit/s of a"
+    " port both ways. The paper's run has concurrent multicasts to overlapping groups; how many at"
+    " a time it does not say, and two are enough."
 )
 
 
 def throughput(rows_, arrivals):
-    """Of the pipeline, CPU-driven: all bytes / the time from the first write's start to the last one's end, Gbit/s."""
+    """Of the pipeline, CPU-driven: all bytes / the time from the first write's start to the last
+    one's end, Gbit/s."""
     found = data.select(rows_, algorithm=ALGORITHMS[0], arrivals=arrivals, writes=most(rows_))
     return (
         sum(int(row["message_bytes"]) for row in found)
@@ -183,20 +186,29 @@ def interference_claims(rows_):
         "at most 1.1",
         f"{longer:.3f}",
         longer <= 1.1,
-        "All together lose nothing, but two writes share their sender's port, and each takes longer than alone. That bandwidth splits the earlier"
-        " version says itself ([senders](#senders)).",
+        (
+            "All together lose nothing, but two writes share their sender's port, and each takes"
+            " longer than alone. That bandwidth splits the earlier version says itself"
+            " ([senders](#senders))."
+        ),
     )
 
 
 def claims(rows_):
     c6 = Statement(
         "C6",
-        "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around three times as fast as sequential send”",
+        (
+            "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around"
+            " three times as fast as sequential send”"
+        ),
         f"{PUSHING}, 5.2.2, figure 9",
     )
     c7 = Statement(
         "C7",
-        "average throughput of the Cosmos run “is around 93 Gb/s of data replicated, which translates to about a petabyte per day”",
+        (
+            "average throughput of the Cosmos run “is around 93 Gb/s of data replicated, which"
+            " translates to about a petabyte per day”"
+        ),
         f"{PUSHING}, 5.2.2",
     )
     yield c7.constructed.near(
@@ -264,9 +276,12 @@ def claims(rows_):
         999,
         drawn[0],
         "bytes",
-        why="Sizes are drawn from the lognormal distribution with this median and mean, in which one of"
-        f" 10^{-math.ceil(math.log10(SHARE_SMALL))} is below 1000 bytes. The trace has another form below, which the papers do not tell. Writes of one block take next to no time among the others,"
-        " so the sums above do not change.",
+        why=(
+            "Sizes are drawn from the lognormal distribution with this median and mean, in which"
+            f" one of 10^{-math.ceil(math.log10(SHARE_SMALL))} is below 1000 bytes. The trace has"
+            " another form below, which the papers do not tell. Writes of one block take next to"
+            " no time among the others, so the sums above do not change."
+        ),
         digits=6,
     )
 
@@ -287,13 +302,19 @@ def remarks(rows_):
     }
     return (
         "The three curves of the pipeline lie on each other: of the median write's"
-        f" {middle:,.0f} us the costs per message are {later('cpu_us', 'cpu_no_message_costs_us'):.1f} us, and all that preposting saves"
-        f" {later('cpu_us', 'offload_us'):.1f} us. Below 1 MiB a write is one block, and the pipeline is the tree; between one block and the next"
-        " its time does not change, since rounds go by the whole block. Both would be less with smaller blocks for small writes. Alone, a pipeline is"
-        f" held up by its relays' ports both ways and has {throughput(rows_, ONE_BY_ONE):.1f} Gbit/s; with a second write the sender's port is busy, too, and"
-        f" the run has {throughput(rows_, TWO):.1f} Gbit/s, its end, where one write is left, included. When writes come at random and overlap at the sender the faster way gains more than its factor,"
-        f" since fewer are under way at a time: the tree's times are {gains[TWO][0]:.2f} times the pipeline's two at a time and"
-        f" {gains[OVERLAPPING][0]:.2f} times then, sequential's {gains[TWO][1]:.2f} and {gains[OVERLAPPING][1]:.2f} times."
+        f" {middle:,.0f} us the costs per message are"
+        f" {later('cpu_us', 'cpu_no_message_costs_us'):.1f} us, and all that preposting saves"
+        f" {later('cpu_us', 'offload_us'):.1f} us. Below 1 MiB a write is one block, and the"
+        " pipeline is the tree; between one block and the next its time does not change, since"
+        " rounds go by the whole block. Both would be less with smaller blocks for small writes."
+        " Alone, a pipeline is held up by its relays' ports both ways and has"
+        f" {throughput(rows_, ONE_BY_ONE):.1f} Gbit/s; with a second write the sender's port is"
+        f" busy, too, and the run has {throughput(rows_, TWO):.1f} Gbit/s, its end, where one write"
+        " is left, included. When writes come at random and overlap at the sender the faster way"
+        " gains more than its factor, since fewer are under way at a time: the tree's times are"
+        f" {gains[TWO][0]:.2f} times the pipeline's two at a time and"
+        f" {gains[OVERLAPPING][0]:.2f} times then, sequential's {gains[TWO][1]:.2f} and"
+        f" {gains[OVERLAPPING][1]:.2f} times."
     )
 
 
@@ -301,9 +322,14 @@ FIGURES = [
     Figure(
         "cosmos",
         "fractus",
-        f"RDMC's figure 9: {WRITES} writes to 3 of 15 storage nodes each; sizes lognormal with the trace's median and mean. Distribution of times when writes "
-        "come one after the other, when two are under way at any time, and when they arrive at random, 100 a second; time against size. CPU-driven times have RDMC's "
-        "costs per message (`host.message_start`, `message_setup`) but for one line; preposted ones have none, and neither arming nor detection.",
+        (
+            f"RDMC's figure 9: {WRITES} writes to 3 of 15 storage nodes each; sizes lognormal with"
+            " the trace's median and mean. Distribution of times when writes come one after the"
+            " other, when two are under way at any time, and when they arrive at random, 100 a"
+            " second; time against size. CPU-driven times have RDMC's costs per message"
+            " (`host.message_start`, `message_setup`) but for one line; preposted ones have none,"
+            " and neither arming nor detection."
+        ),
         rows,
         ("writes", "arrivals", "algorithm", "write"),
         draw,

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a workload like that of the Cosmos storage system in RDMC's figure 9, for `prepost simulate --workload`: one sender writes to three of fifteen
-storage nodes at a time. The trace is not public; known of it are that it has 455 groups, all of three of fifteen, and sizes from hundreds of bytes to
-hundreds of MB with a median of 12 MB and a mean of 29 MB. Sizes here are lognormal with that median and mean, cut at both ends."""
+"""Writes a workload like that of the Cosmos storage system in RDMC's figure 9, for `prepost
+simulate --workload`: one sender writes to three of fifteen storage nodes at a time. The trace is
+not public; known of it are that it has 455 groups, all of three of fifteen, and sizes from hundreds
+of bytes to hundreds of MB with a median of 12 MB and a mean of 29 MB. Sizes here are lognormal with
+that median and mean, cut at both ends."""
 import argparse
 import itertools
 import json
@@ -18,8 +20,8 @@ SMALLEST, LARGEST = 200, 500_000_000
 
 
 def sizes(count, seed):
-    """exp(mu) is the median, exp(mu + sigma^2 / 2) the mean. One draw from each of `count` equally likely parts of the distribution, so that few draws have its
-    shape, too."""
+    """exp(mu) is the median, exp(mu + sigma^2 / 2) the mean. One draw from each of `count` equally
+    likely parts of the distribution, so that few draws have its shape, too."""
     generator = random.Random(f"sizes {seed}")
     normal = statistics.NormalDist(math.log(MEDIAN), math.sqrt(2 * math.log(MEAN / MEDIAN)))
     drawn = [
@@ -50,9 +52,9 @@ def arrivals(count, per_second, seed):
 def workload(
     count, schedule="binomial_pipeline", block_bytes=1 << 20, per_second=None, seed=1, at_once=1
 ):
-    """The file's content. `per_second`: writes arrive as a Poisson process, and overlap; None: each comes when the one
-    `at_once` before it is complete. The same seed gives the
-    same sizes and targets for all schedules, block sizes and rates."""
+    """The file's content. `per_second`: writes arrive as a Poisson process, and overlap; None: each
+    comes when the one `at_once` before it is complete. The same seed gives the same sizes and
+    targets for all schedules, block sizes and rates."""
     groups = []
     times = arrivals(count, per_second, seed) if per_second else [0] * count
     for index, (size, nodes, time) in enumerate(
@@ -102,7 +104,10 @@ def positive(kind, most):
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
-        epilog="Example: bench/figures/cosmos_workload.py --writes 455 | prepost simulate --workload - --profile fractus",
+        epilog=(
+            "Example: bench/figures/cosmos_workload.py --writes 455 | prepost simulate --workload -"
+            " --profile fractus"
+        ),
     )
     parser.add_argument("--writes", type=positive(int, 65536), default=455, help="how many [455]")
     parser.add_argument(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What virtual time itself costs: time against size, as bench/virtual_bench measures them on this machine's clock."""
+"""What virtual time itself costs: time against size,
+as bench/virtual_bench measures them on this machine's clock."""
 
 from . import style
 from .claims import OURS, OWN, Statement
@@ -24,7 +25,8 @@ def reason(ready, executor, nodes):
         else ""
     )
     cache = (
-        "a node's peers take turns, and what is known of a queue pair has left the cache until its next"
+        "a node's peers take turns, and what is known of a queue pair has left the cache until its"
+        " next"
         if nodes >= 64
         else ""
     )
@@ -104,9 +106,11 @@ def claims(rows_):
                 "at most 20 times the time",
                 f"{large / small:.1f} times",
                 large <= 20 * small,
-                why=""
-                if large <= 20 * small
-                else "what is kept of 256 blocks stays in the cache, of 4096 it does not",
+                why=(
+                    ""
+                    if large <= 20 * small
+                    else "what is kept of 256 blocks stays in the cache, of 4096 it does not"
+                ),
             )
     # How fast the machine is decides what is missed.
     cases = [(ready, executor) for ready in READY for executor in EXECUTORS]
@@ -158,8 +162,11 @@ FIGURES = [
     Figure(
         "cost",
         "",
-        "What it costs to simulate this: `bench/virtual_bench`, a binomial pipeline with typical costs, `--ready barrier` and `window=1`, the least of "
-        "5 runs, on one core of a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`.",
+        (
+            "What it costs to simulate this: `bench/virtual_bench`, a binomial pipeline with"
+            " typical costs, `--ready barrier` and `window=1`, the least of 5 runs, on one core of"
+            " a 2-core x86-64 virtual machine. Made by `scripts/figures --only cost`."
+        ),
         rows,
         ("nodes", "blocks", "ready", "executor"),
         draw,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The CSV files of figures: one row per run, what was run first, then what came out. Times are exact: picoseconds as microseconds with six
-decimals."""
+"""The CSV files of figures: one row per run, what was run first, then what came out. Times are
+exact: picoseconds as microseconds with six decimals."""
 
 import csv
 import hashlib

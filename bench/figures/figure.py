@@ -4,7 +4,8 @@
 import dataclasses
 from collections.abc import Callable
 
-# Both sides with and without what the other one is not charged: columns, and what panels of them are called.
+# Both sides with and without what the other one is not charged: columns,
+# and what panels of them are called.
 PANELS = {
     "cpu_us": "CPU-driven, as RDMC",
     "cpu_no_message_costs_us": "CPU-driven, no costs per message",
@@ -13,8 +14,8 @@ PANELS = {
 }
 # For captions of figures with times of both, in which CPU-driven runs do as RDMC does.
 MESSAGE_COSTS = (
-    "CPU-driven times have RDMC's costs per message (`host.message_start`, `message_setup`), preposted ones have none, and neither"
-    " arming nor detection."
+    "CPU-driven times have RDMC's costs per message (`host.message_start`, `message_setup`),"
+    " preposted ones have none, and neither arming nor detection."
 )
 
 
@@ -23,7 +24,7 @@ class Figure:
     name: str  # of its CSV, its picture, and its place in docs/figures.md
     profile: str  # by which profile: "sierra"; empty where nothing is modelled
     caption: str  # what is to be seen
-    rows: Callable  # (simulator, quick) -> rows of the CSV; quick's are some of the others, to the letter
+    rows: Callable  # (simulator, quick) -> rows of the CSV; quick's are some of them, to the letter
     keys: tuple  # the columns that say what was run
     draw: Callable | None = None  # rows -> a matplotlib figure
     table: Callable | None = None  # rows -> (headings, rows of cells), for the page

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/figures: makes the figures of docs/figures.md, or checks that page, pictures and data belong together."""
+"""scripts/figures: makes the figures of docs/figures.md, or checks that page,
+pictures and data belong together."""
 
 import argparse
 import pathlib
@@ -13,8 +14,10 @@ from . import data, page, quotes
 from .families import FIGURES
 from .simulator import SOURCE, CommandFailed, Simulator
 
-DESCRIPTION = """Makes the data (CSV), pictures (SVG) and tables of docs/figures.md. All but one of them are modelled: `prepost simulate` says how
-long transfers take on the clusters of examples/profiles. The last one, what that costs, is measured on this machine, which should be idle."""
+DESCRIPTION = """Makes the data (CSV), pictures (SVG) and tables of docs/figures.md. All but one of
+them are modelled: `prepost simulate` says how long transfers take on the clusters of
+examples/profiles. The last one, what that costs, is measured on this machine, which should be
+idle."""
 
 
 ELSEWHERE = {"loggops"}  # data beside ours that other commands write: scripts/loggops-check
@@ -43,7 +46,10 @@ class Places:
 
 def description(figure, places):
     """What a picture's metadata say; with it a picture shows of which data it is."""
-    return f"{'measured' if figure.is_measured else 'modelled'}; {figure.name}; data sha256 {data.digest(places.csv(figure))}"
+    return (
+        f"{'measured' if figure.is_measured else 'modelled'}; {figure.name}; data sha256"
+        f" {data.digest(places.csv(figure))}"
+    )
 
 
 def draw(figure, places):
@@ -93,7 +99,8 @@ def check(places):
         f"{places.page.name}: {problem}" for problem in quotes.problems(places.page.read_text())
     ]
     problems += [
-        f"{places.page.name}:{line}: '{result}' is written by hand: a figure's remarks have it from the data"
+        f"{places.page.name}:{line}: '{result}' is written by hand: a figure's remarks have it from"
+        " the data"
         for line, result in page.results_by_hand(places.page.read_text())
     ]
     for figure in FIGURES:
@@ -129,7 +136,10 @@ def simulate(figures, places, flags):
             rows = figure.rows(simulator, flags.quick)
             data.write(places.csv(figure), rows)
             print(
-                f"{figure.name}: {len(rows)} rows of {simulator.count - before} runs in {time.monotonic() - begin:.1f} s",
+                (
+                    f"{figure.name}: {len(rows)} rows of {simulator.count - before} runs in"
+                    f" {time.monotonic() - begin:.1f} s"
+                ),
                 flush=True,
             )
 
@@ -217,6 +227,7 @@ def main(arguments):
         print(f"figures: {problem}", file=sys.stderr)
     if flags.check and not problems:
         print(
-            f"figures: page, pictures and data of {len(FIGURES)} tables belong together, and what disagrees has its reason"
+            f"figures: page, pictures and data of {len(FIGURES)} tables belong together, and what"
+            " disagrees has its reason"
         )
     return 1 if problems else 0

@@ -99,14 +99,20 @@ def claims(rows_):
         )
     mtu = Statement(
         "figure 15",
-        "messages/s are “unchanged for all message sizes below the network MTU”, which the text does not name",
+        (
+            "messages/s are “unchanged for all message sizes below the network MTU”, which the text"
+            " does not name"
+        ),
         f"{EARLIER}, 4.2",
     )
     for nodes in (2, NODES[-1]):
         row = data.one(rows_, profile=CLUSTERS[0], nodes=nodes)
         beside = [float(row[f"cpu_{size}_us"]) / float(row["cpu_us"]) for size in MTUS]
         yield mtu.holds(
-            f"{CLUSTERS[0]}, n = {nodes}, CPU-driven: time of {' and '.join(map(str, MTUS))} bytes beside 1 byte",
+            (
+                f"{CLUSTERS[0]}, n = {nodes}, CPU-driven: time of"
+                f" {' and '.join(map(str, MTUS))} bytes beside 1 byte"
+            ),
             "0.95 to 1.05",
             " and ".join(f"{it:.3f}" for it in beside),
             all(0.95 <= it <= 1.05 for it in beside),
@@ -135,13 +141,17 @@ def remarks(rows_):
         for nodes in (NODES[0], NODES[-1])
         for row in [data.one(rows_, profile=CLUSTERS[0], nodes=nodes)]
     }
+    without = [f"{it:.3f} times as long with {nodes} nodes" for nodes, it in bare.items()]
     return (
-        "Steps are where a level is added to the tree. With RDMC's costs per message there are more of them, since each relay on a node's way"
-        f" does its set-up. Those costs are {words.percent(of_all)} of RDMC's time here. Without them the CPU-driven side takes"
-        f" {words.span(few, 2)} times as long with {NODES[0]} nodes as a preposted one that has to be armed first, and {words.span(many, 2)} times"
-        f" with {NODES[-1]}. That a message of {MTUS[-1]} bytes takes next to no longer than one of 1 byte on Fractus, at most"
-        f" {float(longest['cpu_4096_us']) / float(longest['cpu_us']):.3f} times as long (n = {longest['nodes']}), rests on those costs, which are Stampede's:"
-        f" without them it takes {' and '.join(f'{it:.3f} times as long with {nodes} nodes' for nodes, it in bare.items())}."
+        "Steps are where a level is added to the tree. With RDMC's costs per message there are more"
+        " of them, since each relay on a node's way does its set-up. Those costs are"
+        f" {words.percent(of_all)} of RDMC's time here. Without them the CPU-driven side takes"
+        f" {words.span(few, 2)} times as long with {NODES[0]} nodes as a preposted one that has to"
+        f" be armed first, and {words.span(many, 2)} times with {NODES[-1]}. That a message of"
+        f" {MTUS[-1]} bytes takes next to no longer than one of 1 byte on Fractus, at most"
+        f" {float(longest['cpu_4096_us']) / float(longest['cpu_us']):.3f} times as long"
+        f" (n = {longest['nodes']}), rests on those costs, which are Stampede's: without them it"
+        f" takes {' and '.join(without)}."
     )
 
 
@@ -149,9 +159,13 @@ FIGURES = [
     Figure(
         "one-byte",
         "fractus, sierra, stampede",
-        "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one after the other (1 / time until all"
-        " hosts know that they have it); binomial pipeline, which is a binomial tree here. Preposted runs have none of RDMC's costs per message (`host.message_start`, `message_setup`), so CPU-driven"
-        " ones are shown with and without; preposted ones without and with arming and detection.",
+        (
+            "RDMC's figure 7, the earlier version's figure 15: messages of 1 byte per second, one"
+            " after the other (1 / time until all hosts know that they have it); binomial pipeline,"
+            " which is a binomial tree here. Preposted runs have none of RDMC's costs per message"
+            " (`host.message_start`, `message_setup`), so CPU-driven ones are shown with and"
+            " without; preposted ones without and with arming and detection."
+        ),
         rows,
         ("profile", "nodes"),
         draw,

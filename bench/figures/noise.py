@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Delays: one preemption of a relay, and random ones on every relay (Basin and others'). The run in which the paper saw one is in breakdown.py."""
+"""Delays: one preemption of a relay, and random ones on every relay (Basin and others'). The run in
+which the paper saw one is in breakdown.py."""
 
 from . import data, style, words
 from .claims import EARLIER, OURS, PUSHING, Statement
@@ -101,8 +102,9 @@ def draw_delay(rows):
 
 
 SOAKED = (
-    "Node 1 is ahead here: a relay's own work makes the links further down the slower ones, so blocks have piled up behind it"
-    " that soak up a part of its delay. With hosts that take no time (above) nothing does."
+    "Node 1 is ahead here: a relay's own work makes the links further down the slower ones, so"
+    " blocks have piled up behind it that soak up a part of its delay. With hosts that take no time"
+    " (above) nothing does."
 )
 
 
@@ -119,7 +121,8 @@ def delay_claims(rows):
     )
     preposted = max(abs(float(row["offload_longer_us"])) for row in rows)
     yield c12.constructed.near(f"all {len(rows)} cases, preposted", 0, preposted, 0, "us later")
-    # The paper has one of these cases, at one moment, and says what the sender's next step waited, not when all was over.
+    # The paper has one of these cases, at one moment, and says what the sender's next step waited,
+    # not when all was over.
     ours = Statement(
         "one preemption", "at the worst moment all is over later by about the delay of 100 us", OURS
     )
@@ -130,7 +133,10 @@ def delay_claims(rows):
         for algorithm, nodes in CASES:
             found = later(costs, algorithm, nodes)
             yield says.between(
-                f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst of {len(found)} moments",
+                (
+                    f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, {name}, CPU-driven: the worst"
+                    f" of {len(found)} moments"
+                ),
                 93,
                 high,
                 max(found),
@@ -139,8 +145,10 @@ def delay_claims(rows):
             )
     lagging = Statement(
         "a lagging node",
-        "where a single node lags, the pipeline “is more susceptible to this phenomenon because each node is responsible for the transfer to all of its"
-        " neighbors in the hypercube”",
+        (
+            "where a single node lags, the pipeline “is more susceptible to this phenomenon because"
+            " each node is responsible for the transfer to all of its neighbors in the hypercube”"
+        ),
         f"{PUSHING}, 5.3; {EARLIER}, 4.3",
     )
     means = {
@@ -152,11 +160,17 @@ def delay_claims(rows):
         for _, nodes in CASES
     }
     yield lagging.holds(
-        f"the profile's hosts, one delay of {DELAY_US} us, n = {', '.join(map(str, means))}: all over later, mean of {MOMENTS} moments, pipeline and chain",
+        (
+            f"the profile's hosts, one delay of {DELAY_US} us, n = {', '.join(map(str, means))}:"
+            f" all over later, mean of {MOMENTS} moments, pipeline and chain"
+        ),
         "the pipeline later each time",
         ", ".join(f"{pipeline:.0f} and {chain:.0f}" for pipeline, chain in means.values()) + " us",
         all(pipeline > chain for pipeline, chain in means.values()),
-        "With 4 nodes each has two neighbours in either. In longer chains blocks pile up behind node 1, as above.",
+        (
+            "With 4 nodes each has two neighbours in either. In longer chains blocks pile up behind"
+            " node 1, as above."
+        ),
     )
 
 
@@ -245,8 +259,11 @@ def random_claims(rows):
     # Delays are put in on every node, so with more nodes there are more of them: it cannot fail.
     basin = Statement(
         "relay delays",
-        "for overlays of TCP links and a binary tree, above some threshold size, random delays of relays are predicted to make throughput fall with the"
-        " number of nodes; for RDMC “an analogous result probably applies”",
+        (
+            "for overlays of TCP links and a binary tree, above some threshold size, random delays"
+            " of relays are predicted to make throughput fall with the number of nodes; for RDMC"
+            " “an analogous result probably applies”"
+        ),
         f"{EARLIER}, 4.3, on Basin and others",
     ).constructed
     for algorithm in ("binomial_pipeline", "chain"):
@@ -277,11 +294,13 @@ def random_claims(rows):
         + " Gbit/s",
         found["binomial_pipeline"] > max(found["chain"], found["binomial_tree"]),
         why=(
-            "By less than the seeds are apart. That the pipeline is “surprisingly robust to delay and scheduling phenomena” (RDMC, the earlier version, 4.2)"
-            " compares it with no other schedule, and its case is Sierra with 512 nodes (C3); beside trees and chains the authors call it “more"
-            " susceptible” (RDMC, “Pushing Bytes”, 5.3). Strictly in order, with one credit and one send at a time, each of a node's log2 n neighbours holds it up in turn,"
-            " so with 300 preemptions/s on each of 256 hosts somebody is late in most steps, and all wait. In the chain only who"
-            " is behind does."
+            "By less than the seeds are apart. That the pipeline is “surprisingly robust to delay"
+            " and scheduling phenomena” (RDMC, the earlier version, 4.2) compares it with no other"
+            " schedule, and its case is Sierra with 512 nodes (C3); beside trees and chains the"
+            " authors call it “more susceptible” (RDMC, “Pushing Bytes”, 5.3). Strictly in order,"
+            " with one credit and one send at a time, each of a node's log2 n neighbours holds it"
+            " up in turn, so with 300 preemptions/s on each of 256 hosts somebody is late in most"
+            " steps, and all wait. In the chain only who is behind does."
         ),
     )
 
@@ -296,9 +315,12 @@ def random_remarks(rows):
         for nodes in (4, NODES[-1])
     )
     return (
-        f"Without delays the pipeline keeps its bandwidth, {100 * few / many:.0f} % with {NODES[-1]} nodes of what 4 have; with delays of"
-        f" {RATE * float(LENGTH.removesuffix('us')) / 1e4:g} % of the time it has lost {lost('binomial_pipeline'):.0f} % of it at"
-        f" {NODES[-1]} nodes, the chain {lost('chain'):.0f} %, and preposted nothing. This is a case for offload that comes from noise, not from what a completion costs."
+        f"Without delays the pipeline keeps its bandwidth, {100 * few / many:.0f} % with"
+        f" {NODES[-1]} nodes of what 4 have; with delays of"
+        f" {RATE * float(LENGTH.removesuffix('us')) / 1e4:g} % of the time it has lost"
+        f" {lost('binomial_pipeline'):.0f} % of it at {NODES[-1]} nodes, the chain"
+        f" {lost('chain'):.0f} %, and preposted nothing. This is a case for offload that comes from"
+        " noise, not from what a completion costs."
     )
 
 
@@ -306,9 +328,12 @@ FIGURES = [
     Figure(
         "delay",
         "fractus",
-        "One preemption: the host of node 1 stands still for 100 us, at 40 moments over three block times (84 us with links alone, 102 us with the profile's limit both ways), when it has"
-        " half of the blocks. 64 MiB in blocks of 1 MiB, hosts poll. The delay costs what is left of it when the host would have"
-        " had something to do.",
+        (
+            "One preemption: the host of node 1 stands still for 100 us, at 40 moments over three"
+            " block times (84 us with links alone, 102 us with the profile's limit both ways), when"
+            " it has half of the blocks. 64 MiB in blocks of 1 MiB, hosts poll. The delay costs"
+            " what is left of it when the host would have had something to do."
+        ),
         delay_rows,
         ("costs", "algorithm", "nodes", "at_us"),
         draw_delay,
@@ -318,11 +343,13 @@ FIGURES = [
     Figure(
         "relay-delays",
         "fractus",
-        f"Bandwidth against the number of nodes with random delays of all hosts: {RATE} preemptions per second and core,"
-        " exponential, 100 us in the mean (3 % of the time). 64 MiB in blocks of 256 KiB; mean and range of"
-        f" {len(SEEDS)} seeds. Preposted"
-        " queues do not notice hosts; arming and detection are not in the picture (they are in the data). RDMC's costs per message are 0,"
-        " as preposted runs have none.",
+        (
+            "Bandwidth against the number of nodes with random delays of all hosts:"
+            f" {RATE} preemptions per second and core, exponential, 100 us in the mean (3 % of the"
+            f" time). 64 MiB in blocks of 256 KiB; mean and range of {len(SEEDS)} seeds. Preposted"
+            " queues do not notice hosts; arming and detection are not in the picture (they are in"
+            " the data). RDMC's costs per message are 0, as preposted runs have none."
+        ),
         random_rows,
         ("algorithm", "nodes"),
         draw_random,

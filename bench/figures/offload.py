@@ -12,8 +12,9 @@ from .simulator import KiB, MiB, Plan, Profile, Run, no_message_costs
 
 BASE = no_message_costs(Profile("fractus"))
 COUNTED = (
-    "Counted: arming by the host with the most WQEs (100 ns each), the run, and a host's seeing of the end. RDMC's costs per message"
-    " (`host.message_start`, `message_setup`) are 0, as preposted runs have none."
+    "Counted: arming by the host with the most WQEs (100 ns each), the run, and a host's seeing of"
+    " the end. RDMC's costs per message (`host.message_start`, `message_setup`) are 0, as preposted"
+    " runs have none."
 )
 
 # The map: speed-up by block size and noise, a panel per schedule.
@@ -66,7 +67,8 @@ def noisy(base, noise):
 
 
 def offload_columns(offload, cpu):
-    """What a preposted run takes, by parts, and how much longer the CPU-driven time is without and with the parts outside of the run."""
+    """What a preposted run takes, by parts, and how much longer the CPU-driven time is without and
+    with the parts outside of the run."""
     return {
         "offload_us": data.microseconds(offload.completion),
         "arming_us": data.microseconds(offload.arming),
@@ -212,7 +214,10 @@ def map_claims(rows):
         if speed_up(row) <= speed_up(quiet(row))
     ]
     yield says.holds(
-        "every schedule and block size: gain with the most preemptions, or a busy neighbour, beside none",
+        (
+            "every schedule and block size: gain with the most preemptions, or a busy neighbour,"
+            " beside none"
+        ),
         "larger",
         f"larger in all but {len(slower)}",
         not slower,
@@ -222,7 +227,10 @@ def map_claims(rows):
         for row in data.select(rows, noise=NEIGHBOUR)
     ]
     yield says.ours.between(
-        f"CPU-driven with a busy neighbour on each core / without, from {min(neighbours):.2f} up, at most",
+        (
+            "CPU-driven with a busy neighbour on each core / without, from"
+            f" {min(neighbours):.2f} up, at most"
+        ),
         1,
         2,
         max(neighbours),
@@ -232,9 +240,13 @@ def map_claims(rows):
         (
             "all_counted",
             "arming and detection counted",
-            "Arming writes three WQEs per block of a chain's relay before the first byte moves, and a chain has little to gain"
-            " without noise (lower half). A third of them are receives, which the CPU-driven side posts before its start as well,"
-            " uncounted. Large blocks have next to nothing to gain in any schedule, and detection alone can be more.",
+            (
+                "Arming writes three WQEs per block of a chain's relay before the first byte moves,"
+                " and a chain has little to gain without noise (lower half). A third of them are"
+                " receives, which the CPU-driven side posts before its start as well, uncounted."
+                " Large blocks have next to nothing to gain in any schedule, and detection alone"
+                " can be more."
+            ),
         ),
         ("armed_before", "armed before the message is there, the end seen for nothing", ""),
     ):
@@ -243,8 +255,8 @@ def map_claims(rows):
         yield pays.holds(
             f"{len(rows)} cases: CPU-driven / preposted time, {case}",
             "never below 1",
-            f"{speed_up(worst, counted):.3f} at least ({worst['schedule']}, {style.bytes_text(int(worst['block_bytes']))}); below 1"
-            f" in {len(losses)}"
+            f"{speed_up(worst, counted):.3f} at least ({worst['schedule']},"
+            f" {style.bytes_text(int(worst['block_bytes']))}); below 1 in {len(losses)}"
             + (f" ({', '.join(data.values(losses, 'schedule'))})" if losses else ""),
             not losses,
             why,
@@ -271,8 +283,9 @@ def map_remarks(rows):
     factors = ", ".join(f"`{row['schedule']}` {times_noise(row):.1f} times" for row in most[:4])
     small = data.one(rows, schedule="binomial_pipeline", block_bytes=MAP_BLOCKS[0], noise=0)
     quiet = ", ".join(
-        f"{speed_up(data.one(rows, schedule='binomial_pipeline', block_bytes=block, noise=0)):.2f} with {style.bytes_text(block)}"
+        f"{speed_up(row):.2f} with {style.bytes_text(block)}"
         for block in MAP_BLOCKS
+        for row in [data.one(rows, schedule="binomial_pipeline", block_bytes=block, noise=0)]
     )
     losses = [row for row in rows if speed_up(row) < 1]
     blocks = {}  # by schedule
@@ -281,14 +294,17 @@ def map_remarks(rows):
     lost = "; ".join(f"`{schedule}` with {', '.join(its)}" for schedule, its in blocks.items())
     noisiest = max(int(row["noise"]) for row in losses)
     return (
-        f"With quiet hosts, all counted, the pipeline gains by a factor of {quiet}. Armed before, all schedules together gain at most {gain(MiB):.1f} % with 1 MiB, and {gain(4 * MiB):.1f} % with 4 MiB. Small blocks gain"
-        " by the host's reaction to each; noise multiplies it most in schedules in which a node has many neighbours:"
-        f" {factors} with blocks of"
-        f" {style.bytes_text(MAP_BLOCKS[0])} and {PREEMPTIONS[-1]} preemptions/s. Arming is what preposting pays with:"
-        f" {float(small['arming_us']):,.0f} us beside a run of {float(small['offload_us']):,.0f} us for the pipeline with blocks of"
-        f" {style.bytes_text(MAP_BLOCKS[0])}. It loses by that where there is little to gain, in {len(losses)} of"
-        f" {len(rows)} cases, all with at most {noisiest} preemptions/s: {lost}. Whoever can arm before the message is there"
-        " has the lower half."
+        f"With quiet hosts, all counted, the pipeline gains by a factor of {quiet}. Armed before,"
+        f" all schedules together gain at most {gain(MiB):.1f} % with 1 MiB, and"
+        f" {gain(4 * MiB):.1f} % with 4 MiB. Small blocks gain by the host's reaction to each;"
+        " noise multiplies it most in schedules in which a node has many neighbours:"
+        f" {factors} with blocks of {style.bytes_text(MAP_BLOCKS[0])} and"
+        f" {PREEMPTIONS[-1]} preemptions/s. Arming is what preposting pays with:"
+        f" {float(small['arming_us']):,.0f} us beside a run of {float(small['offload_us']):,.0f} us"
+        f" for the pipeline with blocks of {style.bytes_text(MAP_BLOCKS[0])}. It loses by that"
+        f" where there is little to gain, in {len(losses)} of {len(rows)} cases, all with at most"
+        f" {noisiest} preemptions/s: {lost}. Whoever can arm before the message is there has the"
+        " lower half."
     )
 
 
@@ -376,7 +392,10 @@ def assumed_claims(rows):
 
     pays = Statement(
         "offload",
-        "preposting pays without noise, too, by the profile's numbers, and no longer with slow WAITs",
+        (
+            "preposting pays without noise, too, by the profile's numbers, and no longer with slow"
+            " WAITs"
+        ),
         OURS,
         OWN,
     )
@@ -391,7 +410,10 @@ def assumed_claims(rows):
         )
         for wait in ("1us", "3us"):
             found = gain(block, wait, reaction)
-            case = f"{style.bytes_text(block)}: WAIT {wait.replace('us', ' us')}, completion {completion}"
+            case = (
+                f"{style.bytes_text(block)}: WAIT {wait.replace('us', ' us')}, completion"
+                f" {completion}"
+            )
             yield pays.holds(case, "below 1", f"{found:.3f}", found < 1)
 
 
@@ -403,9 +425,10 @@ def assumed_remarks(rows):
         )
 
     return (
-        "Both costs are assumed in all profiles, and they decide. With the profile's host, arming counted and no noise, preposting is slower with a"
-        f" WAIT of 1 us already: it has {lost('1us')} less bandwidth than the CPU-driven side, by block size, and with one of 3 us {lost('3us')} less."
-        " Whoever has a card should measure this number first."
+        "Both costs are assumed in all profiles, and they decide. With the profile's host, arming"
+        " counted and no noise, preposting is slower with a WAIT of 1 us already: it has"
+        f" {lost('1us')} less bandwidth than the CPU-driven side, by block size, and with one of 3"
+        f" us {lost('3us')} less. Whoever has a card should measure this number first."
     )
 
 
@@ -427,26 +450,38 @@ FIGURES = [
     map_figure(
         "offload-map",
         "185ns",
-        "Beyond the paper: when offload pays. CPU-driven time / preposted time, 16 nodes, 16 MiB, by block size and noise; upper"
-        f" half: all counted; lower half: the run alone, as if all was armed before and nobody looked for the end; bold: below 1. {COUNTED} Not counted"
-        " on the CPU-driven side: receives that no credit grants (all of sequential, chains and trees, and of credits themselves), posted before the start, 100 ns each."
-        " Noise:"
-        f" preemptions of 100 us, so many per second and core, means of {len(SEEDS)} seeds; or on each core a busy neighbour, who has every other slice of {SLICE}"
-        " of a host that polls (docs/simulate.md), in step on all hosts, from which those are spared that sleep. CPU-driven hosts wait hybrid. The credits are"
-        " `--ready auto`'s. Rack schedules have 4 racks of 4 with full uplinks, and their topology has no limit of ports both ways.",
+        (
+            "Beyond the paper: when offload pays. CPU-driven time / preposted time, 16 nodes, 16"
+            " MiB, by block size and noise; upper half: all counted; lower half: the run alone, as"
+            f" if all was armed before and nobody looked for the end; bold: below 1. {COUNTED} Not"
+            " counted on the CPU-driven side: receives that no credit grants (all of sequential,"
+            " chains and trees, and of credits themselves), posted before the start, 100 ns each."
+            " Noise: preemptions of 100 us, so many per second and core, means of"
+            f" {len(SEEDS)} seeds; or on each core a busy neighbour, who has every other slice of"
+            f" {SLICE} of a host that polls (docs/simulate.md), in step on all hosts, from which"
+            " those are spared that sleep. CPU-driven hosts wait hybrid. The credits are `--ready"
+            " auto`'s. Rack schedules have 4 racks of 4 with full uplinks, and their topology has"
+            " no limit of ports both ways."
+        ),
     ),
     map_figure(
         "offload-map-400",
         "400ns",
-        "The same with the larger value for a host's reaction, which Table 1 gives if its stall is taken for a cost of each block"
-        " ([breakdown](#breakdown)). Which of the two is nearer to the truth is not known.",
+        (
+            "The same with the larger value for a host's reaction, which Table 1 gives if its stall"
+            " is taken for a cost of each block ([breakdown](#breakdown)). Which of the two is"
+            " nearer to the truth is not known."
+        ),
     ),
     Figure(
         "offload-assumptions",
         "fractus, two of its costs changed",
-        "What the map hangs on: the same ratio without noise, 8 nodes, 16 MiB, binomial pipeline, by what a WAIT "
-        "takes (assumed in the profile: 200 ns) and what a host's reaction to a completion or credit takes (185 ns in the profile). "
-        f"{COUNTED} The ratio without arming and detection is in the data.",
+        (
+            "What the map hangs on: the same ratio without noise, 8 nodes, 16 MiB, binomial"
+            " pipeline, by what a WAIT takes (assumed in the profile: 200 ns) and what a host's"
+            f" reaction to a completion or credit takes (185 ns in the profile). {COUNTED} The"
+            " ratio without arming and detection is in the data."
+        ),
         assumed_rows,
         ("block_bytes", "nic_wait", "host_completion"),
         draw_assumed,

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of docs/figures.md between markers: pictures, captions, tables and remarks, from the data alone."""
+"""The parts of docs/figures.md between markers: pictures, captions, tables and remarks,
+from the data alone."""
 
 import itertools
 import re
@@ -12,7 +13,8 @@ MARK = re.compile(
     re.DOTALL,
 )
 
-# What is measured or modelled: a number with a unit. Sizes, counts and the papers' figures stand in the text around the markers.
+# What is measured or modelled: a number with a unit. Sizes, counts and the papers' figures stand in
+# the text around the markers.
 RESULT = re.compile(r"\d[\d.,]*(?:\s(?:to|and)\s\d[\d.,]*)?\s(?:%|[num]?s\b|times\b|[GM]bit/s|M/s)")
 
 
@@ -66,10 +68,13 @@ def counts(claims):
     return (
         "\n"
         + fill(
-            f"**{tests} checks on this page test a statement of the papers: {agree[TEST]} of them agree, and {tests - agree[TEST]} do not.** A test's"
-            " case and tolerance are those of the paper's text, from before the result, and a row that disagrees is worth more than one that was moved"
-            f" until it agreed. In {len(kinds[CALIBRATION])} more a number of the model was fitted to the very statement (calibrations:"
-            f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} are decided without the model's numbers (constructions: {agree[CONSTRUCTION]} agree), and"
+            f"**{tests} checks on this page test a statement of the papers: {agree[TEST]} of them"
+            f" agree, and {tests - agree[TEST]} do not.** A test's case and tolerance are those of"
+            " the paper's text, from before the result, and a row that disagrees is worth more"
+            f" than one that was moved until it agreed. In {len(kinds[CALIBRATION])} more a number"
+            " of the model was fitted to the very statement (calibrations:"
+            f" {agree[CALIBRATION]} agree), {len(kinds[CONSTRUCTION])} are decided without the"
+            f" model's numbers (constructions: {agree[CONSTRUCTION]} agree), and"
             f" {len(kinds[OWN])} are aims and expectations of our own ({agree[OWN]} hold)."
         )
         + "\n\n"
@@ -83,7 +88,8 @@ def block(figure, rows, claims, has_picture):
         parts.append(f"![{figure.name}](images/figures/{figure.name}.svg)\n")
     parts.append(
         fill(
-            f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}* ([data](../bench/figures/data/{figure.name}.csv))"
+            f"*{figure.note()[0].upper()}{figure.note()[1:]}. {figure.caption}*"
+            f" ([data](../bench/figures/data/{figure.name}.csv))"
         )
         + "\n"
     )
@@ -97,8 +103,9 @@ def block(figure, rows, claims, has_picture):
 
 
 def summary(claims_of):
-    """All statements, and how many checks of each kind agree: those with a number of our list, in its order, then the others, in the page's; in the end
-    all together. What is our own alone is left out. claims_of: (figure's name, its claims)."""
+    """All statements, and how many checks of each kind agree: those with a number of our list, in
+    its order, then the others, in the page's; in the end all together. What is our own alone is
+    left out. claims_of: (figure's name, its claims)."""
     numbered, others = {}, {}
     for name, claims in claims_of:
         for claim in claims:
@@ -136,7 +143,8 @@ def agreeing(claims):
 
 
 def replace(text, blocks):
-    """`text` with the blocks of these names in place of what was between their markers. A block without a place is an error."""
+    """`text` with the blocks of these names in place of what was between their markers. A block
+    without a place is an error."""
     places = [match["name"] for match in MARK.finditer(text)]
     missing = sorted(set(blocks) - set(places))
     if missing:
@@ -145,7 +153,10 @@ def replace(text, blocks):
     def put(match):
         if match["name"] not in blocks:
             return match[0]
-        return f"<!-- scripts/figures writes {match['name']} from here -->\n{blocks[match['name']]}<!-- to here -->\n"
+        return (
+            f"<!-- scripts/figures writes {match['name']} from here"
+            f" -->\n{blocks[match['name']]}<!-- to here -->\n"
+        )
 
     return MARK.sub(put, text)
 

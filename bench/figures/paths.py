@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Long paths: what TCP gets of one by round trip, loss and streams, and through a policer: the TCP side of Kissel and Swany's figures 6, 8
-and 9. At 10 Gb/s modelled; at 400 Mbit/s and below measured over the link of bench/network/sites.py, and modelled beside it."""
+"""Long paths: what TCP gets of one by round trip, loss and streams, and through a policer: the TCP
+side of Kissel and Swany's figures 6, 8 and 9. At 10 Gb/s modelled; at 400 Mbit/s and below measured
+over the link of bench/network/sites.py, and modelled beside it."""
 
 import csv
 import json
@@ -135,9 +136,9 @@ def measured_rows(simulator, quick):
             rate,
             float(row["round_trip_ms"]),
             float(row["loss"]),
-            int(row["streams"])
-            if float(row["round_trip_ms"]) >= 5
-            else 1,  # sessions open several on long paths only
+            (
+                int(row["streams"]) if float(row["round_trip_ms"]) >= 5 else 1
+            ),  # sessions open several on long paths only
             policed=policed if is_policed else None,
             pace=PACE * policed if row["kind"] == "policed and paced" else None,
         )
@@ -146,7 +147,9 @@ def measured_rows(simulator, quick):
         {
             "clock": "real",
             **row,
-            "modelled_mbit_per_s": f"{(100 if row['kind'] != 'path' else 400) * 8 / seconds(result):.1f}",
+            "modelled_mbit_per_s": (
+                f"{(100 if row['kind'] != 'path' else 400) * 8 / seconds(result):.1f}"
+            ),
         }
         for row, result in zip(found, simulator.simulate(runs))
     ]
@@ -232,8 +235,11 @@ def measured_table(rows_):
 def claims(rows_):
     clean = Statement(
         "Kissel's figure 6a",
-        "at low latency without loss one TCP stream and parallel ones are on par, “approximately 9.3Gb/s”; at 120 ms Phoebus is 5 % better than"
-        " parallel streams and 20 % than one",
+        (
+            "at low latency without loss one TCP stream and parallel ones are on par,"
+            " “approximately 9.3Gb/s”; at 120 ms Phoebus is 5 % better than parallel streams and 20"
+            " % than one"
+        ),
         f"{KISSEL}, V.A",
     )
     for streams in STREAMS:
@@ -255,8 +261,12 @@ def claims(rows_):
         )
     lossy = Statement(
         "Kissel's figures 6b and 6c",
-        "parallel streams mitigate loss and latency; with a loss of 0.001 % one stream over Phoebus, which comes near parallel streams at 120 ms,"
-        " outperforms one of TCP “by over 300%”; with 0.01 % there is “over a 6-fold improvement in the highest latency and loss case”",
+        (
+            "parallel streams mitigate loss and latency; with a loss of 0.001 % one stream over"
+            " Phoebus, which comes near parallel streams at 120 ms, outperforms one of TCP “by over"
+            " 300%”; with 0.01 % there is “over a 6-fold improvement in the highest latency and"
+            " loss case”"
+        ),
         f"{KISSEL}, V.A",
     )
     one, parallel = at(rows_, 120, 1e-5, 1), at(rows_, 120, 1e-5, 8)
@@ -283,7 +293,10 @@ def claims(rows_):
         )
     figure8 = Statement(
         "Kissel's figure 8",
-        "“As latency increases beyond 60ms, both single and parallel TCP performance begins to drop”; before it is saturated quickly",
+        (
+            "“As latency increases beyond 60ms, both single and parallel TCP performance begins to"
+            " drop”; before it is saturated quickly"
+        ),
         f"{KISSEL}, V.B",
     )
     for streams in STREAMS:
@@ -298,16 +311,20 @@ def claims(rows_):
 
 WHY_RATE = {}
 WHY_CLEAN = {
-    1: "The paper's hosts have the TCP of Linux 2.6.32, whose windows begin with 3 packets; the model's begin with 10 and double until the path is"
-    " full, and its hosts take no time."
+    1: (
+        "The paper's hosts have the TCP of Linux 2.6.32, whose windows begin with 3 packets; the"
+        " model's begin with 10 and double until the path is full, and its hosts take no time."
+    )
 }
 
 
 def policer_claims(rows_):
     policer = Statement(
         "Kissel's figure 9",
-        "through a policer of 5 Gb/s with bursts of 1 MB at 120 ms TCP “severely backs off, and even parallel TCP streams is unable to consistently"
-        " saturate the path”",
+        (
+            "through a policer of 5 Gb/s with bursts of 1 MB at 120 ms TCP “severely backs off, and"
+            " even parallel TCP streams is unable to consistently saturate the path”"
+        ),
         f"{KISSEL}, V.C",
     )
     for streams, most in ((1, 0.9), (8, 0.95)):
@@ -340,7 +357,10 @@ def measured_claims(rows_):
             ratios = [float(row["modelled_mbit_per_s"]) / float(row["mbit_per_s"]) for row in found]
             worst = max(ratios, key=lambda it: abs(it - 1))
             yield model.between(
-                f"{kind}, streams: {streams}: modelled / measured, farthest from 1 of {len(ratios)}",
+                (
+                    f"{kind}, streams: {streams}: modelled / measured, farthest from 1 of"
+                    f" {len(ratios)}"
+                ),
                 1 - within,
                 1 + within,
                 worst,
@@ -349,16 +369,21 @@ def measured_claims(rows_):
 
 
 WHY_MEASURED = {
-    "path": "With 0.01 % one stream loses about five packets in eight seconds, and when the first of them is lost decides: the link and the model"
-    " draw one case each."
+    "path": (
+        "With 0.01 % one stream loses about five packets in eight seconds, and when the first of"
+        " them is lost decides: the link and the model draw one case each."
+    )
 }
 
 FIGURES = [
     Figure(
         name="wan-tcp",
         profile="tcp-10g",
-        caption="What a message of 60 s gets of a path of 10 Gb/s (9.9 Gb/s of payload in packets of 9000 bytes) over TCP with CUBIC, by the"
-        " path's round trip, to which edges add 4 ms, and jitter 0.2 ms; hosts take no time.",
+        caption=(
+            "What a message of 60 s gets of a path of 10 Gb/s (9.9 Gb/s of payload in packets of"
+            " 9000 bytes) over TCP with CUBIC, by the path's round trip, to which edges add 4 ms,"
+            " and jitter 0.2 ms; hosts take no time."
+        ),
         rows=rows,
         keys=("wan_ms", "loss", "streams"),
         draw=draw,
@@ -376,8 +401,11 @@ FIGURES = [
     Figure(
         name="wan-measured",
         profile="",
-        caption="The same at 400 Mbit/s: messages of 8 s between two machines, over the link of bench/network/sites.py with a queue of one round"
-        " trip, CUBIC, buffers that hold the path (`bench/network/path_rates.py`); and what the model says of these paths.",
+        caption=(
+            "The same at 400 Mbit/s: messages of 8 s between two machines, over the link of"
+            " bench/network/sites.py with a queue of one round trip, CUBIC, buffers that hold the"
+            " path (`bench/network/path_rates.py`); and what the model says of these paths."
+        ),
         rows=measured_rows,
         keys=("kind", "round_trip_ms", "loss", "streams"),
         draw=measured_draw,

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The papers' words that the page quotes, and where each stands. Quotation marks are for nothing else on the page but a paper's title;
-scripts/figures fails where words without an entry here are in such marks, or where the paragraph that quotes them does not name paper and section.
+"""The papers' words that the page quotes, and where each stands. Quotation marks are for nothing
+else on the page but a paper's title; scripts/figures fails where words without an entry here are in
+such marks, or where the paragraph that quotes them does not name paper and section.
 
-The papers' texts are not in the repository: whoever adds an entry copies the words from the text."""
+The papers' texts are not in the repository:
+whoever adds an entry copies the words from the text."""
 
 import re
 
@@ -35,20 +37,20 @@ QUOTES = {
         PUSHING,
         "5.2.2",
     ),
-    "the bisection bandwidth asymptotes to 16Gbps for this pattern of communication, and our graphs do so as well, at least for the larger groups": (
-        PUSHING,
-        "5.2.2",
-    ),
+    (
+        "the bisection bandwidth asymptotes to 16Gbps for this pattern of communication, and our"
+        " graphs do so as well, at least for the larger groups"
+    ): (PUSHING, "5.2.2"),
     "bandwidth splits between them": (EARLIER, "3"),
     "lagged in groups with as few as 16 nodes": (EARLIER, "3.1"),
     "just 40% of the throughput of the binomial pipeline": (EARLIER, "3.1"),
     "Chain send is also the worst case for delivery skew": (EARLIER, "3.1"),
     "performed well": (EARLIER, "3.1"),
     "half the data would traverse the TOR": (EARLIER, "3.1"),
-    "highest in the unicast case and remains high but fairly stable for replication groups of up to 8 nodes": (
-        EARLIER,
-        "4.2",
-    ),
+    (
+        "highest in the unicast case and remains high but fairly stable for replication groups of"
+        " up to 8 nodes"
+    ): (EARLIER, "4.2"),
     "a 100Gbps NIC can potentially send and receive 100Gbps concurrently": (PUSHING, "4.3"),
     "performance tails off at the largest sizes": (EARLIER, "4.2"),
     "even then achieves a high percentage of the possible unicast speed": (EARLIER, "4.2"),
@@ -61,10 +63,10 @@ QUOTES = {
         "4.2",
     ),
     "when that link is only slower by a few tenths of a Gb/s": (EARLIER, "4.2"),
-    "is more susceptible to this phenomenon because each node is responsible for the transfer to all of its neighbors in the hypercube": (
-        PUSHING,
-        "5.3",
-    ),
+    (
+        "is more susceptible to this phenomenon because each node is responsible for the transfer"
+        " to all of its neighbors in the hypercube"
+    ): (PUSHING, "5.3"),
     "more susceptible": (PUSHING, "5.3"),
     "an analogous result probably applies": (EARLIER, "4.3"),
     "is highly efficient and achieves the lowest possible latency and skew": (PUSHING, "4.3.1"),
@@ -82,13 +84,15 @@ QUOTES = {
         PUSHING,
         "figure 11",
     ),
-    "while the sender transmits each block slightly faster (since it isn't receiving at the same time) and then must wait for the other nodes to"
-    " catch up": (PUSHING, "figure 5"),
+    (
+        "while the sender transmits each block slightly faster (since it isn't receiving at the"
+        " same time) and then must wait for the other nodes to catch up"
+    ): (PUSHING, "figure 5"),
     "forced the sender to delay on the following step": (PUSHING, "5.2.1"),
-    "forced the sender to delay on the following step when it discovered that the target for its next block wasn't ready yet": (
-        PUSHING,
-        "5.2.1",
-    ),
+    (
+        "forced the sender to delay on the following step when it discovered that the target for"
+        " its next block wasn't ready yet"
+    ): (PUSHING, "5.2.1"),
     "further reducing latency": (PUSHING, "abstract"),
     "around 1%": (PUSHING, "5.2.1"),
     "would mitigate": (PUSHING, "5.2.1"),
@@ -100,10 +104,10 @@ QUOTES = {
         KISSEL,
         "V.B",
     ),
-    "severely backs off, and even parallel TCP streams is unable to consistently saturate the path": (
-        KISSEL,
-        "V.C",
-    ),
+    (
+        "severely backs off, and even parallel TCP streams is unable to consistently saturate the"
+        " path"
+    ): (KISSEL, "V.C"),
 }
 TITLES = {
     "Pushing Bytes",
@@ -112,7 +116,8 @@ TITLES = {
 
 
 def paragraphs(text):
-    """(first line, its words on one line): what is between empty lines, and each row of a table and each item of a list by itself."""
+    """(first line, its words on one line): what is between empty lines, and each row of a table and
+    each item of a list by itself."""
     begin, lines = 1, []
     for number, line in enumerate([*text.splitlines(), ""], 1):
         if lines and (not line or line.startswith(("|", "* "))):
@@ -124,7 +129,8 @@ def paragraphs(text):
 
 
 def names(paragraph, paper, section):
-    """Whether the paragraph has the paper's name, and then the section, before another paper's name."""
+    """Whether the paragraph has the paper's name, and then the section,
+    before another paper's name."""
     parts = re.split(f"(?={'|'.join(map(re.escape, (PUSHING, EARLIER, DSN, KISSEL)))})", paragraph)
     return any(
         part.startswith(paper) and re.search(rf"(?<![\d.]){re.escape(section)}(?![\d.]*\d)", part)
@@ -133,7 +139,8 @@ def names(paragraph, paper, section):
 
 
 def problems(text):
-    """Words in quotation marks that no paper is named for, and entries that the page does not quote, in words."""
+    """Words in quotation marks that no paper is named for,
+    and entries that the page does not quote, in words."""
     found, said = set(), []
     for line, paragraph in paragraphs(text):
         for quote in re.findall("“([^”]*)”", paragraph):

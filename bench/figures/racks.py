@@ -131,7 +131,10 @@ def count_table(rows):
 def count_claims(rows):
     c20 = Statement(
         "C20",
-        "over a random overlay “half the data would traverse the TOR”; over a chain of rack leaders each block crosses each once",
+        (
+            "over a random overlay “half the data would traverse the TOR”; over a chain of rack"
+            " leaders each block crosses each once"
+        ),
         f"{EARLIER}, 3.1",
     )
 
@@ -145,7 +148,10 @@ def count_claims(rows):
             c20.ours if algorithm == "rack_circulant" else c20.constructed
         )  # no paper has that schedule
         yield says.near(
-            f"{algorithm}, racks together: crossings per block, one into each of {RACKS - 1} other racks",
+            (
+                f"{algorithm}, racks together: crossings per block, one into each of"
+                f" {RACKS - 1} other racks"
+            ),
             RACKS - 1,
             together(algorithm),
             0.001,
@@ -157,22 +163,36 @@ def half_claims(rows, c20, together):
     """What it takes for half of the data to cross."""
     transfers = NODES - 1
     yield c20.near(
-        f"binomial_pipeline, random numbers, {RACKS} racks, mean of {ORDERS}: share of transfers that cross, the paper's half",
+        (
+            f"binomial_pipeline, random numbers, {RACKS} racks, mean of {ORDERS}: share of"
+            " transfers that cross, the paper's half"
+        ),
         0.5,
         mean(rows, "binomial_pipeline", "crossings_per_block") / transfers,
         0.05,
-        why=f"Of the {transfers} others {NODES - HOSTS} are in another rack, so four fifths cross whatever the schedule. How many racks the paper has in"
-        " mind it does not say.",
+        why=(
+            f"Of the {transfers} others {NODES - HOSTS} are in another rack, so four fifths cross"
+            " whatever the schedule. How many racks the paper has in mind it does not say."
+        ),
     )
     yield c20.constructed.near(
-        f"binomial_pipeline, random numbers, 2 racks of {NODES // 2}, mean of {ORDERS}: the paper's half",
+        (
+            f"binomial_pipeline, random numbers, 2 racks of {NODES // 2}, mean of {ORDERS}: the"
+            " paper's half"
+        ),
         0.5,
         mean(rows, "binomial_pipeline", "crossings_per_block", TWO_RACKS) / transfers,
         0.05,
-        why=f"{NODES // 2} of the {transfers} others are in the other rack, which is more than half ({NODES / 2 / transfers:.4f}).",
+        why=(
+            f"{NODES // 2} of the {transfers} others are in the other rack, which is more than half"
+            f" ({NODES / 2 / transfers:.4f})."
+        ),
     )
     yield c20.constructed.near(
-        f"binomial_pipeline, {RACKS} racks together: share of transfers that cross, half of them by the exchanges between vertices",
+        (
+            f"binomial_pipeline, {RACKS} racks together: share of transfers that cross, half of"
+            " them by the exchanges between vertices"
+        ),
         0.5,
         together / transfers,
         0.05,
@@ -288,12 +308,16 @@ def rate_claims(rows):
     )
 
 
-SENDS_TWICE = "A leader sends each block twice, to another rack and into its own, which halves its rate. A chain's nodes send each block once."
+SENDS_TWICE = (
+    "A leader sends each block twice, to another rack and into its own, which halves its rate. A"
+    " chain's nodes send each block once."
+)
 
 
 LEADERS_FIRST = (
-    "Leaders have the message when their racks begin with it, after half of the time at 1:1. The text may mean each level by itself: a pipeline's own"
-    " nodes end hardly more than a step apart, and those of one over all racks do, too."
+    "Leaders have the message when their racks begin with it, after half of the time at 1:1. The"
+    " text may mean each level by itself: a pipeline's own nodes end hardly more than a step apart,"
+    " and those of one over all racks do, too."
 )
 
 
@@ -305,8 +329,10 @@ def seeding_claims(rows):
     """What the paper says of a hybrid that it has not built, for oversubscribed ToRs."""
     seeded = Statement(
         "two pipelines",
-        "with an oversubscribed ToR a pipeline among the racks and then one within each “is highly efficient and achieves the lowest possible latency and"
-        " skew”",
+        (
+            "with an oversubscribed ToR a pipeline among the racks and then one within each “is"
+            " highly efficient and achieves the lowest possible latency and skew”"
+        ),
         f"{PUSHING}, 4.3.1",
     )
     papers = [case for case in RUN if case[0] != "rack_circulant"]
@@ -333,10 +359,16 @@ def seeding_claims(rows):
         first = list(dict.fromkeys(best))
         shown = [*first, *(it for it in papers if it[0] == "rack_hybrid" and it not in first)]
         yield seeded.holds(
-            f"{', '.join(f'{over:g}:1' for over in OVERSUBSCRIPTIONS[1:])}: which of the papers' schedules {case}",
+            (
+                f"{', '.join(f'{over:g}:1' for over in OVERSUBSCRIPTIONS[1:])}: which of the"
+                f" papers' schedules {case}"
+            ),
             "rack_hybrid each time",
-            f"{', '.join(labelled(*it) for it in first)}{' each time' if len(first) == 1 else ''}:"
-            f" {', '.join(f'{labelled(*it)} {words.span(found[it])} us' for it in shown)}",
+            (
+                f"{', '.join(labelled(*it) for it in first)}"
+                f"{' each time' if len(first) == 1 else ''}:"
+                f" {', '.join(f'{labelled(*it)} {words.span(found[it])} us' for it in shown)}"
+            ),
             all(algorithm == "rack_hybrid" for algorithm, _ in best),
             why,
         )
@@ -344,7 +376,8 @@ def seeding_claims(rows):
 
 def rate_remarks(rows):
     def faster(one, other):
-        """From where on `one` is faster: (the last oversubscription where it is not, the first where it is)."""
+        """From where on `one` is faster: (the last oversubscription where it is not,
+        the first where it is)."""
         times = {
             name: [
                 float(row["offload_us"])
@@ -360,10 +393,12 @@ def rate_remarks(rows):
     chain = data.select(rows, algorithm="chain", placement="racks together")
     even = [row["oversubscription"] for row in chain if row["offload_us"] == chain[0]["offload_us"]]
     return (
-        "`rack_chain` and `rack_hybrid` are the paper's two suggestions: a leader sends each block twice, on to the next rack and into its own,"
-        " so they start at half of the rate. From some oversubscription on they are better than the plain pipeline, `rack_chain` between"
-        f" {faster('rack_chain', 'binomial_pipeline')}, `rack_hybrid` between {faster('rack_hybrid', 'binomial_pipeline')}. A plain chain over"
-        f" racks that stand together crosses each uplink once as well, and loses nothing up to {even[-1]}:1."
+        "`rack_chain` and `rack_hybrid` are the paper's two suggestions: a leader sends each block"
+        " twice, on to the next rack and into its own, so they start at half of the rate. From"
+        " some oversubscription on they are better than the plain pipeline, `rack_chain` between"
+        f" {faster('rack_chain', 'binomial_pipeline')}, `rack_hybrid` between"
+        f" {faster('rack_hybrid', 'binomial_pipeline')}. A plain chain over racks that stand"
+        f" together crosses each uplink once as well, and loses nothing up to {even[-1]}:1."
     )
 
 
@@ -371,8 +406,10 @@ FIGURES = [
     Figure(
         "crossings",
         "",
-        f"How often a block crosses between racks: {NODES} nodes in {RACKS} racks of {HOSTS}, {BLOCKS} blocks (`prepost stats"
-        " --topology`).",
+        (
+            f"How often a block crosses between racks: {NODES} nodes in {RACKS} racks of {HOSTS},"
+            f" {BLOCKS} blocks (`prepost stats --topology`)."
+        ),
         count_rows,
         ("algorithm", "placement"),
         None,
@@ -382,7 +419,10 @@ FIGURES = [
     Figure(
         "racks",
         f"apt, with {RACKS} racks of {HOSTS}",
-        f"Bandwidth against the oversubscription of the racks' uplinks; {NODES} nodes, {BLOCKS} MiB, blocks of 1 MiB, preposted.",
+        (
+            f"Bandwidth against the oversubscription of the racks' uplinks; {NODES} nodes,"
+            f" {BLOCKS} MiB, blocks of 1 MiB, preposted."
+        ),
         rate_rows,
         ("algorithm", "placement", "oversubscription"),
         draw_rate,

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Schedules by themselves: links, and nothing else that takes time. A block's time is the unit, so the engine's picoseconds must come out at the
-papers' closed forms exactly."""
+"""Schedules by themselves: links, and nothing else that takes time. A block's time is the unit, so
+the engine's picoseconds must come out at the papers' closed forms exactly."""
 
 import math
 
@@ -98,7 +98,10 @@ def draw(rows_):
 def claims(rows_):
     c2 = Statement(
         "C2",
-        "for “127, 255 or 511 copies, the total time required is almost the same”: k + log2 n - 1 rounds",
+        (
+            "for “127, 255 or 511 copies, the total time required is almost the same”: k + log2 n -"
+            " 1 rounds"
+        ),
         f"{PUSHING}, 5.2.2",
         CONSTRUCTION,
     )
@@ -144,7 +147,10 @@ def claims(rows_):
     )
     c6 = Statement(
         "C6",
-        "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around three times as fast as sequential send”",
+        (
+            "Cosmos, 3 replicas: the pipeline is “almost twice as fast as binomial tree and around"
+            " three times as fast as sequential send”"
+        ),
         f"{PUSHING}, 5.2.2; sizes by {DSN}",
         CONSTRUCTION,
     )
@@ -166,7 +172,10 @@ def claims(rows_):
         )
     c9 = Statement(
         "C9",
-        "the chain “lagged in groups with as few as 16 nodes” and at 256 nodes was at “just 40% of the throughput of the binomial pipeline” with 64 MB",
+        (
+            "the chain “lagged in groups with as few as 16 nodes” and at 256 nodes was at “just 40%"
+            " of the throughput of the binomial pipeline” with 64 MB"
+        ),
         f"{EARLIER}, 3.1",
     )
     lagged = of(rows_, "binomial_pipeline", 16, 64) / of(rows_, "chain", 16, 64)
@@ -185,7 +194,10 @@ def claims(rows_):
         0.40,
         of(rows_, "binomial_pipeline", 256, 64) / of(rows_, "chain", 256, 64),
         0.05,
-        why="With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40 is shown [below](#chain-256).",
+        why=(
+            "With 64 blocks the chain needs 318 rounds and the pipeline 71. What brings it to 0.40"
+            " is shown [below](#chain-256)."
+        ),
     )
     yield from chain_skew_claims(rows_)
     c10 = Statement(
@@ -203,7 +215,10 @@ def claims(rows_):
         )
     c23 = Statement(
         "C23",
-        "what the root sends: sequential k (n-1) blocks; by our schedules chain k, tree k log2 n, pipeline k + l - 1",
+        (
+            "what the root sends: sequential k (n-1) blocks; by our schedules chain k, tree k log2"
+            " n, pipeline k + l - 1"
+        ),
         f"{PUSHING}, 4.3",
         CONSTRUCTION,
     )
@@ -239,12 +254,17 @@ def chain_skew_claims(rows_):
         f"{style.SCHEDULES[name][0]} {skew:g}" for name, skew in skews["16", "64"].items()
     )
     yield worst.holds(
-        f"{len(sizes)} cases, n = 4 to 512, k = 8 to 256: which of the papers' four has the largest skew",
+        (
+            f"{len(sizes)} cases, n = 4 to 512, k = 8 to 256: which of the papers' four has the"
+            " largest skew"
+        ),
         "the chain in each",
         f"the chain in {len(right)}; n = 16, k = 64: {shown} block times",
         len(right) == len(sizes),
-        "A chain's receivers end a block's time apart, and those of whole messages a message's. “Pushing Bytes” itself finds a high skew in sequential"
-        " send (5.2.2).",
+        (
+            "A chain's receivers end a block's time apart, and those of whole messages a message's."
+            " “Pushing Bytes” itself finds a high skew in sequential send (5.2.2)."
+        ),
     )
 
 
@@ -318,8 +338,9 @@ def draw_skew(rows_):
     return figure
 
 
-# What plans look like, without time. Pipelines, managed: ready, send window, and the most WQEs of a receiver per further block: a receive,
-# a send, a WAIT and a SEND_EN; a WAIT more for the send before it; and as many as these for a credit, which is a message as well.
+# What plans look like, without time. Pipelines, managed: ready, send window, and the most WQEs of a
+# receiver per further block: a receive, a send, a WAIT and a SEND_EN; a WAIT more for the send
+# before it; and as many as these for a credit, which is a message as well.
 PIPELINE_NODES = 8
 PIPELINES = {
     "no credits, no send window": ("barrier", "none", 4),
@@ -410,7 +431,8 @@ def transfers(plan):
 
 
 def granted(program):
-    """The most receives that a node has granted by credits while the blocks are not there, whatever the timing: credit i waits for receive j."""
+    """The most receives that a node has granted by credits while the blocks are not there, whatever
+    the timing: credit i waits for receive j."""
     ops = program["ops"]
     receives = {}
     for index, op in enumerate(ops):
@@ -439,7 +461,10 @@ def pipeline_claims(rows_, preposted):
                 / (int(high["blocks"]) - int(low["blocks"]))
             )
         yield preposted.holds(
-            f"preposted pipeline, queues managed, n = {PIPELINE_NODES}, {name}, each receiver, per further block",
+            (
+                f"preposted pipeline, queues managed, n = {PIPELINE_NODES}, {name}, each receiver,"
+                " per further block"
+            ),
             f"at most {most} WQEs",
             f"{words.span(each, 2)} WQEs",
             max(each) <= most,
@@ -471,7 +496,10 @@ def structure_claims(rows_):
         )
     preposted = Statement(
         "entries",
-        "what a relay has per block: a receive, a send and two control entries, and more with windows and credits",
+        (
+            "what a relay has per block: a receive, a send and two control entries, and more with"
+            " windows and credits"
+        ),
         OURS,
         OWN,
     )
@@ -489,7 +517,10 @@ def structure_claims(rows_):
             ", a SEND_EN" if each == 4 else "; the sending queue waits itself"
         )
         yield preposted.near(
-            f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block: {in_words}",
+            (
+                f"preposted chain, queues {mode}, relay, n = {low['nodes']}, per further block:"
+                f" {in_words}"
+            ),
             each,
             found,
             0,
@@ -502,8 +533,11 @@ FIGURES = [
     Figure(
         "schedules",
         "fractus, its links alone",
-        "Bandwidth of the schedules by themselves, as a share of the link's: all costs and latencies 0, "
-        "preposted, ready window 1, send window 1, blocks of 1 MiB. Each value is the closed form's, exactly.",
+        (
+            "Bandwidth of the schedules by themselves, as a share of the link's: all costs and"
+            " latencies 0, preposted, ready window 1, send window 1, blocks of 1 MiB. Each value is"
+            " the closed form's, exactly."
+        ),
         rows,
         ("algorithm", "nodes", "blocks"),
         draw,
@@ -513,8 +547,11 @@ FIGURES = [
     Figure(
         "skew",
         "fractus, its links alone",
-        "Binomial pipeline: rounds between the receivers' last blocks, as `prepost stats` counts. In time it is the "
-        "same for two blocks and more; with one block a node's time ends with what it passes on, which hides it.",
+        (
+            "Binomial pipeline: rounds between the receivers' last blocks, as `prepost stats`"
+            " counts. In time it is the same for two blocks and more; with one block a node's time"
+            " ends with what it passes on, which hides it."
+        ),
         skew_rows,
         ("nodes", "blocks"),
         draw_skew,

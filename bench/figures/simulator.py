@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of `prepost`: what to run, as values; all of a figure's runs at once on all cores; a plan compiled once.
+"""Runs of `prepost`: what to run, as values; all of a figure's runs at once on all cores;
+a plan compiled once.
 
-Every result is checked to say that it is modelled, and with which profile. Times come back as whole picoseconds."""
+Every result is checked to say that it is modelled, and with which profile.
+Times come back as whole picoseconds."""
 
 import concurrent.futures
 import csv
@@ -54,7 +56,8 @@ class Profile:
         )
 
     def text(self):
-        """The profile's file. A changed number says so as its source, and a changed profile in its name."""
+        """The profile's file. A changed number says so as its source,
+        and a changed profile in its name."""
         profile = json.loads((PROFILES / f"{self.name}.json").read_text())
         for key, value in self.changes:
             *path, last = key.split(".")
@@ -101,7 +104,8 @@ def host_value(name, key):
 
 
 def no_message_costs(profile):
-    """For CPU-driven times beside preposted ones: what RDMC does once per message is charged to CPU-driven hosts alone."""
+    """For CPU-driven times beside preposted ones: what RDMC does once per message is charged to
+    CPU-driven hosts alone."""
     return profile.but(host__message_start="0s", host__message_setup="0s")
 
 
@@ -128,8 +132,8 @@ class Workload:
 
 @dataclasses.dataclass(frozen=True)
 class Fared:
-    """How one executor fared, in picoseconds. `completion`: all is over, as papers count it: CPU-driven all hosts know, preposted the last
-    final CQE is there."""
+    """How one executor fared, in picoseconds. `completion`: all is over, as papers count it:
+    CPU-driven all hosts know, preposted the last final CQE is there."""
 
     completion: int
     skew: int
@@ -284,7 +288,8 @@ class Simulator:
         return self._memo(run, make)
 
     def bench(self, sizes, flags):
-        """The rows that bench/virtual_bench of the command's build prints, with nothing else of ours beside it."""
+        """The rows that bench/virtual_bench of the command's build prints,
+        with nothing else of ours beside it."""
         program = pathlib.Path(self.command).resolve().parent.parent / "bench" / "virtual_bench"
         done = subprocess.run([program, *sizes, *flags, "--csv"], capture_output=True, text=True)
         if done.returncode != 0:
@@ -297,7 +302,8 @@ class Simulator:
         wanted = json.loads(profile.text())["name"]
         if answer.get("modelled") is not True or answer["profile"]["name"] != wanted:
             raise CommandFailed(
-                f"{' '.join(map(str, arguments))}: the answer does not say that it is modelled, with {wanted}"
+                f"{' '.join(map(str, arguments))}: the answer does not say that it is modelled,"
+                f" with {wanted}"
             )
         return answer
 
@@ -315,7 +321,8 @@ class Simulator:
         return self._all(self._simulate, runs)
 
     def trace(self, run):
-        """Of a run with one executor, the blocks that were sent and received: node, cat (send or recv), round, and exact times, ns."""
+        """Of a run with one executor, the blocks that were sent and received: node, cat (send or
+        recv), round, and exact times, ns."""
         path = self.folder / (hashlib.sha256(repr(run).encode()).hexdigest()[:16] + "-trace.json")
         self._answer(run.profile, *self._arguments(run), "--trace", path)
         events = json.loads(path.read_text())["traceEvents"]

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Slow links: one slow path in a small group (C21), and many of them on Sierra, which bring 1.03 times to the paper's 4 times (C1)."""
+"""Slow links: one slow path in a small group (C21), and many of them on Sierra, which bring 1.03
+times to the paper's 4 times (C1)."""
 
 from . import data, style
 from .claims import EARLIER, Statement
@@ -89,7 +90,8 @@ def beside_by_form(nodes, share):
 
 
 def left_by_chain(nodes, share):
-    """All blocks go over the slow path, and the last one then over n - 2 others: a for many blocks."""
+    """All blocks go over the slow path,
+    and the last one then over n - 2 others: a for many blocks."""
     return (BLOCKS + nodes - 2) / (BLOCKS / share + nodes - 2)
 
 
@@ -133,8 +135,11 @@ UNICAST_US = BLOCKS * MiB * 8 / 100e9 * 1e6
 def one_claims(rows):
     c21 = Statement(
         "C21",
-        "for small groups the total time “can be less than it would take to perform a unicast transfer over the slowest link”, even"
-        " “when that link is only slower by a few tenths of a Gb/s”",
+        (
+            "for small groups the total time “can be less than it would take to perform a unicast"
+            " transfer over the slowest link”, even “when that link is only slower by a few tenths"
+            " of a Gb/s”"
+        ),
         f"{EARLIER}, 4.2",
     )
 
@@ -149,7 +154,10 @@ def one_claims(rows):
             ALONE,
             "offload_us",
             "links alone",
-            "Log2 n - 1 further rounds of blocks of 1 MB are more than 0.3 % of 256: a link must be slower by more. The text names no cluster.",
+            (
+                "Log2 n - 1 further rounds of blocks of 1 MB are more than 0.3 % of 256: a link"
+                " must be slower by more. The text names no cluster."
+            ),
         ),
         (
             WHOLE,
@@ -161,7 +169,10 @@ def one_claims(rows):
         for nodes in SMALL:
             beside = beside_unicast(profile, side, nodes)
             yield c21.holds(
-                f"{name}, n = {nodes}, k = {BLOCKS}, a = {LITTLE}: time beside a unicast over the slow link",
+                (
+                    f"{name}, n = {nodes}, k = {BLOCKS}, a = {LITTLE}: time beside a unicast over"
+                    " the slow link"
+                ),
                 "below 1",
                 f"{beside:.4f}",
                 beside < 1,
@@ -170,7 +181,10 @@ def one_claims(rows):
     for nodes in SMALL:
         beside = beside_by_form(nodes, LITTLE_OF_20)
         yield c21.constructed.holds(
-            f"links alone, n = {nodes}, k = {BLOCKS}, a = {LITTLE_OF_20}, 0.3 of Sierra's 20 Gbit/s: the same by the form below",
+            (
+                f"links alone, n = {nodes}, k = {BLOCKS}, a = {LITTLE_OF_20}, 0.3 of Sierra's 20"
+                " Gbit/s: the same by the form below"
+            ),
             "below 1",
             f"{beside:.4f}",
             beside < 1,
@@ -206,7 +220,10 @@ def one_claims(rows):
                 for share in SHARES[1:]
             )
             yield c21.constructed.holds(
-                f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, a = {', '.join(map(str, SHARES[1:]))}: bandwidth left beside {form}",
+                (
+                    f"{style.SCHEDULES[algorithm][0]}, n = {nodes}, a ="
+                    f" {', '.join(map(str, SHARES[1:]))}: bandwidth left beside {form}"
+                ),
                 f"within {100 * within:g} %",
                 f"{100 * apart:.2g} % apart at most",
                 apart <= within,
@@ -320,12 +337,14 @@ def many_remarks(rows):
         part for part, time in times if time > 4
     )
     return (
-        f"4 times the time of one copy are reached when {100 * below:g} to {100 * above:g} % of all directed paths go at the 3 Gbit/s that the"
-        " paper names. That is one explanation that fits, not the one that was found: other users' traffic is not random per path."
+        f"4 times the time of one copy are reached when {100 * below:g} to {100 * above:g} % of all"
+        " directed paths go at the 3 Gbit/s that the paper names. That is one explanation that"
+        " fits, not the one that was found: other users' traffic is not random per path."
     )
 
 
-# Delays in place of slow paths: hosts that are away half of the time, for a block's time in the mean.
+# Delays in place of slow paths: hosts that are away half of the time,
+# for a block's time in the mean.
 BLOCK_US = MiB * 8 / RATE / 1e3
 AWAY = SIERRA.but(
     host__preemption__rate=round(1e6 / BLOCK_US),
@@ -369,12 +388,18 @@ def away_claims(rows):
     )
     many = mean_away(rows, NODES)
     yield c1.ours.near(  # that hosts are away half of the time is our guess
-        f"n = {NODES}, mean of {len(SEEDS)} seeds, beside one copy with the same delays: the paper's 4 times, where both were measured on one cluster",
+        (
+            f"n = {NODES}, mean of {len(SEEDS)} seeds, beside one copy with the same delays: the"
+            " paper's 4 times, where both were measured on one cluster"
+        ),
         4,
         many / one,
         0.05,
         "x",
-        why="Delays of this kind hold up one copy, too, and of many nodes those that meet in a round only until the latest is there.",
+        why=(
+            "Delays of this kind hold up one copy, too, and of many nodes those that meet in a"
+            " round only until the latest is there."
+        ),
     )
 
 
@@ -382,9 +407,12 @@ FIGURES = [
     Figure(
         "slow-link",
         "fractus, its links alone",
-        "One slow path: what is left of the bandwidth when one node sends to one other (1 to 3 in the pipeline, 1 to 2 in the"
-        f" chain) at a share a of its rate. {BLOCKS} blocks; dashed: the closed form for 8 and 64 nodes. The pipeline uses a path"
-        " in every l-th round only.",
+        (
+            "One slow path: what is left of the bandwidth when one node sends to one other (1 to 3"
+            f" in the pipeline, 1 to 2 in the chain) at a share a of its rate. {BLOCKS} blocks;"
+            " dashed: the closed form for 8 and 64 nodes. The pipeline uses a path in every l-th"
+            " round only."
+        ),
         one_rows,
         ("algorithm", "nodes", "share"),
         draw_one,
@@ -394,8 +422,11 @@ FIGURES = [
     Figure(
         "slow-links",
         "sierra, its links alone",
-        "What would explain C1: time for 256 MiB beside that of one copy, when a random share of all directed paths goes at 3"
-        f" Gbit/s and the others at {RATE}. Binomial pipeline; mean and range of {len(SEEDS)} seeds.",
+        (
+            "What would explain C1: time for 256 MiB beside that of one copy, when a random share"
+            f" of all directed paths goes at 3 Gbit/s and the others at {RATE}. Binomial pipeline;"
+            f" mean and range of {len(SEEDS)} seeds."
+        ),
         many_rows,
         ("nodes", "slow_share"),
         draw_many,
@@ -406,9 +437,13 @@ FIGURES = [
     Figure(
         "delayed-copies",
         "sierra, its links and delays of hosts alone",
-        f"What would not explain C1: 256 MiB, binomial pipeline, CPU-driven, hosts that take no time and poll, but are preempted at random, each"
-        f" {AWAY.changes[-3][1]} times per second that it runs, for {BLOCK_US:.0f} us in the mean, a block's time, exponential: away half of the"
-        " time. A credit and a block wait for what is left of such a preemption, so a block is later by about a block's time.",
+        (
+            "What would not explain C1: 256 MiB, binomial pipeline, CPU-driven, hosts that take no"
+            f" time and poll, but are preempted at random, each {AWAY.changes[-3][1]} times per"
+            f" second that it runs, for {BLOCK_US:.0f} us in the mean, a block's time, exponential:"
+            " away half of the time. A credit and a block wait for what is left of such a"
+            " preemption, so a block is later by about a block's time."
+        ),
         away_rows,
         ("nodes", "seed"),
         None,

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How figures look. Colours are Okabe and Ito's, which colour-blind readers can tell apart; each line has a marker of its own besides.
-scripts/plot_sweep.py shares the settings, and how a picture is written so that the same data gives the same bytes."""
+"""How figures look. Colours are Okabe and Ito's, which colour-blind readers can tell apart; each
+line has a marker of its own besides. scripts/plot_sweep.py shares the settings, and how a picture
+is written so that the same data gives the same bytes."""
 
 import pathlib
 import sys
@@ -49,7 +50,8 @@ SCHEDULES = {
 
 
 def figure(rows, columns, width=7.6, height=2.9, **rest):
-    """A figure of rows x columns panels, each `height` inches high; and its axes, always in two dimensions."""
+    """A figure of rows x columns panels, each `height` inches high; and its axes,
+    always in two dimensions."""
     return plt.subplots(rows, columns, figsize=(width, height * rows), squeeze=False, **rest)
 
 
@@ -64,7 +66,8 @@ def line(axes, x, y, index, label, **rest):
 
 
 def from_zero(axes):
-    """The y axis from 0 to a little above the highest point, if there is one: a few cases may leave panels empty."""
+    """The y axis from 0 to a little above the highest point, if there is one:
+    a few cases may leave panels empty."""
     if axes.has_data() and axes.dataLim.y1 > 0:
         axes.set_ylim(0, 1.06 * axes.dataLim.y1)
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How hosts wait: RDMC's figure 11, polling with a fall-back to interrupts against interrupts only."""
+"""How hosts wait: RDMC's figure 11,
+polling with a fall-back to interrupts against interrupts only."""
 
 from . import data, style, words
 from .claims import CONSTRUCTION, EARLIER, PUSHING, Statement
@@ -83,7 +84,8 @@ def draw(rows_):
 
 
 def closed_rows(simulator, quick):
-    """Two nodes, with 100 ns for each thing that hosts do: the closed form in c = 5 x 100 ns, and two sleeps of 10 us."""
+    """Two nodes, with 100 ns for each thing that hosts do: the closed form in c = 5 x 100 ns, and
+    two sleeps of 10 us."""
     blocks = (
         [64 * KiB, 256 * KiB, MiB]
         if quick
@@ -116,7 +118,10 @@ def closed_rows(simulator, quick):
 def closed_claims(rows_):
     c13 = Statement(
         "C13",
-        "a cost of c per block takes bandwidth by t / (t + c); with interrupts “only about 20% decrease in bandwidth for large messages”",
+        (
+            "a cost of c per block takes bandwidth by t / (t + c); with interrupts “only about 20%"
+            " decrease in bandwidth for large messages”"
+        ),
         f"{EARLIER}, 3.2",
         CONSTRUCTION,
     )
@@ -143,16 +148,21 @@ def closed_claims(rows_):
 
 
 WORK = (
-    "Our host's work is what a poll, a block and a post take; a thread that sleeps takes nothing, and the system's own part of an interrupt"
-    " (its handler, the change of threads) is latency here and no work."
+    "Our host's work is what a poll, a block and a post take; a thread that sleeps takes nothing,"
+    " and the system's own part of an interrupt (its handler, the change of threads) is latency"
+    " here and no work."
 )
 
 
-ONE_SLEEP = "As above. A message of one block waits for a sleep of 10 us on each node of its way, beside 84 us for 1 MiB and 1 us for 10 KiB."
+ONE_SLEEP = (
+    "As above. A message of one block waits for a sleep of 10 us on each node of its way, beside 84"
+    " us for 1 MiB and 1 us for 10 KiB."
+)
 
 
 def claims(rows_):
-    """Neither version says for how many nodes: all sizes have to be as it says. What is one datum here is held to both."""
+    """Neither version says for how many nodes: all sizes have to be as it says. What is one datum
+    here is held to both."""
     sizes = f"n = {NODES[0]} to {NODES[-1]}"
     shares = {
         label: [float(one(rows_, message, "interrupt", nodes)["core_share"]) for nodes in NODES]
@@ -168,8 +178,11 @@ def claims(rows_):
     }
     fig11 = Statement(
         "C13",
-        "interrupts only: processor from 100 % “to around 10% for 100 MB transfers and 50% for 1 MB transfers”, “only a minimal difference”"
-        " with 10 KB; “the bandwidth impact is quite minimal, particularly for large transfers”",
+        (
+            "interrupts only: processor from 100 % “to around 10% for 100 MB transfers and 50% for"
+            " 1 MB transfers”, “only a minimal difference” with 10 KB; “the bandwidth impact is"
+            " quite minimal, particularly for large transfers”"
+        ),
         f"{PUSHING}, 5.2.3, figure 11",
     )
 
@@ -190,7 +203,10 @@ def claims(rows_):
         0.9,
         1,
         shares["10 KB"],
-        "As above. The paper's messages follow each other, so its thread hardly sleeps; here each is alone.",
+        (
+            "As above. The paper's messages follow each other, so its thread hardly sleeps; here"
+            " each is alone."
+        ),
     )
     yield held(
         fig11,
@@ -198,7 +214,10 @@ def claims(rows_):
         0.95,
         1,
         kept["100 MB"],
-        "The two versions of the paper differ: next to nothing here, 20 % in the earlier one. The profile's interrupt takes 10 us by the earlier one.",
+        (
+            "The two versions of the paper differ: next to nothing here, 20 % in the earlier one."
+            " The profile's interrupt takes 10 us by the earlier one."
+        ),
     )
     for label, case in (("1 MB", "1 MiB"), ("10 KB", "10 KiB")):
         yield held(
@@ -214,11 +233,17 @@ def claims(rows_):
         "100 MiB keep the most, 10 KiB the least, with each n",
         f"with {len(rises)} of {len(NODES)}",
         len(rises) == len(NODES),
-        "Each of the 100 blocks waits for two sleeps, its own and its ready_for_block's, and 1 MiB, which is one block, for one on each node of its way.",
+        (
+            "Each of the 100 blocks waits for two sleeps, its own and its ready_for_block's, and 1"
+            " MiB, which is one block, for one on each node of its way."
+        ),
     )
     earlier = Statement(
         "C13",
-        "interrupts only: “less than 1% CPU utilization and only about 20% decrease in bandwidth for large messages”",
+        (
+            "interrupts only: “less than 1% CPU utilization and only about 20% decrease in"
+            " bandwidth for large messages”"
+        ),
         f"{EARLIER}, 3.2",
     )
     yield held(
@@ -236,8 +261,10 @@ def claims(rows_):
         0.18,
         0.22,
         [1 - it for it in kept["100 MB"]],
-        "The fit is for blocks of 84 us, as between two nodes. Relays send and receive, and by the profile's limit both ways a block"
-        " takes longer, beside which two sleeps are less.",
+        (
+            "The fit is for blocks of 84 us, as between two nodes. Relays send and receive, and by"
+            " the profile's limit both ways a block takes longer, beside which two sleeps are less."
+        ),
     )
     same = Statement(
         "figure 11",
@@ -258,9 +285,12 @@ FIGURES = [
     Figure(
         "waiting",
         "fractus",
-        "RDMC's figure 11: hosts that poll for 50 ms after each event (hybrid) and hosts that only sleep (interrupt), binomial"
-        " pipeline, CPU-driven. 100 MB stands for 100 MiB in blocks of 1 MiB; one message at a time, none follows. A polling host"
-        " has its core busy all the time.",
+        (
+            "RDMC's figure 11: hosts that poll for 50 ms after each event (hybrid) and hosts that"
+            " only sleep (interrupt), binomial pipeline, CPU-driven. 100 MB stands for 100 MiB in"
+            " blocks of 1 MiB; one message at a time, none follows. A polling host has its core"
+            " busy all the time."
+        ),
         rows,
         ("message_bytes", "nodes", "wait"),
         draw,
@@ -270,8 +300,10 @@ FIGURES = [
     Figure(
         "waiting-closed-form",
         "fractus, links and a few host costs alone",
-        "What a sleep costs: 2 nodes, 64 blocks, ready window 1; 0.5 us of a host's work on a block's way; one interrupt for the"
-        " block and one for its credit.",
+        (
+            "What a sleep costs: 2 nodes, 64 blocks, ready window 1; 0.5 us of a host's work on a"
+            " block's way; one interrupt for the block and one for its credit."
+        ),
         closed_rows,
         ("block_bytes", "wait"),
         None,

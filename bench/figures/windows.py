@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Windows: what more credits and more sends at a time cost, and what they buy when one host stands still."""
+"""Windows: what more credits and more sends at a time cost,
+and what they buy when one host stands still."""
 
 from . import data, style
 from .claims import CONSTRUCTION, OURS, OWN, Statement
@@ -23,7 +24,8 @@ def rows(simulator, quick):
         for sends in (SENDS[:2] if quick else SENDS)
     ]
     middle = BLOCK_PS * BLOCKS // 2
-    delay = f"node=1,at={data.microseconds(middle)}us,for={data.microseconds(BLOCK_PS * DELAY_BLOCKS)}us"
+    length = BLOCK_PS * DELAY_BLOCKS
+    delay = f"node=1,at={data.microseconds(middle)}us,for={data.microseconds(length)}us"
     plans = [
         Plan(nodes, BLOCKS * MiB, ready=ready, send_window=sends) for nodes, ready, sends in cases
     ]
@@ -116,12 +118,14 @@ def remarks(rows_):
     soaked = sum(later(row) < DELAY_BLOCKS for row in larger)
     no_later = sum(later(row) <= 0 for row in larger)
     return (
-        "With both windows at 1 time is rounds x block time, and a delay costs its length. Most other settings let nodes run ahead; then two"
-        " senders share a receiver's port, the order of the schedule is lost for good, and time without any delay is up to"
-        f" {slowest:.2f} times the rounds. With {where} it is not lost before the delay comes. A delay in such a run may cost up to"
-        f" {max(map(later, larger)) / DELAY_BLOCKS:.1f} times its length, or nothing, or less: it changes who meets whom. Of {len(larger)} settings"
-        f" {soaked} soak up some of it, and {no_later} of these are no later at all, but none makes up for what it costs by itself. So `auto` sets"
-        " both to 1 for the pipeline."
+        "With both windows at 1 time is rounds x block time, and a delay costs its length. Most"
+        " other settings let nodes run ahead; then two senders share a receiver's port, the order"
+        " of the schedule is lost for good, and time without any delay is up to"
+        f" {slowest:.2f} times the rounds. With {where} it is not lost before the delay comes. A"
+        f" delay in such a run may cost up to {max(map(later, larger)) / DELAY_BLOCKS:.1f} times"
+        f" its length, or nothing, or less: it changes who meets whom. Of {len(larger)} settings"
+        f" {soaked} soak up some of it, and {no_later} of these are no later at all, but none makes"
+        " up for what it costs by itself. So `auto` sets both to 1 for the pipeline."
     )
 
 
@@ -146,7 +150,8 @@ def claims(rows_):
             f"{float(row['cpu_delayed_block_times']):g} block times",
             float(row["cpu_delayed_block_times"]) <= latest,
         )
-    # RDMC lets nodes run ahead by one credit at a time, which is a window of 1 here; larger ones are ours.
+    # RDMC lets nodes run ahead by one credit at a time, which is a window of 1 here;
+    # larger ones are ours.
     slack = Statement(
         "windows",
         "with larger windows nodes run further ahead of others, which soaks up a delay",
@@ -170,17 +175,25 @@ def claims(rows_):
         f"less than {DELAY_BLOCKS} block times later",
         f"less in all but {len(stalled)}; {later(worst):.1f} at most ({setting(worst)})",
         not stalled,
-        "A delay changes who meets whom from then on. Where nodes ran in step without it, it puts them out of step for good, and two"
-        " senders share a port.",
+        (
+            "A delay changes who meets whom from then on. Where nodes ran in step without it, it"
+            " puts them out of step for good, and two senders share a port."
+        ),
     )
     best = min(larger, key=beside_strict)
     faster = [row for row in larger if beside_strict(row) < 1]
     yield slack.holds(
         f"{case}: beside both windows at 1 with the same delay",
         "shorter in some",
-        f"shorter in {len(faster)}; {beside_strict(best):.3f} times as long at least ({setting(best)})",
+        (
+            f"shorter in {len(faster)}; {beside_strict(best):.3f} times as long at least"
+            f" ({setting(best)})"
+        ),
         bool(faster),
-        "Most of these settings are out of step without a delay, too: what they soak up is less than what that costs.",
+        (
+            "Most of these settings are out of step without a delay, too: what they soak up is less"
+            " than what that costs."
+        ),
     )
 
 
@@ -188,9 +201,13 @@ FIGURES = [
     Figure(
         "windows",
         "fractus, its links alone",
-        f"Binomial pipeline, {BLOCKS} blocks: time beside the rounds, by ready window W (receives granted per node; all: the"
-        f" whole message) and send window, without (lines) and with (dashed) one delay of {DELAY_BLOCKS} block times of node 1 in the"
-        " middle; below, by what share of the delay the dashed line is later. CPU-driven hosts that take no time; preposted times are in the data.",
+        (
+            f"Binomial pipeline, {BLOCKS} blocks: time beside the rounds, by ready window W"
+            " (receives granted per node; all: the whole message) and send window, without (lines)"
+            f" and with (dashed) one delay of {DELAY_BLOCKS} block times of node 1 in the middle;"
+            " below, by what share of the delay the dashed line is later. CPU-driven hosts that"
+            " take no time; preposted times are in the data."
+        ),
         rows,
         ("nodes", "ready", "send_window"),
         draw,

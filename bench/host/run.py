@@ -1,15 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times a group's messages among processes of this machine, beside MPI_Bcast: over memory (local copies; MPI: vader), over TCP's
-loopback, and over devices.
+"""Times a group's messages among processes of this machine, beside MPI_Bcast: over memory (local
+copies; MPI: vader), over TCP's loopback, and over devices.
 
     bench/host/run.py --members 4,8 --bytes 1MiB,64MiB --peers openmpi
-    bench/host/run.py --small --members 4         # messages of 1 B to 4 KiB, per second
-    bench/host/run.py --members 4 --bytes 64KiB,1MiB,64MiB --python --peers=   # the same from C++ and from Python
-    bench/host/run.py --members 4 --transport tcp,fabric:tcp --peers=   # over connections, and over a device of `prepost devices`
+    # Messages of 1 B to 4 KiB, per second:
+    bench/host/run.py --small --members 4
+    # The same from C++ and from Python:
+    bench/host/run.py --members 4 --bytes 64KiB,1MiB,64MiB --python --peers=
+    # Over connections, and over a device of `prepost devices`:
+    bench/host/run.py --members 4 --transport tcp,fabric:tcp --peers=
 
-Settings are interleaved, round by round, in turn forwards and backwards. Prints times in ms (median) and how often the fastest peer's
-that is; of Python the median of the rounds' ratios to C++, each of two medians. --json FILE keeps all samples.
+Settings are interleaved, round by round, in turn forwards and backwards. Prints times in ms
+(median) and how often the fastest peer's that is; of Python the median of the rounds' ratios to
+C++, each of two medians. --json FILE keeps all samples.
 """
 import argparse
 import json
@@ -28,7 +32,8 @@ from peers import size_of  # noqa: E402
 
 
 def run_group(bench, members, transport, sizes, options, folder=None):
-    """The JSON lines of member 0. `bench`: the words of the program's command. `folder`: of Python's package."""
+    """The JSON lines of member 0. `bench`: the words of the program's command. `folder`:
+    of Python's package."""
     addresses = ",".join(f"127.0.0.{i + 1}:7911" for i in range(members))
     flags = [
         "--bytes",

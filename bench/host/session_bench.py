@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What build/.../bench/session_bench measures, from Python: how long a group takes to bring a message to all of its members, at the root,
-from send() to the notice that all have it. One process per member; bench/host/run.py --python starts them.
+"""What build/.../bench/session_bench measures, from Python: how long a group takes to bring a
+message to all of its members, at the root, from send() to the notice that all have it. One process
+per member; bench/host/run.py --python starts them.
 
     session_bench.py SELF HOST[:PORT],... --bytes 64KiB,1MiB
 
-Members do what those in C++ do with --receive: they enter a barrier, after which messages come, and receive them, into the buffers of a
-pool, of which there is one for each message under way.
+Members do what those in C++ do with --receive: they enter a barrier, after which messages come, and
+receive them, into the buffers of a pool, of which there is one for each message under way.
 """
 import argparse
 import json
@@ -37,7 +38,8 @@ def send_all(group, message, burst):
 
 
 def measure(group, message, options):
-    """The seconds of each message, and the root's seconds of processor time; both at the root only."""
+    """The seconds of each message, and the root's seconds of processor time;
+    both at the root only."""
     seconds = []
     cpu = 0
     for i in range(options.warm_up + options.repeat):

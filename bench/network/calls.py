@@ -1,15 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times calls of collectives over rate-limited network namespaces, or on this machine, beside the bound and beside peers.
+r"""Times calls of collectives over rate-limited network namespaces, or on this machine, beside the
+bound and beside peers.
 
-    sudo bench/network/calls.py --nodes 8 --rate 400mbit --bytes 1MiB,16MiB,64MiB --peers openmpi,gloo
-    bench/network/calls.py --host shm --nodes 4 --collective allreduce,barrier --bytes 32B,1KiB,1MiB --peers 'openmpi*'
+    sudo bench/network/calls.py --nodes 8 --rate 400mbit --bytes 1MiB,16MiB,64MiB \
+        --peers openmpi,gloo
+    bench/network/calls.py --host shm --nodes 4 --collective allreduce,barrier \
+        --bytes 32B,1KiB,1MiB --peers 'openmpi*'
 
-The time of a call is from when the last member makes it to when the last one has its result. Sizes are of the whole vector: m bytes,
-of which each of n members has a part of m/n in an allgather, a reduce_scatter and an alltoall. The bound is what a port must carry,
-2 m (n-1)/n of an allreduce and m (n-1)/n of the others, at what TCP carries of the rate. Ours and peers' are interleaved, round by round.
-"prepost, polled" has sessions without a thread of their own, which the program polls, as MPI and gloo are used. A sweep of Open MPI (`openmpi*`) also gives "openmpi, tuned": of each size, what its fastest algorithm takes.
-Prints a table of median seconds and, over a network, of their ratio to the bound; --json FILE keeps all samples.
+The time of a call is from when the last member makes it to when the last one has its result. Sizes
+are of the whole vector: m bytes, of which each of n members has a part of m/n in an allgather, a
+reduce_scatter and an alltoall. The bound is what a port must carry, 2 m (n-1)/n of an allreduce and
+m (n-1)/n of the others, at what TCP carries of the rate. Ours and peers' are interleaved, round by
+round. "prepost, polled" has sessions without a thread of their own, which the program polls, as MPI
+and gloo are used. A sweep of Open MPI (`openmpi*`) also gives "openmpi, tuned": of each size, what
+its fastest algorithm takes. Prints a table of median seconds and, over a network, of their ratio to
+the bound; --json FILE keeps all samples.
 """
 import argparse
 import json

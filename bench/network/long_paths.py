@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times one message to the machines of several sites with long paths between them (sites.py), beside the bound: bytes / what TCP
-carries of the slowest path's rate, and one way of the longest path.
+"""Times one message to the machines of several sites with long paths between them (sites.py),
+beside the bound: bytes / what TCP carries of the slowest path's rate, and one way of the longest
+path.
 
-    sudo bench/network/long_paths.py                                  # all cases and carriers: half an hour
+    sudo bench/network/long_paths.py    # all cases and carriers: half an hour
     sudo bench/network/long_paths.py --case two-sites --carrier group,push --rounds 1
 
-Carriers: `group` is bench/session_bench, each message over new connections; `node` is `prepost node` with a plan of
-`compile --transport tcp --topology`; `push` is `prepost push` of a file in memory. Beside them, for machine 0 and the first machine of
-the next site alone, `iperf3:N` with N streams; `rsync`, as many of it as there are other machines, side by side; `openmpi:A:S`
-(bench/peers/peers.py). Carriers are interleaved, round by round. Prints a table with the aims, and what `choose` foretells of `node`; --json FILE keeps all samples.
+Carriers: `group` is bench/session_bench, each message over new connections; `node` is `prepost
+node` with a plan of `compile --transport tcp --topology`; `push` is `prepost push` of a file in
+memory. Beside them, for machine 0 and the first machine of the next site alone, `iperf3:N` with N
+streams; `rsync`, as many of it as there are other machines, side by side; `openmpi:A:S`
+(bench/peers/peers.py). Carriers are interleaved, round by round. Prints a table with the aims, and
+what `choose` foretells of `node`; --json FILE keeps all samples.
 """
 import argparse
 import json
@@ -30,7 +33,8 @@ MiB = 1 << 20
 MTU = 9000
 PAYLOAD = (MTU - 52) / (MTU + 14)  # of a frame: without Ethernet's, IP's and TCP's own
 OURS = ["group", "node", "push"]
-# Name: machines by site, paths, the slowest path's rate in bit/s, one way in seconds, bytes, pace, aims by carrier, times the bound.
+# Name: machines by site, paths, the slowest path's rate in bit/s, one way in seconds, bytes, pace,
+# aims by carrier, times the bound.
 CASES = {
     "two-sites": (
         [3, 3],
@@ -233,7 +237,8 @@ class Case:
         hosts = folder / "hosts"
         hosts.write_text(
             "".join(
-                f"{self.sites.space(i)}:{folder}/to{i} {self.sites.addresses[i]} site={self.site_names[place]}\n"
+                f"{self.sites.space(i)}:{folder}/to{i} {self.sites.addresses[i]}"
+                f" site={self.site_names[place]}\n"
                 for place, i in enumerate(self.order)
                 if place > 0
             )
@@ -296,7 +301,8 @@ class Case:
         # Its protocol over the network, not the shell's pipes: a daemon on each machine.
         config = folder / "rsyncd.conf"
         config.write_text(
-            f"use chroot = no\nuid = 0\ngid = 0\n[to]\npath = {folder}/rsync-%RSYNC_USER_NAME%\nread only = no\n"
+            "use chroot = no\nuid = 0\ngid = 0\n[to]\n"
+            f"path = {folder}/rsync-%RSYNC_USER_NAME%\nread only = no\n"
         )
         daemons = []
         for i in self.order[1:]:
@@ -380,7 +386,8 @@ def main():
     options = parser.parse_args()
     samples = []
     print(
-        f"{'case':12} {'hosts':6} {'carrier':24} {'times the bound':>15} {'least-most':>12} {'aim':>6} {'modelled':>9}"
+        f"{'case':12} {'hosts':6} {'carrier':24} {'times the bound':>15} {'least-most':>12}"
+        f" {'aim':>6} {'modelled':>9}"
     )
     for name in options.case.split(","):
         sizes, paths = CASES[name][:2]
@@ -404,8 +411,9 @@ def main():
                 spread = f"{ratios[0]:.2f}-{ratios[-1]:.2f}"
                 modelled = case.predicted / case.bound() if carrier == "node" else None
                 print(
-                    f"{name:12} {order:6} {carrier:24} {ratios[len(ratios) // 2]:>15.3f} {spread:>12} "
-                    f"{'' if aim is None else f'{aim:.2f}':>6} {'' if modelled is None else f'{modelled:.3f}':>9}",
+                    f"{name:12} {order:6} {carrier:24} {ratios[len(ratios) // 2]:>15.3f}"
+                    f" {spread:>12} {'' if aim is None else f'{aim:.2f}':>6}"
+                    f" {'' if modelled is None else f'{modelled:.3f}':>9}",
                     flush=True,
                 )
                 samples.append(

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Measures what a message between two machines gets of a long path by round trip, loss and streams, and through a policer: the cases of
-docs/figures.md's figures of long paths, over the link of sites.py. CUBIC, packets of 9000 bytes, buffers that hold every path here,
-a queue of one round trip; each message of bench/session_bench over new connections, so slow start counts.
+"""Measures what a message between two machines gets of a long path by round trip, loss and streams,
+and through a policer: the cases of docs/figures.md's figures of long paths, over the link of
+sites.py. CUBIC, packets of 9000 bytes, buffers that hold every path here, a queue of one round
+trip; each message of bench/session_bench over new connections, so slow start counts.
 
     sudo bench/network/path_rates.py > rates.csv                      # six minutes
     sudo bench/network/path_rates.py --round-trips 60 --losses 0

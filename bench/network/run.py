@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Times a group's messages over rate-limited network namespaces, beside the bound: bytes / what TCP carries of the rate.
+r"""Times a group's messages over rate-limited network namespaces, beside the bound: bytes / what
+TCP carries of the rate.
 
     sudo bench/network/run.py --nodes 8 --rate 400mbit --bytes 1MiB,16MiB,64MiB
-    sudo bench/network/run.py --nodes 8 --bytes 16MiB --algorithm chain,binomial_pipeline --block-bytes 16KiB,64KiB
-
+    sudo bench/network/run.py --nodes 8 --bytes 16MiB --algorithm chain,binomial_pipeline \
+        --block-bytes 16KiB,64KiB
     sudo bench/network/run.py --nodes 8 --bytes 1MiB,16MiB --peers 'openmpi*,gloo,udpcast,uftp'
 
-Settings and peers (bench/peers/peers.py) are interleaved, round by round. Prints a table; --json FILE keeps all samples.
+Settings and peers (bench/peers/peers.py) are interleaved, round by round. Prints a table; --json
+FILE keeps all samples.
 """
 import argparse
 import json
@@ -41,7 +43,8 @@ def run_group(bench, nodes, flags):
 
 
 def modelled(command, nodes, size, payload):
-    """Seconds that `auto` goes by (compiler/choice/stream_cost.h) for the rate of the slowest node."""
+    """Seconds that `auto` goes by (compiler/choice/stream_cost.h)
+    for the rate of the slowest node."""
     words = [
         command,
         "choose",
@@ -145,7 +148,8 @@ def main():
             processor["auto, modelled", "", size_of(size)] = [None]
         others.insert(0, "auto, modelled")
     print(
-        f"{options.nodes} nodes at {options.rate}{' ' + ' '.join(options.slow) if slow else ''}; time / (bytes / payload rate)"
+        f"{options.nodes} nodes at {options.rate}{' ' + ' '.join(options.slow) if slow else ''};"
+        " time / (bytes / payload rate)"
     )
     print(
         f"{'':32}{'blocks of':>10}"

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sites of machines with long paths between them: a network namespace for each machine, one with a switch for each site, and wan_link
-(tests/support/wan_link.cc) between the switches. Needs root and /dev/net/tun. Nothing is made outside of the namespaces.
+"""Sites of machines with long paths between them: a network namespace for each machine, one with a
+switch for each site, and wan_link (tests/support/wan_link.cc) between the switches. Needs root and
+/dev/net/tun. Nothing is made outside of the namespaces.
 
-    with Sites("ppn", [3, 3], {"A,B": "rate=400e6,queue=3e6,delay=30e-3"}, wan_link, lan_rate="1gbit") as sites:
+    paths = {"A,B": "rate=400e6,queue=3e6,delay=30e-3"}
+    with Sites("ppn", [3, 3], paths, wan_link, lan_rate="1gbit") as sites:
         subprocess.run([*sites.inside(4), "ping", "-c", "1", sites.addresses[0]])
 """
 import json
@@ -19,8 +21,9 @@ def ip(*words, check=True):
 
 
 class Sites:
-    """Site s, called A, B, ..., has `sizes[s]` machines; they are numbered through all sites. `paths` are those of wan_link;
-    `lan_rate` is of each machine's port, both ways, as tc says it; None: no limit."""
+    """Site s, called A, B, ..., has `sizes[s]` machines; they are numbered through all sites.
+    `paths` are those of wan_link; `lan_rate` is of each machine's port, both ways, as tc says it;
+    None: no limit."""
 
     def __init__(self, prefix, sizes, paths, wan_link, lan_rate=None, mtu=9000, seed=1):
         self.prefix, self.paths, self.wan_link, self.lan_rate, self.mtu, self.seed = (
@@ -72,7 +75,8 @@ class Sites:
 
     def add_machine(self, machine, site):
         space, switch, port = self.space(machine), self.switch(site), f"port{machine}"
-        # Packets are real ones: segmentation offload would let 64 KiB cross a shaper, and a path, at once.
+        # Packets are real ones: segmentation offload would let 64 KiB cross a shaper,
+        # and a path, at once.
         real = ("mtu", self.mtu, "gso_max_segs", 1)
         ip("netns", "add", space)
         ip(

@@ -1,14 +1,15 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""How soon a page of `prepost draw -o x.html` shows something in a headless Chromium, and how smoothly it pans.
+"""How soon a page of `prepost draw -o x.html` shows something in a headless Chromium,
+and how smoothly it pans.
 
-    bench/page/run.py                               the sizes of docs/benchmarks.md
-    bench/page/run.py --plans 64x256 --repeat 3     nodes x blocks; 64x256+run with the times of a simulation
-    bench/page/run.py --json FILE                   all samples
+    bench/page/run.py                              the sizes of docs/benchmarks.md
+    bench/page/run.py --plans 64x256 --repeat 3    nodes x blocks; 64x256+run with simulated times
+    bench/page/run.py --json FILE                  all samples
 
-Each sample is a new browser. First picture and all: from the beginning of navigation to the page's marks of these names. Frames: while the
-space-time grid is dragged to and fro for two seconds, and with a run while the wheel zooms its timeline in and out, drawn by the processor
-(--disable-gpu).
+Each sample is a new browser. First picture and all: from the beginning of navigation to the page's
+marks of these names. Frames: while the space-time grid is dragged to and fro for two seconds, and
+with a run while the wheel zooms its timeline in and out, drawn by the processor (--disable-gpu).
 """
 import argparse
 import json
@@ -25,18 +26,25 @@ from selenium.webdriver.chrome.service import Service
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 COMMAND = SOURCE / "build/bench/bin/prepost"
 PAN = """
-const done = arguments[0], canvas = document.querySelector("canvas"), box = canvas.getBoundingClientRect();
-const send = (on, kind, dx) => on.dispatchEvent(new MouseEvent(kind, {bubbles: true, cancelable: true, view: window, button: 0,
+const done = arguments[0], canvas = document.querySelector("canvas");
+const box = canvas.getBoundingClientRect();
+const send = (on, kind, dx) => on.dispatchEvent(new MouseEvent(kind, {
+  bubbles: true, cancelable: true, view: window, button: 0,
   clientX: box.left + box.width / 2 + dx, clientY: box.top + box.height / 2}));
 for (let i = 0; i < 4; ++i) {  // into the picture, so that there is somewhere to go
-  canvas.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, view: window, deltaY: -200,
+  canvas.dispatchEvent(new WheelEvent("wheel", {
+    bubbles: true, cancelable: true, view: window, deltaY: -200,
     clientX: box.left + box.width / 2, clientY: box.top + box.height / 2}));
 }
 const frames = [], begin = performance.now(), places = new Set();
 send(canvas, "mousedown", 0);
 const step = (now) => {
   frames.push(now);
-  if (performance.now() - begin > 2000) { send(window, "mouseup", 0); done([frames, places.size]); return; }
+  if (performance.now() - begin > 2000) {
+    send(window, "mouseup", 0);
+    done([frames, places.size]);
+    return;
+  }
   places.add(JSON.stringify(prepost.state().zoom));
   send(window, "mousemove", Math.round(200 * Math.sin((now - begin) / 200)));
   requestAnimationFrame(step);
@@ -44,14 +52,19 @@ const step = (now) => {
 requestAnimationFrame(step);
 """
 ZOOM = """
-const done = arguments[0], canvas = [...document.querySelectorAll("canvas")].find((it) => it.ariaLabel === "Timeline of the run");
-const box = canvas.getBoundingClientRect(), frames = [], begin = performance.now(), places = new Set();
+const done = arguments[0];
+const canvas = [...document.querySelectorAll("canvas")].find(
+  (it) => it.ariaLabel === "Timeline of the run");
+const box = canvas.getBoundingClientRect();
+const frames = [], begin = performance.now(), places = new Set();
 const step = (now) => {
   frames.push(now);
   if (performance.now() - begin > 2000) { done([frames, places.size]); return; }
   places.add(prepost.state().zoom.timeline);
-  canvas.dispatchEvent(new WheelEvent("wheel", {bubbles: true, cancelable: true, view: window,
-    deltaY: Math.sin((now - begin) / 250) > 0 ? -30 : 30, clientX: box.left + box.width / 2, clientY: box.top + box.height / 2}));
+  canvas.dispatchEvent(new WheelEvent("wheel", {
+    bubbles: true, cancelable: true, view: window,
+    deltaY: Math.sin((now - begin) / 250) > 0 ? -30 : 30,
+    clientX: box.left + box.width / 2, clientY: box.top + box.height / 2}));
   requestAnimationFrame(step);
 };
 requestAnimationFrame(step);
@@ -123,7 +136,8 @@ def main():
     flags = parser.parse_args()
     if not COMMAND.exists():
         sys.exit(
-            f"{COMMAND} is missing: cmake --preset bench && cmake --build --preset bench --target prepost"
+            f"{COMMAND} is missing: cmake --preset bench && cmake --build --preset bench --target"
+            " prepost"
         )
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -187,11 +201,13 @@ def main():
             )
             middle = {key: statistics.median(it[key] for it in samples) for key in samples[0]}
             print(
-                f"{size}: {pathlib.Path(page).stat().st_size / 1e6:.2f} MB, drawn in {seconds:.1f} s; "
-                f"first picture after {middle['first_ms']:.0f} ms, all after {middle['all_ms']:.0f} ms, "
-                f"{middle['frames_per_second']:.0f} frames/s, the longest {middle['worst_frame_ms']:.0f} ms"
+                f"{size}: {pathlib.Path(page).stat().st_size / 1e6:.2f} MB, drawn in"
+                f" {seconds:.1f} s; first picture after {middle['first_ms']:.0f} ms, all after"
+                f" {middle['all_ms']:.0f} ms, {middle['frames_per_second']:.0f} frames/s, the"
+                f" longest {middle['worst_frame_ms']:.0f} ms"
                 + (
-                    f"; timeline {middle['zoom_frames_per_second']:.0f} frames/s, {middle['zoom_worst_frame_ms']:.0f} ms"
+                    f"; timeline {middle['zoom_frames_per_second']:.0f} frames/s,"
+                    f" {middle['zoom_worst_frame_ms']:.0f} ms"
                     if run
                     else ""
                 ),

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group's members as processes: how bench/network and bench/host start bench/session_bench and what stands for it."""
+"""A group's members as processes: how bench/network and bench/host start bench/session_bench and
+what stands for it."""
 import json
 import subprocess
 import sys
@@ -10,8 +11,8 @@ def json_lines(text):
 
 
 def run_members(words_of, members, environment=None):
-    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds". `words_of(i)`: the command of member i. Ends
-    the program if one fails."""
+    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds".
+    `words_of(i)`: the command of member i. Ends the program if one fails."""
     processes = [
         subprocess.Popen(
             list(map(str, words_of(i))), stdout=subprocess.PIPE, text=True, env=environment
@@ -35,7 +36,8 @@ def run_members(words_of, members, environment=None):
 
 
 def cpu_per_gigabyte(line):
-    """Of a line: processor seconds of all members for each 10^9 bytes that a member receives; None: not known, or no bytes."""
+    """Of a line: processor seconds of all members for each 10^9 bytes that a member receives; None:
+    not known, or no bytes."""
     received = line["bytes"] * len(line["seconds"]) * (line["members"] - 1)
     if line.get("cpu_seconds") is None or received == 0:
         return None

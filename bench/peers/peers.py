@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What else brings a message to all nodes, or calls a collective: how bench/network and bench/host run it.
+"""What else brings a message to all nodes, or calls a collective:
+how bench/network and bench/host run it.
 
     openmpi            MPI_Bcast, MPI_Allreduce, ... as Open MPI decides
-    openmpi:A:S        its algorithm A (pipeline, chain, binary_tree, binomial, scatter_allgather_ring, ...) with segments of S; of
-                       other collectives: ring, recursive_doubling, pairwise, ...
+    openmpi:A:S        its algorithm A (pipeline, chain, binary_tree, binomial,
+                       scatter_allgather_ring, ...) with segments of S; of other collectives: ring,
+                       recursive_doubling, pairwise, ...
     openmpi*           openmpi and a sweep of its algorithms
     mpich              the same of MPICH
     gloo               gloo's, as PyTorch has them for CPUs
@@ -21,7 +23,8 @@ import time
 from members import json_lines, run_members
 
 HERE = pathlib.Path(__file__).resolve().parent
-# For a sweep: each tuned algorithm that pipelines, with segments of 8 to 128 KiB, and the others as they are. None: a broadcast.
+# For a sweep: each tuned algorithm that pipelines, with segments of 8 to 128 KiB, and the others as
+# they are. None: a broadcast.
 OPENMPI_SWEEPS = {
     None: [
         f"{a}:{s}"
@@ -57,7 +60,8 @@ def size_of(text):
 
 
 def names_of(text, collective=None):
-    """A list of peers, with commas. Exits if one is not installed: a table without it looks complete."""
+    """A list of peers, with commas. Exits if one is not installed:
+    a table without it looks complete."""
     names = []
     for name in filter(None, text.split(",")):
         names += (
@@ -125,7 +129,8 @@ def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective):
 
 
 def source_of(collective):
-    """Of the programs that measure peers: `collective` is one of bench/calls_bench, or None, a broadcast as session_bench has it."""
+    """Of the programs that measure peers: `collective` is one of bench/calls_bench, or None, a
+    broadcast as session_bench has it."""
     return "bcast" if collective is None else "calls"
 
 
@@ -221,8 +226,9 @@ def run_in_namespaces(
     network=None,
     collective=None,
 ):
-    """The same between network namespaces: node i is address_of(i) in space_of(i), or prefix + str(i). `rate`: bytes/s of the slowest,
-    for those that do not find it out. `network`: of all addresses, if they differ in more than the last number.
+    """The same between network namespaces: node i is address_of(i) in space_of(i), or prefix +
+    str(i). `rate`: bytes/s of the slowest, for those that do not find it out. `network`: of all
+    addresses, if they differ in more than the last number.
     """
     space_of = space_of or (lambda i: f"{prefix}{i}")
     if name in ("udpcast", "uftp"):
@@ -242,7 +248,8 @@ def run_in_namespaces(
     agent = pathlib.Path(folder) / "agent"
     spaces = " ".join(f"[{address_of(i)}]={space_of(i)}" for i in range(nodes))
     agent.write_text(
-        f"#!/bin/bash\ndeclare -A spaces=({spaces})\nwhile [[ $1 == -* ]]; do shift; done\nspace=${{spaces[$1]}}; shift\n"
+        f"#!/bin/bash\ndeclare -A spaces=({spaces})\n"
+        "while [[ $1 == -* ]]; do shift; done\nspace=${spaces[$1]}; shift\n"
         'exec ip netns exec "$space" unshare -u bash -c "hostname $space; $*"\n'
     )
     agent.chmod(0o755)
@@ -322,8 +329,9 @@ def run_in_namespaces(
 
 
 def run_files(name, nodes, prefix, size, repeat, rate):
-    """Whole files from and to memory; the time is that of the sender, from its start to its end. udpcast's receivers are there before
-    it begins, and uftp looks for its own, which takes it some seconds."""
+    """Whole files from and to memory; the time is that of the sender, from its start to its end.
+    udpcast's receivers are there before it begins, and uftp looks for its own, which takes it some
+    seconds."""
     seconds = []
     with tempfile.TemporaryDirectory(dir="/dev/shm") as memory:
         source = pathlib.Path(memory) / "message"

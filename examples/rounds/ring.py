@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""A schedule of one's own, as a generator of rounds: a ring that is used both ways, compared with schedules of the compiler.
+"""A schedule of one's own, as a generator of rounds: a ring that is used both ways, compared with
+schedules of the compiler.
 
     ring.py [NODES [BLOCKS]]     # 8 nodes and 32 blocks; writes ring.svg
 
-Even blocks go 0, 1, 2, ... and odd ones 0, n - 1, n - 2, ...; one block leaves the root in each round. With an even number of nodes
-no node sends or receives two blocks in one round. ring.py 4 4 has the rounds of ring-4.txt.
+Even blocks go 0, 1, 2, ... and odd ones 0, n - 1, n - 2, ...; one block leaves the root in each
+round. With an even number of nodes no node sends or receives two blocks in one round. ring.py 4 4
+has the rounds of ring-4.txt.
 """
 import argparse
 import pathlib

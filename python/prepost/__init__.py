@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Multicast of memory to groups of processes, collectives among them, and the plans that these follow.
+"""Multicast of memory to groups of processes, collectives among them,
+and the plans that these follow.
 
-    with prepost.Session(self=1, members=["10.0.0.1", "10.0.0.2", "10.0.0.3"], secret=secret) as session:
+    members = ["10.0.0.1", "10.0.0.2", "10.0.0.3"]
+    with prepost.Session(self=1, members=members, secret=secret) as session:
         group = session.group(7)          # the same at all members; member 0 is the root
         data = group.broadcast(buffer)    # sends at the root, receives elsewhere
         group.destroy()
 
-    with session.collectives(8) as group:  # of NumPy arrays, tensors on the CPU, anything with memory
-        total = group.allreduce(array)
+        with session.collectives(8) as group:
+            # Of NumPy arrays, tensors on the CPU, anything with memory.
+            total = group.allreduce(array)
 
 docs/library.md explains groups, docs/plan.md plans.
 """

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arguments of the package's calls. What has the wrong type is a UsageError that names the argument, what is expected and the type that
-was found, before the module in C++ sees it, whose own errors show all values of a call. No value that may be a secret gets here."""
+"""Arguments of the package's calls. What has the wrong type is a UsageError that names the
+argument, what is expected and the type that was found, before the module in C++ sees it, whose own
+errors show all values of a call. No value that may be a secret gets here."""
 import math
 import operator
 import os

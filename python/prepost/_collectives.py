@@ -8,7 +8,8 @@ from ._errors import UsageError
 from ._membership import Membership
 from ._session import Paths, Session, _buffer
 
-#: Of reduce(), allreduce() and reduce_scatter(); or a function of two arrays of NumPy that returns one of the same shape.
+#: Of reduce(), allreduce() and reduce_scatter(); or a function of two arrays of NumPy that returns
+#: one of the same shape.
 Op = Union[str, Callable[[Any, Any], Any]]
 
 _OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
@@ -94,7 +95,8 @@ def _bytes_of(memory: Any) -> int:
 
 
 def _new(like: Any, shape: Tuple[int, ...]) -> Any:
-    """Memory of the type of `like`: an array of NumPy or a tensor of PyTorch if that is one, else bytes."""
+    """Memory of the type of `like`: an array of NumPy or a tensor of PyTorch if that is one, else
+    bytes."""
     if _is_tensor(like):
         return _torch().empty(shape, dtype=like.dtype)
     numpy = sys.modules.get("numpy")
@@ -104,7 +106,8 @@ def _new(like: Any, shape: Tuple[int, ...]) -> Any:
     for side in shape:
         count *= side
     with memoryview(_buffer(like)) as view:
-        return memoryview(bytearray(count * view.itemsize)).cast(view.format.lstrip("@=<"))  # type: ignore[call-overload]
+        memory = bytearray(count * view.itemsize)
+        return memoryview(memory).cast(view.format.lstrip("@=<"))  # type: ignore[call-overload]
 
 
 class Call:
@@ -117,7 +120,8 @@ class Call:
         self._memory = memory  # which stays as long as it is used
 
     def wait(self, timeout: Optional[float] = None) -> Any:
-        """Waits until this member's part is over, and returns the result. Raises as Collectives does."""
+        """Waits until this member's part is over, and returns the result.
+        Raises as Collectives does."""
         self._group._native.wait_call(self._number, _check.timeout(timeout))
         return self._result
 
@@ -130,19 +134,22 @@ class Call:
 class Collectives(Membership):
     """A group for calls of collectives: Session.collectives() makes it.
 
-    Every member makes the same calls, in the same order; each takes part in it with arrays of the same type and size, anything with
-    contiguous memory: NumPy arrays, tensors of PyTorch on the CPU, memoryviews, bytearrays. A part is what a member has for, or gets
-    from, another; results are new arrays, or `out`. In place where `out` is the array itself (allreduce, and reduce at the root).
-    With wait=False a call returns at once, with a Call; arrays must then not be changed, and results not be read, until it is over.
-    Any number may be under way.
+    Every member makes the same calls, in the same order; each takes part in it with arrays of the
+    same type and size, anything with contiguous memory: NumPy arrays, tensors of PyTorch on the
+    CPU, memoryviews, bytearrays. A part is what a member has for, or gets from, another; results
+    are new arrays, or `out`. In place where `out` is the array itself (allreduce, and reduce at the
+    root). With wait=False a call returns at once, with a Call; arrays must then not be changed, and
+    results not be read, until it is over. Any number may be under way.
 
-    op: "sum", "prod", "min", "max"; of integers also "and", "or", "xor"; or a function of two arrays of NumPy, called by a thread of
-    the session, that returns their combination, element by element. Where it does not commute, say commutative=False: operands are
-    then in the order of the group's list of members. Sums are added in the same order at all members and in every run.
+    op: "sum", "prod", "min", "max"; of integers also "and", "or", "xor"; or a function of two
+    arrays of NumPy, called by a thread of the session, that returns their combination, element by
+    element. Where it does not commute, say commutative=False: operands are then in the order of the
+    group's list of members. Sums are added in the same order at all members and in every run.
 
-    Waiting lets other threads run, is interrupted by signals whose handlers raise, and ends with Timeout after `timeout` seconds
-    (None: never). All calls raise TransferError once something has failed anywhere in the group, as when members call different
-    things. In a `with` block, destroy() is called in the end or, where an exception leaves it, abort().
+    Waiting lets other threads run, is interrupted by signals whose handlers raise, and ends with
+    Timeout after `timeout` seconds (None: never). All calls raise TransferError once something has
+    failed anywhere in the group, as when members call different things. In a `with` block,
+    destroy() is called in the end or, where an exception leaves it, abort().
     """
 
     def __init__(self, native: "_native.Group", session: Session, members: List[int]) -> None:
@@ -228,7 +235,8 @@ class Collectives(Membership):
         wait: bool = True,
         timeout: Optional[float] = None,
     ) -> Any:
-        """Of arrays that have a part for each member (along the first axis): what those for this member combine to."""
+        """Of arrays that have a part for each member (along the first axis):
+        what those for this member combine to."""
         shape = self._parts_of(array)
         if out is None:
             out = _new(array, shape)
@@ -285,7 +293,8 @@ class Collectives(Membership):
         wait: bool = True,
         timeout: Optional[float] = None,
     ) -> Any:
-        """Its part, along the first axis, of the array of member `root`, for each. Elsewhere `array` is None, and `out` is needed."""
+        """Its part, along the first axis, of the array of member `root`, for each. Elsewhere
+        `array` is None, and `out` is needed."""
         root = self._check_root(root)
         is_root = root == self._session._number
         if is_root:
@@ -310,7 +319,8 @@ class Collectives(Membership):
     def alltoall(
         self, array: Any, *, out: Any = None, wait: bool = True, timeout: Optional[float] = None
     ) -> Any:
-        """Of arrays that have a part for each member (along the first axis): those that are for this one, in the order of members."""
+        """Of arrays that have a part for each member (along the first axis): those that are for
+        this one, in the order of members."""
         self._parts_of(array)
         if out is None:
             out = _new(array, _shape_of(array))
@@ -336,8 +346,9 @@ class Collectives(Membership):
         wait: bool = True,
         timeout: Optional[float] = None,
     ) -> Any:
-        """As alltoall(), of parts of any sizes, none among them: how many elements go to each member, and come from each, one part
-        after the other in flat arrays. What a member sends another is what that one expects, or the group ends with an error.
+        """As alltoall(), of parts of any sizes, none among them: how many elements go to each
+        member, and come from each, one part after the other in flat arrays. What a member sends
+        another is what that one expects, or the group ends with an error.
         """
         sent, received = _check.counts("send_counts", send_counts, self.size), _check.counts(
             "receive_counts", receive_counts, self.size
@@ -346,7 +357,8 @@ class Collectives(Membership):
         self._check_bytes(array, size * sum(sent))
         if sent[self._place] != received[self._place]:
             raise UsageError(
-                f"this member sends itself {sent[self._place]} elements and expects {received[self._place]}"
+                f"this member sends itself {sent[self._place]} elements and expects"
+                f" {received[self._place]}"
             )
         if out is None:
             out = _new(array, (sum(received),))
@@ -357,7 +369,8 @@ class Collectives(Membership):
         )
 
     def paths(self) -> Paths:
-        """How blocks come to this member: from the peers of calls so far, as connections are opened when a call first uses them."""
+        """How blocks come to this member: from the peers of calls so far, as connections are opened
+        when a call first uses them."""
         return Paths(*self._native.paths())
 
     def notes(self) -> List[str]:
@@ -386,7 +399,8 @@ class Collectives(Membership):
         if shape and shape[0] % self.size == 0:
             return (shape[0] // self.size, *shape[1:])
         raise UsageError(
-            f"the array has no part for each of {self.size} members: its first axis is {shape[0] if shape else 'missing'}"
+            f"the array has no part for each of {self.size} members: its first axis is"
+            f" {shape[0] if shape else 'missing'}"
         )
 
     @staticmethod
@@ -410,12 +424,14 @@ class Collectives(Membership):
         type_of = _type_of(array)
         if not type_of:
             raise UsageError(
-                f"{kind} combines integers and floats, not {getattr(array, 'dtype', type(array).__name__)}"
+                f"{kind} combines integers and floats, not"
+                f" {getattr(array, 'dtype', type(array).__name__)}"
             )
         if out is not None:
             if _type_of(out) != type_of:
                 raise UsageError(
-                    f"out has elements of {_type_of(out) or 'another type'}, and the array of {type_of}"
+                    f"out has elements of {_type_of(out) or 'another type'}, and the array of"
+                    f" {type_of}"
                 )
             self._check_bytes(out, _bytes_of(array) // parts)
         function = None
@@ -426,7 +442,8 @@ class Collectives(Membership):
             _check.choice("op", op, *_OPS)
             if op == "sum" and _is_of_bools(array):
                 raise UsageError(
-                    f'a sum of bools is no bool: {kind} of them with "or" or "and", or of an array of integers'
+                    f'a sum of bools is no bool: {kind} of them with "or" or "and", or of an array'
+                    " of integers"
                 )
         size = int("".join(filter(str.isdigit, type_of))) // 8
         return self._call(

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions. Their texts are those of the C++ library: lower case, no final period. The module in C++ raises them (module.cc), and
-they are made without code of Python."""
+"""The exceptions. Their texts are those of the C++ library: lower case, no final period. The module
+in C++ raises them (module.cc), and they are made without code of Python."""
 from typing import Optional, Tuple
 
 
 class Error(Exception):
-    """Whatever this package reports itself. Exceptions of Python, such as BufferError, come as well."""
+    """Whatever this package reports itself. Exceptions of Python,
+    such as BufferError, come as well."""
 
 
 class UsageError(Error, ValueError):
@@ -21,10 +22,12 @@ class EnvironmentError(Error):
 
 
 class TransferError(Error):
-    """A group has failed: every call of it raises this from then on. All of its memory is the caller's again.
+    """A group has failed: every call of it raises this from then on.
+    All of its memory is the caller's again.
 
-    `members` are the numbers of the session's members to leave out of a new group: the first is where it failed, and the others are all
-    that are known to be gone as well; empty where that is not known. `member` is the first of them, or None.
+    `members` are the numbers of the session's members to leave out of a new group: the first is
+    where it failed, and the others are all that are known to be gone as well; empty where that is
+    not known. `member` is the first of them, or None.
     """
 
     member: Optional[int] = None
@@ -32,4 +35,5 @@ class TransferError(Error):
 
 
 class Timeout(Error, TimeoutError):
-    """A call with a timeout did not end in time. What it waited for may still come; it can be called again."""
+    """A call with a timeout did not end in time. What it waited for may still come;
+    it can be called again."""

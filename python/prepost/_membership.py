@@ -17,10 +17,12 @@ class Membership:
         self._is_left = False
 
     def destroy(self, timeout: Optional[float] = None) -> None:
-        """Waits until all members have called it, and every message and call is complete at every member.
+        """Waits until all members have called it,
+        and every message and call is complete at every member.
 
-        Messages that came and were not received yet stay, for Group.receive(). More than there is room for, in a pool or
-        `backlog_bytes`, are to be received first. After a Timeout it may be called again.
+        Messages that came and were not received yet stay, for Group.receive(). More than there is
+        room for, in a pool or `backlog_bytes`, are to be received first. After a Timeout it may be
+        called again.
         """
         seconds = _check.timeout(timeout)
         if not self._is_left:
@@ -29,9 +31,11 @@ class Membership:
         self._native.wait_closed(seconds)
 
     def abort(self, why: str = "") -> None:
-        """Ends the group at once, at all members: their calls raise a TransferError that names this member and says `why`.
+        """Ends the group at once, at all members: their calls raise a TransferError that names this
+        member and says `why`.
 
-        Returns when it is over at this member; does nothing where the group is closed or has failed.
+        Returns when it is over at this member;
+        does nothing where the group is closed or has failed.
         """
         why = _check.text("why", why)
         if self.failure is not None or self.closed:
@@ -48,7 +52,8 @@ class Membership:
 
     @property
     def opened(self) -> bool:
-        """Whether all members are there, and this one's connections, but those that calls open when they first use them."""
+        """Whether all members are there, and this one's connections, but those that calls open when
+        they first use them."""
         return self._native.opened
 
     @property

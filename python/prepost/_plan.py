@@ -27,7 +27,8 @@ Path = Union[str, "os.PathLike[str]"]
 
 #: A block, or a range of them in one message; numbers of Python or NumPy.
 Blocks = Union[int, range]
-#: (sender, receiver, blocks), or (sender, receiver, blocks, combines): whether the receiver combines what comes with what it has.
+#: (sender, receiver, blocks), or (sender, receiver, blocks, combines): whether the receiver
+#: combines what comes with what it has.
 Transfer = Union[Tuple[int, int, Blocks], Tuple[int, int, Blocks, bool]]
 
 #: Of a schedule that Python generates; a file may have as many as a plan.
@@ -47,7 +48,8 @@ _NOT_BESIDE_ROUNDS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """What is wrong with a plan: a rule of docs/plan.md, the place in the file as a JSON pointer, and the text."""
+    """What is wrong with a plan: a rule of docs/plan.md,
+    the place in the file as a JSON pointer, and the text."""
 
     rule: str
     where: str
@@ -71,14 +73,15 @@ def _topology(value: Any, folder: str) -> Any:
 
 
 def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]:
-    """Round, sender, receiver, first block, how many blocks, and whether they are combined. Raises RejectedError with a reason, or
-    TypeError or ValueError: it is no transfer."""
+    """Round, sender, receiver, first block, how many blocks, and whether they are combined. Raises
+    RejectedError with a reason, or TypeError or ValueError: it is no transfer."""
     sender, receiver, blocks, *rest = transfer
     (combines,) = rest or (False,)
     if isinstance(blocks, range):
         if len(blocks) == 0 or blocks.step != 1:
             raise RejectedError(
-                f"rounds: round {number}: {blocks} is no range of consecutive blocks such as range(3, 6)"
+                f"rounds: round {number}: {blocks} is no range of consecutive blocks such as"
+                " range(3, 6)"
             )
         first, count = blocks.start, len(blocks)
     else:
@@ -91,7 +94,8 @@ def _six(number: int, transfer: Transfer) -> Tuple[int, int, int, int, int, int]
 
 
 def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
-    """The numbers of _six() of all transfers. A generator may never end: rounds and transfers are _TRANSFERS_MAX together at most."""
+    """The numbers of _six() of all transfers. A generator may never end: rounds and transfers are
+    _TRANSFERS_MAX together at most."""
     numbers = array.array("I")
     left = _TRANSFERS_MAX
     blocks = _native.transfers_max
@@ -107,8 +111,8 @@ def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
                 numbers.extend(six)
             except (TypeError, ValueError, OverflowError) as error:
                 raise RejectedError(
-                    f"rounds: round {number}: expected a transfer (sender, receiver, block) such as (0, 1, 0), found "
-                    f"{transfer!r:.40}"
+                    f"rounds: round {number}: expected a transfer (sender, receiver, block) such as"
+                    f" (0, 1, 0), found {transfer!r:.40}"
                 ) from error
             left -= 1
             blocks -= six[4]
@@ -116,8 +120,8 @@ def _transfers(rounds: Iterable[Iterable[Transfer]]) -> "array.array[int]":
                 break
         if left < 0 or blocks < 0:
             raise RejectedError(
-                f"rounds: round {number}: the limit is {_TRANSFERS_MAX} rounds and transfers together, of "
-                f"{_native.transfers_max} blocks"
+                f"rounds: round {number}: the limit is {_TRANSFERS_MAX} rounds and transfers"
+                f" together, of {_native.transfers_max} blocks"
             )
     return numbers
 
@@ -174,25 +178,32 @@ def compile(
 ) -> "Plan":
     """Compiles a spec, or a schedule of your own, into a verified plan.
 
-    spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win over it: nodes, root,
-        message_bytes, block_bytes (a number or "auto"), algorithm, ready, send_window, topology (a path, relative to the spec's
-        folder, or a mapping), order, collective ("allreduce"; without it a multicast), combine ("sum:float32"), deterministic,
-        part_bytes (a size for each part, of an alltoall a row of sizes for each node). Sizes are numbers of bytes, of collectives of
-        parts those of a part. What is left to "auto" is chosen.
-    rounds: in place of a spec, the schedule itself (docs/compiler.md, "Your own schedule"): the path of a file of rounds, its text,
-        or an iterable of rounds, such as a generator. Each round is an iterable of its transfers, (sender, receiver, block), and
-        may be empty; a node can send what it had before the round began. (sender, receiver, block, True) has the receiver combine
-        what comes with what it has, and range(3, 6) in the place of a block is blocks 3 to 5 in one message; both are for other
-        collectives than multicasts. Of the keys collective, combine, nodes, root, message_bytes, block_bytes, ready and send_window
-        may stand beside it; nodes, root and blocks that are not said are found from the transfers. A str with ">" or an end of line
-        in it is a text. A warning names the first round in which a node needs several ports.
+    spec: a mapping with the keys of a spec file (docs/compiler.md), or the path of one. `keys` win
+        over it: nodes, root, message_bytes, block_bytes (a number or "auto"), algorithm, ready,
+        send_window, topology (a path, relative to the spec's folder, or a mapping), order,
+        collective ("allreduce"; without it a multicast), combine ("sum:float32"), deterministic,
+        part_bytes (a size for each part, of an alltoall a row of sizes for each node). Sizes are
+        numbers of bytes, of collectives of parts those of a part. What is left to "auto" is chosen.
+    rounds: in place of a spec, the schedule itself (docs/compiler.md, "Your own schedule"): the
+        path of a file of rounds, its text, or an iterable of rounds, such as a generator. Each
+        round is an iterable of its transfers, (sender, receiver, block), and may be empty; a node
+        can send what it had before the round began. (sender, receiver, block, True) has the
+        receiver combine what comes with what it has, and range(3, 6) in the place of a block is
+        blocks 3 to 5 in one message; both are for other collectives than multicasts. Of the keys
+        collective, combine, nodes, root, message_bytes, block_bytes, ready and send_window may
+        stand beside it; nodes, root and blocks that are not said are found from the transfers. A
+        str with ">" or an end of line in it is a text. A warning names the first round in which a
+        node needs several ports.
 
     Raises UsageError or RejectedError, which names the rounds in which something is wrong.
 
         plan = prepost.compile(nodes=8, message_bytes=1 << 24, algorithm="auto", block_bytes="auto")
-        star = prepost.compile(rounds=([(0, node, block)] for node in range(1, 4) for block in range(8)), message_bytes=1 << 24)
+        star = ([(0, node, block)] for node in range(1, 4) for block in range(8))
+        plan = prepost.compile(rounds=star, message_bytes=1 << 24)
         pairs = ([(node, node ^ 1 << bit, 0, True) for node in range(8)] for bit in range(3))
-        total = prepost.compile(rounds=pairs, collective="allreduce", combine="sum:float32", message_bytes=1 << 20)
+        total = prepost.compile(
+            rounds=pairs, collective="allreduce", combine="sum:float32", message_bytes=1 << 20
+        )
     """
     if rounds is not None:
         if spec is not None:
@@ -206,7 +217,8 @@ def roll(
 ) -> "RolledPlan":
     """Compiles a spec into a plan for messages of every size (docs/compiler.md, "Rolled plans").
 
-    spec, keys: as in compile(), but without a size of the message, whose own is ignored, and with nothing left to "auto".
+    spec, keys: as in compile(), but without a size of the message, whose own is ignored, and with
+        nothing left to "auto".
     node: only this node's program, which is enough at its member of a group.
 
     Raises UsageError or RejectedError, also for schedules that have no such form.
@@ -280,12 +292,14 @@ class _AnyPlan(Generic[_Native]):
 class Plan(_AnyPlan["_native.Plan"]):
     """A plan: the ops of every node. compile(), load() and from_json() make it; it never changes.
 
-    Those that were read may be invalid, which verify() shows; draw() and simulate() then raise RejectedError.
+    Those that were read may be invalid, which verify() shows; draw() and simulate()
+    then raise RejectedError.
     """
 
     @classmethod
     def load(cls, path: Path) -> "Plan":
-        """Reads a plan file or a folder of shards. Raises RejectedError if it is none; whether it is valid verify() says."""
+        """Reads a plan file or a folder of shards. Raises RejectedError if it is none; whether it
+        is valid verify() says."""
         return cls(_native.load_plan(_check.path("path", path)))
 
     @classmethod
@@ -294,7 +308,8 @@ class Plan(_AnyPlan["_native.Plan"]):
         return cls(_native.read_plan(_check.text("text", text), "plan"))
 
     def to_json(self, encoding: str = "rows") -> str:
-        """The text of a plan file. encoding: "rows", for people, or "columns", a quarter of the size."""
+        """The text of a plan file. encoding: "rows", for people, or "columns",
+        a quarter of the size."""
         return self._native.text(
             _check.choice("encoding", encoding, "rows", "columns") == "columns"
         )
@@ -323,11 +338,14 @@ class Plan(_AnyPlan["_native.Plan"]):
     ) -> str:
         """A picture, as `prepost draw` makes it (docs/inspect.md).
 
-        view: "spacetime", "tree", "queues" (of one node), or "graph", which needs Graphviz on this machine.
-        format: "svg"; "html", a page for a browser with all views, of which `view` is shown first; or, of a graph, "dot".
+        view: "spacetime", "tree", "queues" (of one node), or "graph",
+            which needs Graphviz on this machine.
+        format: "svg"; "html", a page for a browser with all views, of which `view` is shown first;
+            or, of a graph, "dot".
         nodes, blocks, rounds: only these; rounds are (first, last).
         topology: a topology file: node i of the plan is its host i, and racks are shown.
-        trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are shown: spacetime and tree.
+        trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are
+            shown: spacetime and tree.
 
         Queues are of multicasts: of other collectives they raise RejectedError.
         """
@@ -338,9 +356,11 @@ class Plan(_AnyPlan["_native.Plan"]):
         traces = (
             []
             if trace is None
-            else [trace]
-            if isinstance(trace, (str, os.PathLike))
-            else _check.several("trace", trace, "a path or a list of paths")
+            else (
+                [trace]
+                if isinstance(trace, (str, os.PathLike))
+                else _check.several("trace", trace, "a path or a list of paths")
+            )
         )
         span = None if rounds is None else tuple(_check.numbers("rounds", rounds))
         if span is not None and len(span) != 2:
@@ -375,7 +395,8 @@ class Plan(_AnyPlan["_native.Plan"]):
         copy_first_block: bool = False,
         causes: bool = False,
     ) -> Dict[str, Any]:
-        """How long it takes on a modelled cluster: what `prepost simulate --json` prints (docs/simulate.md), all of it modelled.
+        """How long it takes on a modelled cluster: what `prepost simulate --json` prints
+        (docs/simulate.md), all of it modelled.
 
         profile: the cluster: a shipped one, such as "fractus", or a file.
         executor: "cpu", "offload" (preposted) or "both".
@@ -384,8 +405,8 @@ class Plan(_AnyPlan["_native.Plan"]):
         groups: the plan so many times at once, with rotated roots.
         causes: what the time goes to.
 
-        Other collectives than multicasts are CPU-driven only: "both" leaves out the other way, and "offload" raises RejectedError.
-        The others are the flags of these names.
+        Other collectives than multicasts are CPU-driven only: "both" leaves out the other way, and
+        "offload" raises RejectedError. The others are the flags of these names.
         """
         words = [
             "--profile",
@@ -450,11 +471,15 @@ class Plan(_AnyPlan["_native.Plan"]):
         )
 
     def __repr__(self) -> str:
-        return f"<prepost.Plan {self.algorithm}: {self.nodes} nodes, {self.blocks} blocks, {self.rounds} rounds>"
+        return (
+            f"<prepost.Plan {self.algorithm}: {self.nodes} nodes, {self.blocks} blocks,"
+            f" {self.rounds} rounds>"
+        )
 
 
 class RolledPlan(_AnyPlan["_native.RolledPlan"]):
-    """A plan for messages of every size, of all nodes or of one. roll(), load() and from_json() make it; it never changes.
+    """A plan for messages of every size, of all nodes or of one. roll(), load() and from_json()
+    make it; it never changes.
 
     Plans that were read may be invalid, which unroll() and groups refuse.
     """
@@ -478,7 +503,8 @@ class RolledPlan(_AnyPlan["_native.RolledPlan"]):
         _write(path, self.to_json())
 
     def unroll(self, message_bytes: int) -> Plan:
-        """The plan for messages of this size, verified: what compile() makes of the spec with that size. Raises RejectedError."""
+        """The plan for messages of this size, verified: what compile() makes of the spec with that
+        size. Raises RejectedError."""
         return Plan(self._native.unroll(_check.number("message_bytes", message_bytes)))
 
     def __eq__(self, other: object) -> bool:

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from . import _check, _native
-from ._errors import Error, TransferError, UsageError
+from ._errors import Error, UsageError
 from ._membership import Membership
 from ._plan import Path, Plan, RolledPlan
 
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 #: The port of a member that gives none.
 PORT = 7811
 
-#: What a group keeps of messages that come before receive() does, unless Session.group() is told otherwise.
+#: What a group keeps of messages that come before receive() does, unless Session.group()
+#: is told otherwise.
 BACKLOG_BYTES = 1 << 28
 
 #: "host", "host:port", "[IPv6]:port" or (host, port).
@@ -46,7 +47,8 @@ def _address(member: Member, name: str = "member") -> Tuple[str, int]:
         pair = _check.several(name, member, "an address, a str or (host, port)")
         if len(pair) != 2 or not isinstance(pair[0], str):
             raise UsageError(
-                f"{name} is an address, a str or (host, port), not {type(member).__name__} of {len(pair)}"
+                f"{name} is an address, a str or (host, port), not {type(member).__name__} of"
+                f" {len(pair)}"
             )
         host, port = pair
     elif member.startswith("["):
@@ -70,7 +72,8 @@ def _milliseconds(name: str, seconds: float) -> int:
 
 
 def _secret_of(secret: Union[bytes, str]) -> Union["_native.Secret", UsageError]:
-    """The error is returned, too: raised here, or while the caller has the secret, its traceback would lead to it."""
+    """The error is returned, too: raised here, or while the caller has the secret,
+    its traceback would lead to it."""
     if isinstance(secret, str):
         try:
             return _native.Secret(secret.encode())
@@ -82,8 +85,8 @@ def _secret_of(secret: Union[bytes, str]) -> Union["_native.Secret", UsageError]
 
 
 def _tensor_bytes(tensor: Any, torch: Any) -> Any:
-    """The memory of a tensor of PyTorch, as an array of bytes: NumPy lacks types such as bfloat16, and tensors with a gradient, as
-    all parameters of a model are, have to be detached from it."""
+    """The memory of a tensor of PyTorch, as an array of bytes: NumPy lacks types such as bfloat16,
+    and tensors with a gradient, as all parameters of a model are, have to be detached from it."""
     if tensor.device.type != "cpu":
         raise TypeError(
             f"the tensor is on {tensor.device}, and only memory of the CPU can be sent or filled"
@@ -97,7 +100,8 @@ def _check_view(view: memoryview) -> None:
     """Refuses memory whose bytes are not the values, and what is not in one piece."""
     if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
         raise TypeError(
-            "the memory holds references to objects of Python, which mean nothing to another process"
+            "the memory holds references to objects of Python, which mean nothing to another"
+            " process"
         )
     if not view.c_contiguous:
         raise BufferError("the memory is not contiguous, in the order of C")
@@ -153,7 +157,8 @@ def _plan_file(plan: Union[Plan, RolledPlan, Path, None]) -> Iterator[str]:
             raise type(error)(str(error).replace(file.name, "the plan")) from None
 
 
-#: Those that are to be closed before the interpreter ends, since no thread may ask it for memory then.
+#: Those that are to be closed before the interpreter ends,
+#: since no thread may ask it for memory then.
 _open: "weakref.WeakSet[Session]" = weakref.WeakSet()
 
 
@@ -164,14 +169,15 @@ def _end() -> None:
 
 
 class MemoryPool:
-    """Buffers of one size, which messages of one group or several are received into: Session.group(pool=...).
+    """Buffers of one size, which messages of one group or several are received into:
+    Session.group(pool=...).
 
     buffer_bytes: the size of each; a message that is larger ends its group.
     buffers: how many there are. While none is free the next message waits, and its senders with it.
 
-    A buffer is taken by a message from its beginning on, and is free again when the memoryview that receive() returned is released:
-    by release(), or when nothing refers to it or to what was made of it any more. Raises UsageError, and EnvironmentError where there
-    is no memory.
+    A buffer is taken by a message from its beginning on, and is free again when the memoryview that
+    receive() returned is released: by release(), or when nothing refers to it or to what was made
+    of it any more. Raises UsageError, and EnvironmentError where there is no memory.
     """
 
     def __init__(self, buffer_bytes: int, buffers: int) -> None:
@@ -199,27 +205,34 @@ class Session:
     """One member of a session: what groups are created with.
 
     self: this member's number, its place in `members`.
-    members: where each member listens, as many at all members. Those that are not known yet are ""; set_address() says it later.
-        Port 0 of this member is any that is free.
-    secret: what members prove to each other that they have, 16 to 4096 bytes. The messages themselves are not encrypted.
-    bind: the address to listen at; "": this member's own or, if that is a name, all of this machine.
-    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or "interrupt" (sleeps). Without
-        own_thread it is the caller that waits, and this and `idle_max` have no effect.
-    failure_max: every survivor of a failure hears of it within, with the exceptions of docs/library.md ("Failures"); at least 0.1.
+    members: where each member listens, as many at all members. Those that are not known yet are "";
+        set_address() says it later. Port 0 of this member is any that is free.
+    secret: what members prove to each other that they have, 16 to 4096 bytes. The messages
+        themselves are not encrypted.
+    bind: the address to listen at; "": this member's own or, if that is a name,
+        all of this machine.
+    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or
+        "interrupt" (sleeps). Without own_thread it is the caller that waits, and this and
+        `idle_max` have no effect.
+    failure_max: every survivor of a failure hears of it within, with the exceptions of
+        docs/library.md ("Failures"); at least 0.1.
     connect_max: how long a group waits for members that are not there yet.
-    local_copies: between members on one machine, blocks are copied from memory to memory where that is allowed.
-    own_thread: a thread of the session moves messages. Otherwise that happens only in calls that wait and in poll(), which is
-        to be called whenever fileno() is readable.
+    local_copies: between members on one machine,
+        blocks are copied from memory to memory where that is allowed.
+    own_thread: a thread of the session moves messages. Otherwise that happens only in calls that
+        wait and in poll(), which is to be called whenever fileno() is readable.
 
-    sites: the name of each member's site, the same at all members; None: all are at one. Plans of groups take each block to every
-        site once, in whatever order a group names its members.
-    streams: TCP connections, side by side, that a connection over a long path is made of, 1 to 16; 0: 8.
+    sites: the name of each member's site, the same at all members; None: all are at one. Plans of
+        groups take each block to every site once, in whatever order a group names its members.
+    streams: TCP connections, side by side,
+        that a connection over a long path is made of, 1 to 16; 0: 8.
     pace: what this member sends to another, at most, in bytes/s; 0: no limit.
     congestion: the kernel's congestion control by name, as "bbr"; "": the system's.
 
-    Times are in seconds. Raises UsageError, and EnvironmentError if the port is taken. May be used by any thread; use it in a
-    `with` block, or close() it. A process that was forked since, by os.fork() or multiprocessing, has nothing of it: calls are
-    UsageErrors there, and close() does nothing.
+    Times are in seconds. Raises UsageError, and EnvironmentError if the port is taken. May be used
+    by any thread; use it in a `with` block, or close() it. A process that was forked since, by
+    os.fork() or multiprocessing, has nothing of it: calls are UsageErrors there, and close() does
+    nothing.
     """
 
     def __init__(
@@ -258,12 +271,14 @@ class Session:
             _milliseconds("connect_max", connect_max),
             _check.flag("local_copies", local_copies),
             _check.flag("own_thread", own_thread),
-            []
-            if sites is None
-            else [
-                _check.text(f"sites[{i}]", it)
-                for i, it in enumerate(_check.several("sites", sites, "a list of names"))
-            ],
+            (
+                []
+                if sites is None
+                else [
+                    _check.text(f"sites[{i}]", it)
+                    for i, it in enumerate(_check.several("sites", sites, "a list of names"))
+                ]
+            ),
             _check.number("streams", streams, 16),
             _check.seconds("pace", pace, "bytes/s"),
             _check.text("congestion", congestion),
@@ -289,30 +304,38 @@ class Session:
     ) -> "Group":
         """Creates a group; returns at once.
 
-        To be called by all `members` (numbers of the session's members, this one among them; None: all), each in its own time,
-        with the same arguments up to `device`. `number` is free here; any number of groups may exist at once.
+        To be called by all `members` (numbers of the session's members, this one among them; None:
+        all), each in its own time, with the same arguments up to `device`. `number` is free here;
+        any number of groups may exist at once.
 
         algorithm: a schedule of `prepost compile --algorithm`, or "auto".
         block_bytes: 0: chosen for each message.
-        plan: in place of both a Plan or RolledPlan, or a file or folder of `prepost compile -o`; its nodes are the places in
-            `members`. A rolled plan carries messages of any size, and this member's program of it is enough; others carry those of
-            their own size only. Paths may differ between members.
-        notify_delivered: Group.delivered and Group.wait_delivered() can be used; costs a notice from every member.
-        sync: `incoming` returns mappings of files (mmap), and a message is there, and counts for `delivered`, when it is on the
-            file's disk.
-        device: over which NICs messages go: "" none, over TCP; a card of mlx5, such as "mlx5_0"; any device of libibverbs,
-            "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of libfabric, "fabric:tcp"; "emulated", NICs in
-            software, for sessions of one process. Members have devices of one kind, whatever theirs are called.
-        executor: who moves messages over the device: "offload", the NIC; "cpu"; "auto", the NIC if the plan fits it.
-        pool: where messages are received into, until receive() copies them or what it returned is released.
-        incoming: in place of a pool: incoming(message, bytes) returns the memory for a message that begins: contiguous, writable,
-            of `bytes` bytes or more. Not called for messages of 0 bytes. A thread of the session calls it and waits for it, or the
-            call that waits without own_thread; so it may not wait for the session itself. None ends the group, as does an
+        plan: in place of both a Plan or RolledPlan, or a file or folder of `prepost compile -o`;
+            its nodes are the places in `members`. A rolled plan carries messages of any size, and
+            this member's program of it is enough; others carry those of their own size only. Paths
+            may differ between members.
+        notify_delivered: Group.delivered and Group.wait_delivered() can be used;
+            costs a notice from every member.
+        sync: `incoming` returns mappings of files (mmap), and a message is there, and counts for
+            `delivered`, when it is on the file's disk.
+        device: over which NICs messages go: "" none, over TCP; a card of mlx5, such as "mlx5_0";
+            any device of libibverbs, "verbs:NAME[,port=N][,gid=INDEX][,pkey=KEY]"; a provider of
+            libfabric, "fabric:tcp"; "emulated", NICs in software, for sessions of one process.
+            Members have devices of one kind, whatever theirs are called.
+        executor: who moves messages over the device: "offload", the NIC; "cpu"; "auto",
+            the NIC if the plan fits it.
+        pool: where messages are received into, until receive()
+            copies them or what it returned is released.
+        incoming: in place of a pool: incoming(message, bytes) returns the memory for a message that
+            begins: contiguous, writable, of `bytes` bytes or more. Not called for messages of 0
+            bytes. A thread of the session calls it and waits for it, or the call that waits without
+            own_thread; so it may not wait for the session itself. None ends the group, as does an
             exception, which sys.unraisablehook gets and all members' TransferError names.
 
-        backlog_bytes: without both, messages that come before receive() does are kept in new memory, up to so many bytes together;
-            one always is, whatever its size, and each counts for 4096 bytes at least. The next message waits, as for a pool, and its
-            senders with it, until others were received.
+        backlog_bytes: without both, messages that come before receive() does are kept in new
+            memory, up to so many bytes together; one always is, whatever its size, and each counts
+            for 4096 bytes at least. The next message waits, as for a pool, and its senders with it,
+            until others were received.
 
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
@@ -352,13 +375,14 @@ class Session:
     def collectives(
         self, number: int, members: Optional[Sequence[int]] = None, *, deterministic: bool = False
     ) -> "Collectives":
-        """Creates a group for calls of collectives: allreduce(), broadcast() from any member, and so on. Returns at once.
+        """Creates a group for calls of collectives: allreduce(), broadcast() from any member, and
+        so on. Returns at once.
 
-        To be called by all `members`, as group() is; the first of them leads the group. Two are connected when a call first
-        uses that.
+        To be called by all `members`, as group() is; the first of them leads the group. Two are
+        connected when a call first uses that.
 
-        deterministic: sums of floats are added in one order whatever the size of the arrays; an allreduce takes n/(n-1) of its time
-            then, 1.14 for 8 members.
+        deterministic: sums of floats are added in one order whatever the size of the arrays; an
+            allreduce takes n/(n-1) of its time then, 1.14 for 8 members.
         """
         from ._collectives import Collectives
 
@@ -381,18 +405,22 @@ class Session:
         return self._native.port
 
     def fileno(self) -> int:
-        """A file that is readable when poll() has something to do or to report, for select() and asyncio's add_reader()."""
+        """A file that is readable when poll() has something to do or to report, for select() and
+        asyncio's add_reader()."""
         return self._native.fileno()
 
     def poll(self, timeout: Optional[float] = 0) -> bool:
-        """Whether something happened to a group since the last call; waits for it for up to `timeout` seconds (None: for ever).
+        """Whether something happened to a group since the last call; waits for it for up to
+        `timeout` seconds (None: for ever).
 
-        Without own_thread it also moves messages. What happened is seen in the groups: available, sent, opened and so on.
+        Without own_thread it also moves messages. What happened is seen in the groups: available,
+        sent, opened and so on.
         """
         return self._native.poll(_check.timeout(timeout))
 
     def close(self) -> None:
-        """Leaves all groups; where they were not destroyed, the other members see a failure. May be called twice."""
+        """Leaves all groups; where they were not destroyed, the other members see a failure.
+        May be called twice."""
         self._native.close()
 
     def __enter__(self) -> "Session":
@@ -408,23 +436,26 @@ class Session:
 
 
 class Paths(NamedTuple):
-    """From how many peers, the members that it receives from or sends to, a member has blocks which way: Group.paths()."""
+    """From how many peers, the members that it receives from or sends to,
+    a member has blocks which way: Group.paths()."""
 
     #: Copied from the peer's memory.
     memory: int
     #: Over TCP.
     network: int
-    #: Of those over TCP: peers on this machine whose memory the system does not let this process read.
+    #: Of those over TCP: peers on this machine whose memory the system does not let this process
+    #: read.
     forbidden: int
 
 
 class Group(Membership):
     """A group of a session: Session.group() makes it.
 
-    The root sends messages of any size, and every other member receives them, in order. Calls that wait let other threads run, are
-    interrupted by Ctrl-C and other signals whose handlers raise, and end with Timeout after `timeout` seconds (None: never). All
-    raise TransferError once something failed anywhere in the group. In a `with` block, destroy() is called in the end or, where an
-    exception leaves it, abort(), with the exception's name and text.
+    The root sends messages of any size, and every other member receives them, in order. Calls that
+    wait let other threads run, are interrupted by Ctrl-C and other signals whose handlers raise,
+    and end with Timeout after `timeout` seconds (None: never). All raise TransferError once
+    something failed anywhere in the group. In a `with` block, destroy() is called in the end or,
+    where an exception leaves it, abort(), with the exception's name and text.
     """
 
     def __init__(self, native: "_native.Group", session: Session, is_root: bool) -> None:
@@ -435,7 +466,8 @@ class Group(Membership):
     def broadcast(self, buffer: Any = None, timeout: Optional[float] = None) -> Any:
         """Sends `buffer` at the root and receives it elsewhere; returns the message.
 
-        At the root: waits until the memory of `buffer` may be changed, and returns `buffer`. Elsewhere as receive(buffer, timeout).
+        At the root: waits until the memory of `buffer` may be changed, and returns `buffer`.
+        Elsewhere as receive(buffer, timeout).
         """
         if not self._is_root:
             return self.receive(buffer, timeout)
@@ -449,21 +481,26 @@ class Group(Membership):
     def send(self, buffer: Any) -> int:
         """At the root: queues a message, and returns its number, from 0 on; does not wait.
 
-        `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array, NumPy arrays, tensors of PyTorch on
-        the CPU, of all types and parameters of models among them. It is not copied: it must not be changed, and cannot be resized,
-        until `sent` is more than that number.
+        `buffer` is anything with contiguous memory: bytes, bytearray, memoryview, mmap, array,
+        NumPy arrays, tensors of PyTorch on the CPU, of all types and parameters of models among
+        them. It is not copied: it must not be changed, and cannot be resized, until `sent` is more
+        than that number.
         """
         return self._native.send(_buffer(buffer))
 
     def receive(self, into: Any = None, timeout: Optional[float] = None) -> memoryview:
-        """Elsewhere than at the root: the oldest message that was not received yet, as a writable memoryview of bytes.
+        """Elsewhere than at the root: the oldest message that was not received yet, as a writable
+        memoryview of bytes.
 
-        into: the memory for it, contiguous and writable, of the message's size or more; the result is the part that it fills. A
-        message that comes during the call is received in place; one that came before is copied, and so are all of groups with a pool
-        or `incoming`. None: the memory that the message is in: of the pool, what `incoming` returned, or new memory. Where `into` is
-        too small it raises UsageError, and the next call gets the same message. A timeout of 0 asks for what is there.
+        into: the memory for it, contiguous and writable, of the message's size or more; the result
+        is the part that it fills. A message that comes during the call is received in place; one
+        that came before is copied, and so are all of groups with a pool or `incoming`. None: the
+        memory that the message is in: of the pool, what `incoming` returned, or new memory. Where
+        `into` is too small it raises UsageError, and the next call gets the same message. A timeout
+        of 0 asks for what is there.
 
-        After a Timeout or Ctrl-C a message that has begun to come still goes into `into`; the next call returns it.
+        After a Timeout or Ctrl-C a message that has begun to come still goes into `into`;
+        the next call returns it.
         """
         if self._is_root:
             raise UsageError(
@@ -474,23 +511,28 @@ class Group(Membership):
         )
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until the memory of all messages that were queued before the call may be changed."""
+        """At the root: waits until the memory of all messages that were queued before the call may
+        be changed."""
         self._native.wait_sent(_check.timeout(timeout))
 
     def wait_delivered(self, timeout: Optional[float] = None) -> None:
-        """At the root: waits until all members have all messages that were queued before the call. Needs notify_delivered."""
+        """At the root: waits until all members have all messages that were queued before the call.
+        Needs notify_delivered."""
         self._native.wait_delivered(_check.timeout(timeout))
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:
-        """Waits until this member's connections are there. Nothing needs it: messages may be sent before."""
+        """Waits until this member's connections are there. Nothing needs it:
+        messages may be sent before."""
         self._native.wait_opened(_check.timeout(timeout))
 
     def enter_barrier(self) -> int:
-        """As barrier(), but does not wait: the barrier is passed when `barriers` has reached the result."""
+        """As barrier(), but does not wait: the barrier is passed when `barriers` has reached the
+        result."""
         return self._native.enter_barrier()
 
     def barrier(self, timeout: Optional[float] = None) -> None:
-        """Waits until all members have called it as often as this one has. Says nothing about messages.
+        """Waits until all members have called it as often as this one has.
+        Says nothing about messages.
 
         After a Timeout this member still counts as being there.
         """
@@ -498,13 +540,15 @@ class Group(Membership):
         self._native.wait_barrier(self._native.enter_barrier(), seconds)
 
     def paths(self) -> Paths:
-        """How blocks come to this member. Known from `opened` on; before that and over a device all 0."""
+        """How blocks come to this member. Known from `opened` on;
+        before that and over a device all 0."""
         return Paths(*self._native.paths())
 
     def notes(self) -> List[str]:
-        """What whoever runs the program may want to know of the group's paths, a sentence each: how often blocks cross between sites,
-        members that are farther away than their sites say, buffers of this system that are too small for a long path. Known from
-        `opened` on; empty before."""
+        """What whoever runs the program may want to know of the group's paths, a sentence each: how
+        often blocks cross between sites, members that are farther away than their sites say,
+        buffers of this system that are too small for a long path. Known from `opened` on; empty
+        before."""
         return self._native.notes()
 
     def start_destroy(self) -> None:

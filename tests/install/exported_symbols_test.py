@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the library exports: LIBRARY HEADERS, of include/prepost/.
 
-Each function that a header declares and does not define, and nothing else. Catches a function that the version script forgot, and
-internals that became an interface."""
+Each function that a header declares and does not define, and nothing else. Catches a function that
+the version script forgot, and internals that became an interface."""
 import pathlib
 import re
 import subprocess
@@ -20,7 +20,8 @@ def code_of(text):
 
 
 def members(text, name):
-    """The functions that class `name` of `text` declares without a body, before its private part."""
+    """The functions that class `name` of `text` declares without a body,
+    before its private part."""
     body = (
         re.search(r"class (?:\[\[\w+\]\] )?" + name + r" \{(.*?)\n\};", text, re.DOTALL)
         .group(1)
@@ -61,5 +62,6 @@ for line in listed.splitlines():
         )
 if len(declared) < 10 or declared != exported:
     sys.exit(
-        f"declared, not exported: {sorted(declared - exported)}\nexported, not declared: {sorted(exported - declared)}"
+        f"declared, not exported: {sorted(declared - exported)}\n"
+        f"exported, not declared: {sorted(exported - declared)}"
     )

@@ -1,11 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Programs outside this tree with what is installed: CMAKE BUILD-FOLDER SOURCE-FOLDER PYTHON-OR-EMPTY CXX CC.
+"""Programs outside this tree with what is installed: CMAKE BUILD-FOLDER SOURCE-FOLDER
+PYTHON-OR-EMPTY CXX CC.
 
-Installs the build into a folder, builds broadcast.cc and allreduce.cc against its CMake package and broadcast.c and allreduce.c against
-its pkg-config file, and has them and the same in Python work with each other, as members of one session. With PREPOST_TEST_LONG also makes a .deb, unpacks it,
-and runs the command from there. Catches headers, libraries and package files that are not installed, or that only work where they
-were built; internal headers that are; and languages that do not understand each other."""
+Installs the build into a folder, builds broadcast.cc and allreduce.cc against its CMake package and
+broadcast.c and allreduce.c against its pkg-config file, and has them and the same in Python work
+with each other, as members of one session. With PREPOST_TEST_LONG also makes a .deb, unpacks it,
+and runs the command from there. Catches headers, libraries and package files that are not
+installed, or that only work where they were built; internal headers that are; and languages that do
+not understand each other."""
 import os
 import pathlib
 import subprocess

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the command links: COMMAND.
 
-Graphviz, libibverbs and libmlx5 are not needed to start it; without them graphs and mlx5 devices fail with the name of the package,
-and everything else works. Catches a library that is linked again, and a call through a table that was not loaded."""
+Graphviz, libibverbs and libmlx5 are not needed to start it; without them graphs and mlx5 devices
+fail with the name of the package, and everything else works. Catches a library that is linked
+again, and a call through a table that was not loaded."""
 import os
 import pathlib
 import re

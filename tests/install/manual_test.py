@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The manual and the completion have what --help has: COMMAND MANUAL-FOLDER.
 
-Catches a subcommand or flag that is in one of them only, text that roff takes for requests or drops, and completion that offers
-nothing or the flags of another subcommand."""
+Catches a subcommand or flag that is in one of them only, text that roff takes for requests or
+drops, and completion that offers nothing or the flags of another subcommand."""
 import os
 import pathlib
 import re
@@ -32,7 +32,10 @@ def page(name):
 
 
 def completed(*typed):
-    script = f'source {manual}/bash-completion/prepost; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _prepost; echo "${{COMPREPLY[*]}}"'
+    script = (
+        f'source {manual}/bash-completion/prepost; COMP_WORDS=("$@");'
+        ' COMP_CWORD=$(($# - 1)); _prepost; echo "${COMPREPLY[*]}"'
+    )
     return output("bash", "-c", script, "bash", *typed).stdout.split()
 
 

@@ -16,7 +16,8 @@ SEED = int(os.environ.get("PREPOST_TEST_SEED", "1"))
 
 
 class Members:
-    """Groups of `count` members for calls; run() calls a function for each, in a thread of its own."""
+    """Groups of `count` members for calls; run() calls a function for each,
+    in a thread of its own."""
 
     def __init__(self, count, *, deterministic=False, **options):
         process = os.getpid()
@@ -69,7 +70,8 @@ class Values(unittest.TestCase):
             self.assertEqual((found.dtype, found.shape), (wanted.dtype, wanted.shape), i)
             self.assertTrue(numpy.array_equal(found, wanted), i)
 
-    # Catches shapes and types that get lost, roots that are places, parts of the wrong member, and results in arrays that others share.
+    # Catches shapes and types that get lost, roots that are places, parts of the wrong member, and
+    # results in arrays that others share.
     def test_all_kinds_are_what_numpy_says(self):
         for n in (1, 3, 4):
             with Members(n) as members:
@@ -244,7 +246,8 @@ class Errors(unittest.TestCase):
                     self.assertIsInstance(result, prepost.TransferError)
                     self.assertIn("op returned", str(result))
 
-    # A wrong argument makes no call, with which members would be out of step; nor does an operation.
+    # A wrong argument makes no call, with which members would be out of step;
+    # nor does an operation.
     def test_what_is_refused_makes_no_call(self):
         with Members(2, failure_max=1) as members:
             with self.assertRaises(prepost.UsageError):

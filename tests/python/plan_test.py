@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plans from Python are those of the command: SOURCE-FOLDER in PREPOST_SOURCE, the command in PREPOST_COMMAND."""
+"""Plans from Python are those of the command: SOURCE-FOLDER in PREPOST_SOURCE,
+the command in PREPOST_COMMAND."""
 import itertools
 import json
 import os
@@ -83,7 +84,8 @@ class Plans(unittest.TestCase):
         self.assertEqual(prepost.Plan.load(self.path), plan)
         self.assertLess(len(plan.to_json("columns")), len(plan.to_json()))
 
-    # Catches rows that are taken for one list of another length, and a number of nodes that must be said.
+    # Catches rows that are taken for one list of another length,
+    # and a number of nodes that must be said.
     def test_parts_of_sizes_of_their_own(self):
         plan = prepost.compile(
             collective="alltoall", part_bytes=[[0, 3], [5, 0]], algorithm="pairwise"
@@ -185,7 +187,8 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(prepost.RejectedError, "9"):
             plan.draw(nodes=[9])
 
-    # Catches a plan that is refused although the command takes it, and pictures of what no picture shows right.
+    # Catches a plan that is refused although the command takes it,
+    # and pictures of what no picture shows right.
     def test_collectives_are_drawn_and_simulated(self):
         keys = {"nodes": 6, "message_bytes": 6144, "block_bytes": 1024}
         for more, view in (
@@ -306,7 +309,8 @@ class Plans(unittest.TestCase):
         with self.assertRaisesRegex(prepost.RejectedError, "^plan:1:"):
             prepost.Plan.from_json("{]")
 
-    # Catches a plan of its own in the place of the command's, and numbers that are no int of Python.
+    # Catches a plan of its own in the place of the command's,
+    # and numbers that are no int of Python.
     def test_rounds_are_a_schedule(self):
         ring = runpy.run_path(str(SOURCE / "examples/rounds/ring.py"))["ring"]
         path = SOURCE / "examples/rounds/ring-4.txt"
@@ -403,7 +407,10 @@ class Plans(unittest.TestCase):
             ),
             (
                 prepost.RejectedError,
-                "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is missing$",
+                (
+                    "^rounds: value: block 0 at node 0 is made of \\{0\\}, node 1's contribution is"
+                    " missing$"
+                ),
                 [[(0, 1, 0, True)]],
                 keys,
             ),
@@ -476,7 +483,10 @@ class Plans(unittest.TestCase):
         for algorithm in ("chain", "ring"):
             with self.subTest(algorithm=algorithm), self.assertRaisesRegex(
                 prepost.RejectedError,
-                "^spec: /collective: only a multicast has a plan for any size: allreduce is compiled for one$",
+                (
+                    "^spec: /collective: only a multicast has a plan for any size: allreduce is"
+                    " compiled for one$"
+                ),
             ):
                 prepost.roll(
                     nodes=4, collective="allreduce", combine="sum:float32", algorithm=algorithm

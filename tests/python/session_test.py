@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sessions and groups from Python: the members of each are threads of this process. The command is PREPOST_COMMAND."""
+"""Sessions and groups from Python: the members of each are threads of this process.
+The command is PREPOST_COMMAND."""
 import array
 import asyncio
 import contextlib
@@ -115,7 +116,8 @@ class FakeTensor:
             raise TypeError("can't convert cuda:0 device type tensor to numpy")
         if self.requires_grad:
             raise RuntimeError(
-                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead."
+                "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy()"
+                " instead."
             )
         if self.dtype == "bfloat16":
             raise TypeError("Got unsupported ScalarType BFloat16")
@@ -139,7 +141,8 @@ class TensorLike:
 
 
 class Buffers(unittest.TestCase):
-    # Catches memory that is copied too early or freed too late, and a lock that a wait keeps: all members would hang.
+    # Catches memory that is copied too early or freed too late, and a lock that a wait keeps:
+    # all members would hang.
     def test_anything_with_a_buffer_is_sent_and_filled(self):
         content = os.urandom(300_001)
         with tempfile.TemporaryFile() as file, Members(3) as members:
@@ -282,7 +285,8 @@ class Buffers(unittest.TestCase):
             with self.assertRaisesRegex(BufferError, "not contiguous"):
                 groups[0].send(torch.zeros(2, 3).t())
 
-    # Catches memory that grows without bound where nobody receives, and messages that then never come.
+    # Catches memory that grows without bound where nobody receives,
+    # and messages that then never come.
     def test_backlog(self):
         def send(group, messages):
             for message in messages:
@@ -312,9 +316,11 @@ class Buffers(unittest.TestCase):
                         groups = members.groups(number, backlog_bytes=backlog_bytes, **options)
                         messages = [os.urandom(size) for size in sizes]
                         results = members.run(
-                            lambda i, group: send(group, messages)
-                            if i == 0
-                            else receive(members.sessions[1], group, sizes, kept),
+                            lambda i, group: (
+                                send(group, messages)
+                                if i == 0
+                                else receive(members.sessions[1], group, sizes, kept)
+                            ),
                             groups,
                         )
                         self.assertEqual(results[1], messages)
@@ -341,7 +347,8 @@ class Buffers(unittest.TestCase):
             with self.assertRaises(BufferError):
                 members.groups()[1].receive(b"not to be written", 0)
 
-    # Catches a buffer that may be freed, or moves, while the library reads it; and one that stays held.
+    # Catches a buffer that may be freed, or moves, while the library reads it;
+    # and one that stays held.
     def test_a_buffer_stays_until_it_is_sent(self):
         buffer = bytearray(b"message")
         session = prepost.Session(self=0, members=addresses(2), secret=SECRET)
@@ -457,7 +464,8 @@ class Memory(unittest.TestCase):
         gc.collect()
         self.assertEqual(bytes(message), b"message")
 
-    # Catches memory that is copied, and a lock of the interpreter that callbacks take while somebody waits for them.
+    # Catches memory that is copied, and a lock of the interpreter that callbacks take while
+    # somebody waits for them.
     def test_incoming_supplies_the_memory(self):
         for own_thread in (True, False):
             with self.subTest(own_thread=own_thread), Members(2, own_thread=own_thread) as members:
@@ -523,7 +531,8 @@ class Memory(unittest.TestCase):
                         group.barrier(TIMEOUT)
         self.assertEqual(reported, [KeyError, BufferError, ValueError])
 
-    # Catches members that wait for one whose program has failed, as long as that has its session open.
+    # Catches members that wait for one whose program has failed,
+    # as long as that has its session open.
     def test_an_exception_in_with_ends_the_group(self):
         for own_thread in (True, False):
             with self.subTest(own_thread=own_thread), Members(3, own_thread=own_thread) as members:
@@ -546,7 +555,8 @@ class Memory(unittest.TestCase):
                 for text in (texts[0], texts[2]):
                     self.assertRegex(text, "member 1 has aborted the group: LookupError: mine")
 
-    # Catches locks and threads of the parent's that a child waits for, views that it frees, and calls that are no errors.
+    # Catches locks and threads of the parent's that a child waits for, views that it frees, and
+    # calls that are no errors.
     def test_a_forked_child_has_nothing_of_its_parents_sessions(self):
         def child(session, group, pool, context):
             with self.assertRaisesRegex(prepost.UsageError, "before this process was forked"):
@@ -607,14 +617,20 @@ class Memory(unittest.TestCase):
             self.assertEqual(results[1], b"on")
             results[1].release()
 
-    # Catches threads that Python ends while the library waits for the interpreter: the program aborts.
+    # Catches threads that Python ends while the library waits for the interpreter:
+    # the program aborts.
     def test_threads_that_wait_at_exit(self):
         program = """
 import prepost, sys, threading
-calls = {"receive": lambda: groups[1].receive(), "short": lambda: groups[1].receive(timeout=0.001), "barrier": lambda: groups[1].barrier(),
-         "poll": lambda: sessions[1].poll(None)}
-kind = sys.argv[2]
-sessions = [prepost.Session(self=i, members=sys.argv[1].split(","), secret="16 bytes or more", own_thread=kind != "poll") for i in range(2)]
+calls = {
+    "receive": lambda: groups[1].receive(),
+    "short": lambda: groups[1].receive(timeout=0.001),
+    "barrier": lambda: groups[1].barrier(),
+    "poll": lambda: sessions[1].poll(None),
+}
+members, kind = sys.argv[1].split(","), sys.argv[2]
+options = {"members": members, "secret": "16 bytes or more", "own_thread": kind != "poll"}
+sessions = [prepost.Session(self=i, **options) for i in range(2)]
 groups = [session.group(1) for session in sessions]
 def call():
     while True:
@@ -649,13 +665,15 @@ if kind in ("receive", "short"):  # of which one at a time is allowed
                 )
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
-    # Catches a thread of a session that asks an interpreter which is gone, and one that nobody ends.
+    # Catches a thread of a session that asks an interpreter which is gone,
+    # and one that nobody ends.
     def test_a_session_that_nobody_closes(self):
         program = """
 import os, prepost, sys, threading
 members = sys.argv[1].split(",")
 sessions = [prepost.Session(self=i, members=members, secret="16 bytes or more") for i in range(2)]
-root, other = sessions[0].group(1), sessions[1].group(1, incoming=lambda message, bytes: bytearray(bytes))
+root = sessions[0].group(1)
+other = sessions[1].group(1, incoming=lambda message, bytes: bytearray(bytes))
 for _ in range(100):
     root.send(bytes(100000))
 other.receive(timeout=20)
@@ -777,7 +795,8 @@ class Plans(unittest.TestCase):
                 with self.assertRaisesRegex(error, text):
                     members.sessions[0].group(1, **options)
 
-    # Catches an interpreter's lock that is held while a plan is read and verified, and a session that is closed meanwhile.
+    # Catches an interpreter's lock that is held while a plan is read and verified, and a session
+    # that is closed meanwhile.
     def test_other_threads_run_while_a_group_is_created(self):
         plan = prepost.compile(nodes=64, message_bytes=1 << 20, block_bytes=1 << 10)
         with tempfile.TemporaryDirectory() as folder:
@@ -917,7 +936,8 @@ class Secret:
 
 
 def words_of(error):
-    """All that a report of an error may show: texts, and the variables of the package's functions that it has come through."""
+    """All that a report of an error may show: texts, and the variables of the package's functions
+    that it has come through."""
     words, seen = [], []
     while error is not None and error not in seen:
         seen.append(error)
@@ -938,7 +958,8 @@ class Arguments(unittest.TestCase):
             call()
         return raised.exception
 
-    # Catches errors of the module in C++, which show the values of all arguments, and tracebacks with the variables.
+    # Catches errors of the module in C++, which show the values of all arguments,
+    # and tracebacks with the variables.
     def test_no_error_shows_the_secret(self):
         mark = "do not tell it"
         whole = f"{mark} to anybody"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""_native.pyi, by which type checkers know the module in C++, has the names and parameters that the module has."""
+"""_native.pyi, by which type checkers know the module in C++,
+has the names and parameters that the module has."""
 import ast
 import inspect
 import pathlib
@@ -16,7 +17,8 @@ def parameters_of_stub(function):
 
 
 def parameters_of_module(function):
-    """Counted in the signature that pybind11 puts first into the docstring; their types may have commas in brackets."""
+    """Counted in the signature that pybind11 puts first into the docstring;
+    their types may have commas in brackets."""
     signature = function.__doc__.splitlines()[0].partition("(")[2].rpartition(") -> ")[0]
     depth, parts = 0, [""]
     for character in signature:
@@ -30,7 +32,8 @@ def parameters_of_module(function):
 
 
 def names_of_stub(body, classes):
-    """What each name is: a "value", a class's names, or a function's number of parameters. Private classes are of the stub alone."""
+    """What each name is: a "value", a class's names, or a function's number of parameters. Private
+    classes are of the stub alone."""
     names = {}
     for it in body:
         if isinstance(it, ast.ClassDef):

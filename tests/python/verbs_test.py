@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A group over the device of libibverbs that PREPOST_TEST_VERBS names; its members are threads of this process."""
+"""A group over the device of libibverbs that PREPOST_TEST_VERBS names;
+its members are threads of this process."""
 import os
 import threading
 import unittest
@@ -12,7 +13,8 @@ DEVICE = os.environ.get("PREPOST_TEST_VERBS", "")
 @unittest.skipUnless(DEVICE, "PREPOST_TEST_VERBS names no device (scripts/test-verbs)")
 class VerbsTest(unittest.TestCase):
     def test_messages_of_several_sizes(self):
-        """Catches buffers of Python that the NIC may not write, and a lock that is held while it does."""
+        """Catches buffers of Python that the NIC may not write,
+        and a lock that is held while it does."""
         messages = [os.urandom(size) for size in (0, 1, 70_000, 3_000_001)]
         hosts = [f"127.0.7.{i + 1}" for i in range(3)]
         received = [None] * 3

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pip install .` makes a package that can be used: SOURCE-FOLDER in PREPOST_SOURCE. Takes minutes: with PREPOST_TEST_LONG only.
+"""`pip install .` makes a package that can be used: SOURCE-FOLDER in PREPOST_SOURCE. Takes minutes:
+with PREPOST_TEST_LONG only.
 
-The wheel is built from the source alone, without an index, and unpacked into a folder of its own. Catches files that it lacks, and
-modules that only work where they were built."""
+The wheel is built from the source alone, without an index, and unpacked into a folder of its own.
+Catches files that it lacks, and modules that only work where they were built."""
 import importlib.util
 import os
 import pathlib

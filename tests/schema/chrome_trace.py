@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rules of the Chrome trace event format as Perfetto's JSON importer applies them, written after its documentation and
-source and knowing nothing of our writer. problems(trace) gives every rule that a trace breaks, in words.
+"""The rules of the Chrome trace event format as Perfetto's JSON importer applies them, written
+after its documentation and source and knowing nothing of our writer. problems(trace) gives every
+rule that a trace breaks, in words.
 
-An importer sorts events by time, those of one time in the order of the file, and keeps a stack of open slices per thread.
-A slice must lie within the one below it on the stack. Both ends of an arrow belong to the newest slice of their thread,
-which must enclose them."""
+An importer sorts events by time, those of one time in the order of the file, and keeps a stack of
+open slices per thread. A slice must lie within the one below it on the stack. Both ends of an arrow
+belong to the newest slice of their thread, which must enclose them."""
 import decimal
 import math
 

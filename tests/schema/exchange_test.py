@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `prepost export` writes, as others read it: COMMAND.
 
-GraphML is read by NetworkX and compared with the plan, op for op and edge for edge. MSCCL's XML is held to what its loader
-demands and then played: every gpu's thread blocks side by side, each in order, with queues between gpus that hold a single chunk,
-where a deadlock shows, and without limit, where what is sent too early does. In the end every gpu must have every chunk, sent only after it was there;
-of other collectives what it wants, with each contribution once."""
+GraphML is read by NetworkX and compared with the plan, op for op and edge for edge. MSCCL's XML is
+held to what its loader demands and then played: every gpu's thread blocks side by side, each in
+order, with queues between gpus that hold a single chunk, where a deadlock shows, and without limit,
+where what is sent too early does. In the end every gpu must have every chunk, sent only after it
+was there; of other collectives what it wants, with each contribution once."""
 import json
 import pathlib
 import subprocess
@@ -141,7 +142,8 @@ def play(algo, plan, capacity):
     memory = {gpu: {"i": [None] * blocks, "o": [None] * blocks} for gpu in gpus}
     memory[plan["root"]]["i"] = list(range(blocks))
     queues, done = {}, {}
-    # Sends go whenever they may, receives only when nothing else does: what is sent too early shows.
+    # Sends go whenever they may, receives only when nothing else does:
+    # what is sent too early shows.
     while any(
         sweep(gpus, kinds, memory, queues, done, capacity)
         for kinds in [("s", "cpy", "nop"), ("r",)]

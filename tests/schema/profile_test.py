@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles: the shipped ones and wrong ones, by the schema and by the reader, which must agree; and docs/simulate.md has
-what is in the shipped ones."""
+"""Profiles: the shipped ones and wrong ones, by the schema and by the reader, which must agree; and
+docs/simulate.md has what is in the shipped ones."""
 import copy
 import json
 import pathlib

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The shipped JSON Schemas and the command agree: what it writes validates, the examples validate and compile, and files
-of a wrong form are refused by both."""
+"""The shipped JSON Schemas and the command agree: what it writes validates, the examples validate
+and compile, and files of a wrong form are refused by both."""
 import copy
 import itertools
 import json
@@ -86,7 +86,8 @@ def wrong_columns(plan):
 
 
 def check_encodings(algorithms, readies, plan_schema):
-    """Columns and shards of all schedules: how many files validated. Catches a key that only the writer knows."""
+    """Columns and shards of all schedules: how many files validated.
+    Catches a key that only the writer knows."""
     shard_schema, index_schema = schema("ir/json/plan_shard.schema.json"), schema(
         "ir/json/plan_index.schema.json"
     )
@@ -170,7 +171,8 @@ def wrong_devices(device, limits):
 
 
 def check_devices(plan):
-    """Device profiles: how many files validated. Catches bounds that the reader and the schema do not share."""
+    """Device profiles: how many files validated.
+    Catches bounds that the reader and the schema do not share."""
     device_schema = schema("backends/nic/program/device_profile.schema.json")
     limits = {
         key: device_schema.schema["$defs"][limit["anyOf"][0]["$ref"].rsplit("/", 1)[1]]
@@ -266,7 +268,8 @@ def wrong_topologies(topology):
 
 
 def check_topologies():
-    """Topologies: how many files validated. Catches a key or unit that only one of reader, writer and schema knows."""
+    """Topologies: how many files validated. Catches a key or unit that only one of reader,
+    writer and schema knows."""
     topology_schema = schema("compiler/topology/topology.schema.json")
     folder = SOURCE / "examples" / "topologies"
     files = 0
@@ -302,7 +305,8 @@ def check_topologies():
 
 
 def check_choice(spec, spec_schema):
-    """What auto is in specs and rule files: how many files validated. Catches a form that only reader or schema knows."""
+    """What auto is in specs and rule files: how many files validated. Catches a form that only
+    reader or schema knows."""
     for change in [
         {"algorithm": "auto"},
         {"block_bytes": "auto"},
@@ -361,7 +365,8 @@ def check_choice(spec, spec_schema):
 
 
 def check_rounds(plan_schema):
-    """Files of rounds: how many files validated. Catches a form that only reader or schema knows."""
+    """Files of rounds: how many files validated.
+    Catches a form that only reader or schema knows."""
     rounds_schema = schema("compiler/rounds/rounds.schema.json")
     path = SOURCE / "examples" / "rounds" / "ring-4.json"
     rounds = json.loads(path.read_text())

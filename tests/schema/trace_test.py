@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Traces of both executors: COMMAND SOURCE-FOLDER. They keep the rules of the format (chrome_trace.py), validate against the
-shipped schema, and tell what the plan asks for: every op once, in the plan's order. The rules themselves are tested with
-traces that break them."""
+"""Traces of both executors: COMMAND SOURCE-FOLDER. They keep the rules of the format
+(chrome_trace.py), validate against the shipped schema, and tell what the plan asks for: every op
+once, in the plan's order. The rules themselves are tested with traces that break them."""
 import copy
 import decimal
 import itertools
@@ -55,9 +55,11 @@ def expect_tells_plan(trace, plan, executor):
             what = (
                 "credit"
                 if op["block"] is None
-                else f"block {op['block']}"
-                if size == 1
-                else f"blocks {op['block']}-{op['block'] + size - 1}"
+                else (
+                    f"block {op['block']}"
+                    if size == 1
+                    else f"blocks {op['block']}-{op['block'] + size - 1}"
+                )
             )
             assert (
                 event["ph"] == "X"

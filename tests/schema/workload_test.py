@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Workloads: the shipped ones and wrong ones, by the schema and by the command, which must agree but where the schema
-cannot say what is wrong."""
+"""Workloads: the shipped ones and wrong ones, by the schema and by the command, which must agree
+but where the schema cannot say what is wrong."""
 import copy
 import json
 import pathlib
@@ -147,7 +147,8 @@ def generated(*flags):
 
 
 def check_generator(validator, folder):
-    """What bench/figures/cosmos_workload.py writes: a workload, the same for the same seed, with what is known of the trace."""
+    """What bench/figures/cosmos_workload.py writes: a workload, the same for the same seed, with
+    what is known of the trace."""
     one, again, other = (
         generated("--writes", "1365"),
         generated("--writes", "1365"),

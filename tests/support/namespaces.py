@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Machines for a test: network namespaces, joined by a switch in another one. Needs root and iproute2; a test without them says so
-and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
+"""Machines for a test: network namespaces, joined by a switch in another one. Needs root and
+iproute2; a test without them says so and ends with code 77 (skipped). Nothing is made outside of
+the namespaces."""
 import contextlib
 import os
 import subprocess

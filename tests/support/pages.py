@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The blocks of code of a page in Markdown, and when two outputs of a command are the same.
 
-A fenced block says what it is: `sh` has commands; `console` has commands, each behind "$ ", and below each all that it prints;
-`text NAME` and other languages with a NAME are files that commands below use; other blocks are neither. A console block whose last line
-begins with "# not compared: " gives the reason; one of `console long` takes minutes. Indented blocks are as `sh`."""
+A fenced block says what it is: `sh` has commands; `console` has commands, each behind "$ ", and
+below each all that it prints; `text NAME` and other languages with a NAME are files that commands
+below use; other blocks are neither. A console block whose last line begins with "# not compared: "
+gives the reason; one of `console long` takes minutes. Indented blocks are as `sh`."""
 import dataclasses
 import re
 import textwrap
@@ -59,7 +60,8 @@ def blocks(text):
 
 
 def joined(lines, begin):
-    """The command that begins in line `begin`, without its continuations, and the line behind it."""
+    """The command that begins in line `begin`, without its continuations,
+    and the line behind it."""
     words, end = [], begin
     while True:
         line = lines[end].removeprefix("$ ") if end == begin else lines[end]
@@ -96,7 +98,8 @@ def commands(block):
 def files_named(text):
     """Files and folders of the source that a page names in its text, but for forms with a NAME."""
     found = re.findall(
-        r"`((?:include|library|ir|compiler|runtime|backends|sim|viz|tools|python|tests|bench|scripts|examples)/[\w./-]+)`",
+        r"`((?:include|library|ir|compiler|runtime|backends|sim|viz|tools|python|tests|bench"
+        r"|scripts|examples)/[\w./-]+)`",
         text,
     )
     return [name for name in found if "NAME" not in name]
@@ -137,9 +140,10 @@ def dead_links(path):
 
 
 def masked(text, measures):
-    """`text` without what differs from run to run and from machine to machine, and however its lines are wrapped. Of what is counted only
-    two counts of CPU-driven hosts differ, as completions come together or not, and the least of preposted ones, of whom one may find all
-    done before it waits; of numbers without a unit those of compare's tables."""
+    """`text` without what differs from run to run and from machine to machine, and however its
+    lines are wrapped. Of what is counted only two counts of CPU-driven hosts differ, as completions
+    come together or not, and the least of preposted ones, of whom one may find all done before it
+    waits; of numbers without a unit those of compare's tables."""
     text = " ".join(text.split())
     if not measures:
         return text
@@ -160,7 +164,8 @@ def masked(text, measures):
 
 
 def wrapped(text):
-    """The lines of `text` as a page shows them: tables stay as they are, and what the command has wrapped is wrapped anew."""
+    """The lines of `text` as a page shows them: tables stay as they are, and what the command has
+    wrapped is wrapped anew."""
     lines = []
     for line in text.splitlines():
         indent = len(line) - len(line.lstrip())

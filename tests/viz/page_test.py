@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of `prepost draw -o x.html` in a headless Chromium: COMMAND SOURCE-FOLDER.
 
-Each view of ten plans is opened without an error on the console; what is searched, selected, filtered and played shows, and comes
-back by the link; what the page says of ops, nodes and runs is what `explain`, `stats` and the trace say. Pictures of the views are
-compared with those in tests/golden/page, loosely, as fonts differ; PREPOST_UPDATE_GOLDEN=1 writes them anew."""
+Each view of ten plans is opened without an error on the console; what is searched, selected,
+filtered and played shows, and comes back by the link; what the page says of ops, nodes and runs is
+what `explain`, `stats` and the trace say. Pictures of the views are compared with those in
+tests/golden/page, loosely, as fonts differ; PREPOST_UPDATE_GOLDEN=1 writes them anew."""
 import hashlib
 import itertools
 import json
@@ -176,18 +177,21 @@ class Page(unittest.TestCase):
         self.assertTrue(self.browser.execute_script("return prepost.ready"))
 
     def do(self, script, *arguments):
-        """What was done before and what this does is shown at once, however slow frames and timers are here."""
+        """What was done before and what this does is shown at once,
+        however slow frames and timers are here."""
         return self.browser.execute_script(
-            f"const of = function () {{ {script} }}; prepost.finish(); const it = of(...arguments); prepost.finish(); return it",
+            f"const of = function () {{ {script} }}; prepost.finish();"
+            " const it = of(...arguments); prepost.finish(); return it",
             *arguments,
         )
 
     def wait_for(self, script, *arguments):
         """Until `script` returns what is true, by frames and timers alone."""
         found = self.browser.execute_async_script(
-            f"const [done, given] = [arguments[arguments.length - 1], [...arguments].slice(0, -1)];"
+            "const [done, given] = [arguments[arguments.length - 1], [...arguments].slice(0, -1)];"
             f"const of = function () {{ {script} }}; const end = performance.now() + 3000;"
-            "const look = () => { const it = of(...given); if (it || performance.now() > end) done(it); else setTimeout(look, 20) };"
+            "const look = () => { const it = of(...given);"
+            " if (it || performance.now() > end) done(it); else setTimeout(look, 20) };"
             "look()",
             *arguments,
         )
@@ -338,7 +342,8 @@ class Page(unittest.TestCase):
 
     @staticmethod
     def contributions(plan, programs):
-        """By node and block: the sets of what is there, at first (round -1) and after each receive, with its round; who wants what."""
+        """By node and block: the sets of what is there, at first (round -1) and after each receive,
+        with its round; who wants what."""
         kind, nodes, blocks = plan["collective"], plan["nodes"], plan["message"]["blocks"]
         members = nodes - plan.get("helpers", 0)
         part = [block // (blocks // plan["message"].get("parts", 1)) for block in range(blocks)]
@@ -388,7 +393,8 @@ class Page(unittest.TestCase):
             [n < members and wants(n, part[b]) for b in range(blocks)] for n in range(nodes)
         ]
 
-    # Catches a final value that lacks a contribution, one that is called final too late, and ranges of which one block counts.
+    # Catches a final value that lacks a contribution, one that is called final too late, and ranges
+    # of which one block counts.
     def test_what_nodes_have_of_a_collective(self):
         for flags in COLLECTIVES:
             plan, programs = self.collective(flags)
@@ -419,7 +425,8 @@ class Page(unittest.TestCase):
             self.assertIn("100.0 % of what is received is in place", self.find(".now").text)
         self.expect_quiet()
 
-    # Catches words of roots, plain receives where there are combines, and expressions in the order of another plan.
+    # Catches words of roots, plain receives where there are combines,
+    # and expressions in the order of another plan.
     def test_its_words_on_collectives_are_those_of_explain(self):
         print(f"seed {SEED}")
         chosen = random.Random(SEED)
@@ -482,7 +489,8 @@ class Page(unittest.TestCase):
                 plan, programs = self.collective(flags)
                 self.assertEqual(
                     self.do(
-                        "return [...document.querySelectorAll('.pane:first-child [role=tab]')].map((it) => it.dataset.view)"
+                        "return [...document.querySelectorAll('.pane:first-child [role=tab]')]"
+                        ".map((it) => it.dataset.view)"
                     ),
                     ["grid", "tree", "graph"],
                 )
@@ -892,7 +900,8 @@ class Page(unittest.TestCase):
             self.assertIn(words, text)
         self.expect_quiet()
 
-    # Catches sends that are charged for what they did not wait for, against the same sums made here.
+    # Catches sends that are charged for what they did not wait for,
+    # against the same sums made here.
     def test_gaps_of_a_chain(self):
         plan = self.compile(
             "plan.json",
@@ -1018,7 +1027,10 @@ class Page(unittest.TestCase):
         self.open(self.both_ways())
         picture = "return document.querySelector('.pane canvas').toDataURL()"
         change = "prepost.setFilter({blocks: '3'}); prepost.setClock(3); prepost.search('0>4:2')"
-        marks = "return ['now', 'out', 'selected'].map((it) => document.querySelectorAll(`.entries li.${it}`).length)"
+        marks = (
+            "return ['now', 'out', 'selected']"
+            ".map((it) => document.querySelectorAll(`.entries li.${it}`).length)"
+        )
 
         def seen_after(view, first, seen):
             self.open(
@@ -1093,7 +1105,8 @@ class Page(unittest.TestCase):
         self.assertGreater(runs[0]["posts"], 0)
         self.expect_quiet()
 
-    # Catches times that are written against one receive and read against another, where a block comes several times.
+    # Catches times that are written against one receive and read against another, where a block
+    # comes several times.
     def test_times_of_collectives_are_those_of_their_traces(self):
         for flags in [COLLECTIVES[i] for i in (1, 2, 5, 9, 11)]:
             with self.subTest(flags=flags):
@@ -1184,7 +1197,8 @@ class Page(unittest.TestCase):
             golden.parent.mkdir(exist_ok=True)
             (seen.resize(small, Image.BOX) if is_small else seen).save(golden, optimize=True)
         both = [it.resize(small, Image.BOX) for it in (seen, Image.open(golden).convert("RGB"))]
-        # Of the first pane, as a share of what is not its background, so that one that is blank is not taken for the other.
+        # Of the first pane, as a share of what is not its background, so that one that is blank is
+        # not taken for the other.
         pane = (0, small[1] // 8, small[0] * 3 // 8, small[1] * 9 // 10)
         seen, expected = [it.crop(pane) for it in both]
         paper = Image.new("RGB", seen.size, expected.getpixel((seen.width - 3, seen.height - 3)))

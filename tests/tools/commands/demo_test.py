@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/demo, but for the building, on files of several sizes and names: COMMAND SOURCE-FOLDER."""
+"""scripts/demo, but for the building, on files of several sizes and names:
+COMMAND SOURCE-FOLDER."""
 import os
 import pathlib
 import subprocess

@@ -1,17 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs every command that the README, the docs and the built-in help show, and compares what it prints with the page:
-COMMAND SOURCE-FOLDER [--write].
+"""Runs every command that the README, the docs and the built-in help show, and compares what it
+prints with the page: COMMAND SOURCE-FOLDER [--write].
 
-Blocks are those of tests/support/pages.py. Commands run in order, two pages at a time, each page in a temporary folder that holds a
-small image.raw, a plan.json, its shards/, a rolled.json, node 3's of it in rolled-3.json, and the examples. With a "prepost node" run all
-other nodes of its plan, each at an address of its own of the loopback interface. A "prepost push" finds an ssh whose hosts are folders of
-this machine. Commands for a card must be right up to it: they end with 3 and say that it is missing. Where there is a card they are left
-out. A "prepost diff" may find differences. What leaves no file and is shown by several pages runs for the first of them.
+Blocks are those of tests/support/pages.py. Commands run in order, two pages at a time, each page in
+a temporary folder that holds a small image.raw, a plan.json, its shards/, a rolled.json, node 3's
+of it in rolled-3.json, and the examples. With a "prepost node" run all other nodes of its plan,
+each at an address of its own of the loopback interface. A "prepost push" finds an ssh whose hosts
+are folders of this machine. Commands for a card must be right up to it: they end with 3 and say
+that it is missing. Where there is a card they are left out. A "prepost diff" may find differences.
+What leaves no file and is shown by several pages runs for the first of them.
 
-Of a command in a console block all that it prints is what the page shows, but for times and words of this machine (pages.masked()), and it
-ends with 0, but for the last of a block `console fails`. At most EXEMPT_MAX blocks are not compared, each with its reason on the page; those that take minutes
-are with PREPOST_TEST_LONG. Files of the source that a page names, and what its links lead to, are there. With --write the pages are
-changed to what the commands print."""
+Of a command in a console block all that it prints is what the page shows, but for times and words
+of this machine (pages.masked()), and it ends with 0, but for the last of a block `console fails`.
+At most EXEMPT_MAX blocks are not compared, each with its reason on the page; those that take
+minutes are with PREPOST_TEST_LONG. Files of the source that a page names, and what its links lead
+to, are there. With --write the pages are changed to what the commands print."""
 import concurrent.futures
 import contextlib
 import difflib
@@ -54,8 +57,8 @@ SUBCOMMANDS = [
     "push",
 ]
 EXEMPT_MAX = 5
-#: Blocks of output on the pages: one that is hidden behind another word for its language would not be missed otherwise. Those that only
-#: long runs compare are of these.
+#: Blocks of output on the pages: one that is hidden behind another word for its language would not
+#: be missed otherwise. Those that only long runs compare are of these.
 CONSOLE_MIN = 24
 LONG_MAX = 3
 SECRET = "the secret of the documented commands"
@@ -87,7 +90,8 @@ def commands_of(text):
 
 
 def write_page(path, outputs):
-    """`outputs`: what is printed, by the first line of what the page shows of it and the line behind."""
+    """`outputs`: what is printed, by the first line of what the page shows of it and the line
+    behind."""
     lines = path.read_text().splitlines()
     for (begin, end, indent), text in sorted(outputs.items(), reverse=True):
         lines[begin:end] = [(indent + line).rstrip() for line in pages.wrapped(text)]
@@ -122,7 +126,8 @@ def main():
             prepare_node(line, folder)
         done = run(line, folder)
         if done.returncode == 3 and re.search(
-            r"(--)?device (mlx5_|verbs:)[^:]+: (there is no|libibverbs has no|this prepost was built without|cannot load lib)",
+            r"(--)?device (mlx5_|verbs:)[^:]+: "
+            r"(there is no|libibverbs has no|this prepost was built without|cannot load lib)",
             done.stderr,
         ):
             done.returncode = 0
@@ -269,7 +274,8 @@ def main():
                     )
                     if (done.returncode != 0) != fails:
                         failures.append(
-                            f"{source}:{block.begin}: exit {done.returncode}, expected {'another than ' if fails else ''}0: {line}"
+                            f"{source}:{block.begin}: exit {done.returncode}, expected"
+                            f" {'another than ' if fails else ''}0: {line}"
                         )
                     if pages.masked("\n".join(shown.output), measures) != pages.masked(
                         printed, measures
@@ -337,7 +343,8 @@ def main():
         if outputs:
             later = sum(is_long_one and not is_long for is_long_one in outputs.values())
             print(
-                f"{path.name}: compared what is printed with the blocks of lines {sorted(compared)}; {later} only in long runs"
+                f"{path.name}: compared what is printed with the blocks of lines"
+                f" {sorted(compared)}; {later} only in long runs"
             )
         reasons = {block.begin for block, it in entries if it is not None and it.reason}
         left_out = {

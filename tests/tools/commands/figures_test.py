@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/figures: COMMAND SOURCE-FOLDER.
 
-The committed page, pictures and data belong together, and every statement of a paper agrees or has its reason; damage to any of them is noticed.
-The same data give the same pictures, byte for byte. With PREPOST_TEST_LONG small cases of all figures are simulated again: their rows are the
-committed ones, to the letter, so a change of the model without new figures shows."""
+The committed page, pictures and data belong together, and every statement of a paper agrees or has
+its reason; damage to any of them is noticed. The same data give the same pictures, byte for byte.
+With PREPOST_TEST_LONG small cases of all figures are simulated again: their rows are the committed
+ones, to the letter, so a change of the model without new figures shows."""
 
 import csv
 import os
@@ -21,7 +22,10 @@ sys.path.insert(0, str(SOURCE / "bench"))
 sys.dont_write_bytecode = True
 from figures import main, quotes  # noqa: E402 (after its folder is known)
 
-AS_NEW = "the model gives other times than the committed figures have: if it should, run scripts/figures --modelled and read the difference"
+AS_NEW = (
+    "the model gives other times than the committed figures have: if it should, run scripts/figures"
+    " --modelled and read the difference"
+)
 
 
 def figures(*arguments):
@@ -68,7 +72,8 @@ class Committed(unittest.TestCase):
 
     def test_damage_is_noticed(self):
         self.copy()
-        # A time of C2 and C4: the claims no longer hold, the page is not of these data, nor is the picture.
+        # A time of C2 and C4: the claims no longer hold, the page is not of these data,
+        # nor is the picture.
         said = self.damaged("data/schedules.csv", r"(binomial_pipeline,8,256),258,", r"\1,268,")
         self.assertIn("C4, n = 8, k = 256", said)
         self.assertIn("figures.md does not have what the data say", said)
@@ -115,7 +120,10 @@ class Committed(unittest.TestCase):
                 r"\n(\* \*\*Hosts\.\*\*)",
                 r"\n* They write “at full speed” (RDMC, “Pushing Bytes”, 4.2).\n\1",
             ),
-            r"figures.md: \d+: “at full speed” is in quotation marks, and quotes.py does not have it",
+            (
+                r"figures.md: \d+: “at full speed” is in quotation marks, and quotes.py does not"
+                r" have it"
+            ),
         )
         # More than the uplinks of racks can carry, by the bytes that went over them.
         self.assertIn(
@@ -160,7 +168,10 @@ class Committed(unittest.TestCase):
     def test_quotes_have_their_source(self):
         text = (SOURCE / "docs" / "figures.md").read_text()
         self.assertEqual(quotes.problems(text), [])
-        unnamed = r"\d+: “about a third of a second” is quoted without its source, RDMC, the earlier version, 4.1"
+        unnamed = (
+            r"\d+: “about a third of a second” is quoted without its source, RDMC, the earlier"
+            r" version, 4.1"
+        )
         for pattern, replacement, expected in (
             (r"(\*\*C3\*\*[^|]*earlier\s+version,\s+)4\.1\)", r"\g<1>4.1.2)", unnamed),
             (r"(\*\*C3\*\*[^|]*)RDMC,\s+the\s+earlier\s+version", r"\1RDMC, DSN 2018", unnamed),

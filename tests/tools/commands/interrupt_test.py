@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ctrl-C and SIGTERM at every moment from the first on: COMMAND SOURCE-FOLDER. The seed is PREPOST_TEST_SEED, or 1.
+"""Ctrl-C and SIGTERM at every moment from the first on: COMMAND SOURCE-FOLDER. The seed is
+PREPOST_TEST_SEED, or 1.
 
-Each command is interrupted at random moments, and, where strace is installed, right after system calls that make or remove
-something: while it loads its plan, makes folders and copies, starts and arms its nodes, transfers, sums and commits. Whenever it
-comes, the exit is 130 (or, before the command has begun, the signal's own, which shells show as 130), with at most one line, and no
-file, process or shared memory stays. Where it comes too late the exit is 0 and everything is there.
+Each command is interrupted at random moments, and, where strace is installed, right after system
+calls that make or remove something: while it loads its plan, makes folders and copies, starts and
+arms its nodes, transfers, sums and commits. Whenever it comes, the exit is 130 (or, before the
+command has begun, the signal's own, which shells show as 130), with at most one line, and no file,
+process or shared memory stays. Where it comes too late the exit is 0 and everything is there.
 
-Catches signals that are held too late or let go too early, a cleanup that knows only the end of the preparation, and reports
-that blame a node which got the signal, too."""
+Catches signals that are held too late or let go too early, a cleanup that knows only the end of the
+preparation, and reports that blame a node which got the signal, too."""
 import collections
 import itertools
 import os
@@ -30,8 +32,8 @@ CALLS_MAX = 10**6 if "PREPOST_TEST_LONG" in os.environ else 8  # of each command
 HANG = 60  # seconds
 STRACE = shutil.which("strace")
 MAKING = re.compile(
-    r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir|memfd_create|ftruncate|fallocate|eventfd2|socketpair"
-    r"|clone3?|vfork|signalfd4)\(|(?P<opens>open|openat)\(.*O_CREAT"
+    r"(mkdir|rename|renameat2?|link|linkat|unlink|unlinkat|rmdir|memfd_create|ftruncate|fallocate"
+    r"|eventfd2|socketpair|clone3?|vfork|signalfd4)\(|(?P<opens>open|openat)\(.*O_CREAT"
 )
 
 RUN = ["run", "plan.json", "--input", "image", "--output-dir", "made/copies"]
@@ -105,9 +107,9 @@ COMMANDS = {
 def files_of(folder):
     """Name and content of all files, and the folders; None for what depends on the run."""
     return {
-        str(path.relative_to(folder)): path.read_bytes()
-        if path.is_file() and path.name != "trace.json"
-        else None
+        str(path.relative_to(folder)): (
+            path.read_bytes() if path.is_file() and path.name != "trace.json" else None
+        )
         for path in folder.rglob("*")
     }
 
@@ -144,7 +146,8 @@ class Interrupted:
         self.outcomes = collections.Counter()
 
     def run(self, words, interrupt, moment):
-        """Runs, calls `interrupt` with the process, checks everything, and leaves the folder as it was."""
+        """Runs, calls `interrupt` with the process, checks everything,
+        and leaves the folder as it was."""
         process = subprocess.Popen(
             words,
             cwd=self.folder,
@@ -163,7 +166,10 @@ class Interrupted:
         while members_of(process.pid) and time.monotonic() < due:
             time.sleep(0.001)
         left = files_of(self.folder)
-        what = f"{self.name}, {moment}: exit {process.returncode}, {err!r}, made {sorted(left.keys() - self.before.keys())}"
+        what = (
+            f"{self.name}, {moment}: exit {process.returncode}, {err!r}, made"
+            f" {sorted(left.keys() - self.before.keys())}"
+        )
         assert not members_of(process.pid), f"{what}: processes stay"
         assert not shared_memory_of(process.pid), f"{what}: shared memory stays"
         if process.returncode == 0:
@@ -171,7 +177,8 @@ class Interrupted:
         else:
             assert process.returncode in (130, -signal.SIGINT, -signal.SIGTERM), what
             assert err == ("prepost: interrupted\n" if process.returncode == 130 else ""), what
-            # A file that a flag names has its name when it is complete, however the process then ends.
+            # A file that a flag names has its name when it is complete,
+            # however the process then ends.
             is_late = ("-o" in words or "simulate" in words) and left == self.done
             assert left == self.before or is_late, what
             assert out == "" or words[1] != "run", what
@@ -200,11 +207,15 @@ class Interrupted:
                 time.sleep(at)
                 (os.killpg if all_processes else os.kill)(process.pid, number)
 
-            moment = f"{number.name} {'to all processes ' if all_processes else ''}after {1000 * at:.3f} ms"
+            moment = (
+                f"{number.name} {'to all processes ' if all_processes else ''}after"
+                f" {1000 * at:.3f} ms"
+            )
             self.outcomes[self.run([COMMAND, *COMMANDS[self.name]], interrupt, moment)] += 1
 
     def at_system_calls(self, generator, log):
-        """Only those of the command's own process; its nodes' processes hear of it by their launcher."""
+        """Only those of the command's own process;
+        its nodes' processes hear of it by their launcher."""
         words = [STRACE, "-qq", "-o", log, COMMAND, *COMMANDS[self.name]]
         if self.run(words, lambda process: None, "traced") != 0:
             return

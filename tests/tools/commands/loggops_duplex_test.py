@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""scripts/loggops_duplex.py: what it makes of exported plans is a schedule that can run: every message has both its ends, with one
-size, and playing ops whose requirements are met ends with all of them played. (LogGOPSim itself is not needed.)"""
+"""scripts/loggops_duplex.py: what it makes of exported plans is a schedule that can run: every
+message has both its ends, with one size, and playing ops whose requirements are met ends with all
+of them played. (LogGOPSim itself is not needed.)"""
 import collections
 import pathlib
 import re

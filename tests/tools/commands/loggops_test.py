@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """scripts/loggops-check: COMMAND SOURCE-FOLDER.
 
-docs/simulate.md has what bench/figures/data/loggops.csv says, and --ours sees a time that is not the file's. LogGOPSim itself is not needed;
-scripts/test --long simulates our half of the whole file anew."""
+docs/simulate.md has what bench/figures/data/loggops.csv says, and --ours sees a time that is not
+the file's. LogGOPSim itself is not needed; scripts/test --long simulates our half of the whole file
+anew."""
 
 import csv
 import importlib.machinery

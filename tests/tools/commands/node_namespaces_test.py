@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`prepost node` between machines, and `prepost run` on one: COMMAND. Each machine is a network namespace; a switch in another one
-joins them.
+"""`prepost node` between machines, and `prepost run` on one: COMMAND. Each machine is a network
+namespace; a switch in another one joins them.
 
-Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut during a transfer, or the
-loopback device under a run. Needs root and iproute2, otherwise it says so and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
+Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut
+during a transfer, or the loopback device under a run. Needs root and iproute2, otherwise it says so
+and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
 import os
 import pathlib
 import re
@@ -103,7 +104,8 @@ def check_cut(folder, victim):
         cut = time.monotonic()
         ends = group.ends(END_MAX)
         print(
-            f"all had ended {time.monotonic() - cut:.2f} s after the cut, at --failure-max {FAILURE_MAX}s"
+            f"all had ended {time.monotonic() - cut:.2f} s after the cut, at --failure-max"
+            f" {FAILURE_MAX}s"
         )
     for node, (code, err) in enumerate(ends):
         print(f"link of node {victim} cut, node {node}: {code}: {err.strip()}")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/support/pages.py: what masked() hides of two outputs, and what it does not. Catches a mask that makes figures equal which a
-command prints the same every time, and links that lead nowhere and are not found."""
+"""tests/support/pages.py: what masked() hides of two outputs, and what it does not. Catches a mask
+that makes figures equal which a command prints the same every time, and links that lead nowhere and
+are not found."""
 import pathlib
 import sys
 import tempfile
@@ -8,7 +9,10 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import pages  # noqa: E402
 
-TABLE = "milliseconds                cpu-driven  preposted\n  median                       5.779      4.893\n"
+TABLE = (
+    "milliseconds                cpu-driven  preposted\n"
+    "  median                       5.779      4.893\n"
+)
 SAME = (
     ("wake-ups   118..136   8", "wake-ups   97   8"),
     ("wake-ups   118..136   8", "wake-ups   97   6..8"),
@@ -52,8 +56,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         page = pathlib.Path(folder, "page.md")
         page.write_text(
-            "# Why `it` is so\n\n```sh\n# no heading\n```\n[a](#why-it-is-so) [b](#no-heading) [c](page.md) [d](none.md) "
-            "[e](page.md#why-it-is-so) [f](page.md#none) [g](https://example.org/none)\n"
+            "# Why `it` is so\n\n```sh\n# no heading\n```\n"
+            "[a](#why-it-is-so) [b](#no-heading) [c](page.md) [d](none.md)"
+            " [e](page.md#why-it-is-so) [f](page.md#none) [g](https://example.org/none)\n"
         )
         assert list(pages.dead_links(page)) == ["#no-heading", "none.md", "page.md#none"], list(
             pages.dead_links(page)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`prepost push` to hosts that are network namespaces, with `ip netns exec` in place of ssh: COMMAND.
+"""`prepost push` to hosts that are network namespaces,
+with `ip netns exec` in place of ssh: COMMAND.
 
-Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and block devices; what is there
-is not sent again; what is changed on the way is noticed; a host that fails, or whose agent loses its connection, leaves nothing
-anywhere, or with --keep-going takes nobody down; Ctrl-C leaves nothing."""
+Files arrive as they were (content, mode, time, holes), from files and pipes, to folders, pipes and
+block devices; what is there is not sent again; what is changed on the way is noticed; a host that
+fails, or whose agent loses its connection, leaves nothing anywhere, or with --keep-going takes
+nobody down; Ctrl-C leaves nothing."""
 import contextlib
 import hashlib
 import json
@@ -31,16 +33,19 @@ class World:
         self.folder = folder
         self.hosts = folder / "hosts"
         self.write_hosts(lambda host: self.target(host))
-        # Process numbers of their own, too, so that hosts cannot read each other's memory instead of the network.
+        # Process numbers of their own, too, so that hosts cannot read each other's memory instead
+        # of the network.
         self.agent = folder / "agent"
         self.agent.write_text(
-            '#!/bin/sh\nhost=$1\nshift\nexec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n'
+            "#!/bin/sh\nhost=$1\nshift\n"
+            'exec ip netns exec "$host" unshare --pid --fork --kill-child -- "$@"\n'
         )
         self.agent.chmod(0o700)
         # One that is a connection, as ssh is: SIGUSR1 cuts it, and nothing else.
         self.connection = folder / "connection"
         self.connection.write_text(
-            f'#!/bin/sh\necho $$ > "{folder}/connection-of-$1"\nexec {sys.executable} {__file__} connect {self.agent} "$@"\n'
+            f'#!/bin/sh\necho $$ > "{folder}/connection-of-$1"\n'
+            f'exec {sys.executable} {__file__} connect {self.agent} "$@"\n'
         )
         self.connection.chmod(0o700)
         self.image = folder / "image"
@@ -233,7 +238,8 @@ def stand_between(port, host):
 
 
 def check_man_in_the_middle(world):
-    """A host that others reach through a man who changes bytes: they have nothing, and are not called verified."""
+    """A host that others reach through a man who changes bytes: they have nothing,
+    and are not called verified."""
     port = "7999"
     middle = subprocess.Popen(
         [
@@ -252,7 +258,8 @@ def check_man_in_the_middle(world):
     try:
         assert middle.stdout.readline() == b"ready\n"
         world.hosts.write_text(
-            f"{PREFIX}1:{world.target(1)} 10.99.0.{HOSTS + 2}\n{PREFIX}2:{world.target(2)} 10.99.0.3\n"
+            f"{PREFIX}1:{world.target(1)} 10.99.0.{HOSTS + 2}\n"
+            f"{PREFIX}2:{world.target(2)} 10.99.0.3\n"
         )
         verdicts, _ = world.push(
             world.image, "--port", port, "--algorithm", "chain", "--keep-going", code=1
@@ -348,7 +355,8 @@ def check_devices(world):
 
 
 def check_device_as_source(world, device):
-    """Its node may have the same time whatever is written to it: by another node, or a mounted file system."""
+    """Its node may have the same time whatever is written to it: by another node,
+    or a mounted file system."""
     world.write_hosts(world.target)
     copies = [world.target(host) / pathlib.Path(device).name for host in range(1, HOSTS + 1)]
     for content in [b"first", b"other"]:
@@ -364,7 +372,8 @@ def check_device_as_source(world, device):
 
 
 def check_full_disk(world):
-    """The first cause is named at the host that has it, and the others get the file with --keep-going."""
+    """The first cause is named at the host that has it,
+    and the others get the file with --keep-going."""
     full = world.folder / "full"
     full.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=10m", "none", full], check=True)
@@ -478,7 +487,8 @@ def check_faults(world):
 
 
 def connect(words):
-    """The program of an agent that is a connection: what it carries, until the other end has ended or SIGUSR1 cuts it."""
+    """The program of an agent that is a connection: what it carries,
+    until the other end has ended or SIGUSR1 cuts it."""
     there = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
     def cut(*_):
@@ -501,7 +511,8 @@ def connect(words):
 
 
 def check_cut_connection(world, victim):
-    """A host whose agent loses its connection: the receiver there notices by itself, and leaves nothing."""
+    """A host whose agent loses its connection:
+    the receiver there notices by itself, and leaves nothing."""
 
     def cut(_):
         os.kill(int((world.folder / f"connection-of-{PREFIX}{victim}").read_text()), signal.SIGUSR1)

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two sites of two machines with a long path between them, all that crosses it: COMMAND WAN_LINK, the Python package in PYTHONPATH.
+"""Two sites of two machines with a long path between them, all that crosses it: COMMAND WAN_LINK,
+the Python package in PYTHONPATH.
 
-`push`, groups, `node` over TCP and over libfabric bring the same bytes to all, in whatever order hosts are named each block crosses
-once, what does not fit the sites is said, and when the path is cut everybody hears of it in time. Needs root, iproute2 and
-/dev/net/tun; without them it says so and ends with code 77 (skipped)."""
+`push`, groups, `node` over TCP and over libfabric bring the same bytes to all, in whatever order
+hosts are named each block crosses once, what does not fit the sites is said, and when the path is
+cut everybody hears of it in time. Needs root, iproute2 and /dev/net/tun; without them it says so
+and ends with code 77 (skipped)."""
 import os
 import pathlib
 import subprocess
@@ -30,8 +32,10 @@ SLACK = 4.0  # for a loaded machine
 
 MEMBER = """
 import sys, time, prepost
-number, size, addresses, sites = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3].split(","), sys.argv[4].split(",")
-with prepost.Session(self=number, members=addresses, secret=sys.argv[5], sites=None if sites == [""] else sites) as session:
+number, size = int(sys.argv[1]), int(sys.argv[2])
+members, secret = sys.argv[3].split(","), sys.argv[5]
+sites = sys.argv[4].split(",") if sys.argv[4] else None
+with prepost.Session(self=number, members=members, secret=secret, sites=sites) as session:
     group = session.group(1)
     message = bytes(range(256)) * (size // 256)
     group.wait_opened(30)
@@ -61,7 +65,8 @@ def check_push(folder, image):
     with two_sites() as sites:
         hosts.write_text(
             "".join(
-                f"{sites.space(i)}:{folder}/at-{i} {sites.addresses[i]} site={sites.names[sites.site_of[i]]}\n"
+                f"{sites.space(i)}:{folder}/at-{i} {sites.addresses[i]}"
+                f" site={sites.names[sites.site_of[i]]}\n"
                 for i in ORDER[1:]
             )
         )
