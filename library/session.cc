@@ -196,6 +196,11 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   const auto executor = static_cast<Executor>(named - kExecutorNames.begin());
   if (executor == Executor::kOffload && options.device.empty())
     return fail("to offload it to a NIC takes a device");
+  if (options.seal && !options.device.empty()) {
+    return fail(fmt::format(
+        "what goes over device {} the NIC itself moves, which seals nothing: either seal or a device",
+        options.device));
+  }
   if (options.calls) {
     const char* const unfit = !options.device.empty()       ? "a device"
                               : !options.plan.empty()       ? "a plan"
@@ -220,6 +225,7 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       .is_for_calls = options.calls,
       .paths = impl_->options.paths,
       .sites = sites.site_of,
+      .is_sealed = options.seal,
       .terms =
           fmt::format("{} {} {} {} {}", options.algorithm, options.block_bytes,
                       options.notify_delivered, options.sync, options.plan.empty() ? "" : "file")};

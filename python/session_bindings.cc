@@ -667,7 +667,7 @@ void AddSessions(py::module_& module) {
              uint32_t root, const std::string& algorithm, uint64_t block_bytes,
              const std::string& plan, bool notify_delivered, bool sync, const std::string& device,
              const std::string& executor, std::shared_ptr<MemoryPool> pool, py::object incoming,
-             uint64_t backlog_bytes) {
+             uint64_t backlog_bytes, bool seal) {
             return session.CreateGroup(number, members, root,
                                        {.algorithm = algorithm,
                                         .block_bytes = block_bytes,
@@ -675,7 +675,8 @@ void AddSessions(py::module_& module) {
                                         .notify_delivered = notify_delivered,
                                         .sync = sync,
                                         .device = device,
-                                        .executor = executor},
+                                        .executor = executor,
+                                        .seal = seal},
                                        {.pool = std::move(pool),
                                         .incoming = std::move(incoming),
                                         .backlog_bytes = backlog_bytes});
@@ -683,12 +684,12 @@ void AddSessions(py::module_& module) {
           py::arg("number"), py::arg("members"), py::arg("root"), py::kw_only(),
           py::arg("algorithm"), py::arg("block_bytes"), py::arg("plan"),
           py::arg("notify_delivered"), py::arg("sync"), py::arg("device"), py::arg("executor"),
-          py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"))
+          py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"), py::arg("seal"))
       .def("create_calls",
            [](NativeSession& session, uint64_t number, const std::vector<uint32_t>& members,
-              bool deterministic) {
+              bool deterministic, bool seal) {
              return session.CreateGroup(number, members, members.empty() ? 0 : members.front(),
-                                        {.calls = true, .deterministic = deterministic},
+                                        {.calls = true, .deterministic = deterministic, .seal = seal},
                                         {.pool = {}, .incoming = py::none()});
            })
       .def("poll", &NativeSession::Poll);

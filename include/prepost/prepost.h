@@ -76,7 +76,7 @@ struct SessionOptions {
   /// site once, in whatever order a group names its members.
   std::vector<std::string> sites;
   /// What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
-  /// has it is trusted; the messages themselves are not encrypted.
+  /// has it is trusted. Messages are encrypted in groups with GroupOptions::seal alone.
   std::string secret;
   /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
   std::string bind;
@@ -137,6 +137,11 @@ struct GroupOptions {
   /// anything from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it,
   /// otherwise the CPU. May differ between members. Without a device the CPU does.
   std::string executor = "auto";
+  /// All that members say to each other in the group is encrypted and authenticated, by AES-256-GCM or
+  /// ChaCha20-Poly1305 with keys from the secret and of each connection: messages, calls, barriers,
+  /// causes of failures. What is changed, left out or repeated on the way ends the group. Nothing is
+  /// copied from memory to memory then (SessionOptions::local_copies). Without a device.
+  bool seal = false;
 };
 
 /// Buffers of one size, for messages of one group or several. All functions may be called by any

@@ -65,7 +65,7 @@ typedef struct prepost_session_options {
    * host: prepost_set_address() says it later. */
   const prepost_address* members;
   /** What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
-   * has it is trusted; the messages themselves are not encrypted. */
+   * has it is trusted. Messages are encrypted in groups with `seal` alone. */
   const void* secret;
   size_t secret_bytes;
   /** Address to listen at. Null or "": the member's own or, if that is a name, all of this
@@ -114,6 +114,9 @@ typedef struct prepost_group_options {
   int calls;
   /** 1: of such a group, sums of floats do not depend on their size. [0] */
   int deterministic;
+  /** 1: all that members say to each other in the group is encrypted and authenticated
+   * (prepost::GroupOptions::seal); without a device. [0] */
+  int seal;
 } prepost_group_options;
 
 /** Buffers of one size, for messages of one group or several. */

@@ -301,12 +301,13 @@ class Session:
         pool: Optional[MemoryPool] = None,
         incoming: Optional[Incoming] = None,
         backlog_bytes: int = BACKLOG_BYTES,
+        seal: bool = False,
     ) -> "Group":
         """Creates a group; returns at once.
 
         To be called by all `members` (numbers of the session's members, this one among them; None:
-        all), each in its own time, with the same arguments up to `device`. `number` is free here;
-        any number of groups may exist at once.
+        all), each in its own time, with the same arguments up to `device`, and the same `seal`.
+        `number` is free here; any number of groups may exist at once.
 
         algorithm: a schedule of `prepost compile --algorithm`, or "auto".
         block_bytes: 0: chosen for each message.
@@ -336,6 +337,8 @@ class Session:
             memory, up to so many bytes together; one always is, whatever its size, and each counts
             for 4096 bytes at least. The next message waits, as for a pool, and its senders with it,
             until others were received.
+        seal: all that members say to each other in the group is encrypted and authenticated;
+            without a device. Nothing is copied from memory to memory then (local_copies).
 
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
@@ -369,11 +372,17 @@ class Session:
                 backlog_bytes=_check.number(
                     "backlog_bytes", backlog_bytes, 64, "a number of bytes"
                 ),
+                seal=_check.flag("seal", seal),
             )
         return Group(native, self, is_root)
 
     def collectives(
-        self, number: int, members: Optional[Sequence[int]] = None, *, deterministic: bool = False
+        self,
+        number: int,
+        members: Optional[Sequence[int]] = None,
+        *,
+        deterministic: bool = False,
+        seal: bool = False,
     ) -> "Collectives":
         """Creates a group for calls of collectives: allreduce(), broadcast() from any member, and
         so on. Returns at once.
@@ -383,6 +392,7 @@ class Session:
 
         deterministic: sums of floats are added in one order whatever the size of the arrays; an
             allreduce takes n/(n-1) of its time then, 1.14 for 8 members.
+        seal: all that members say to each other is encrypted and authenticated.
         """
         from ._collectives import Collectives
 
@@ -391,7 +401,10 @@ class Session:
             list(range(self._members)) if members is None else _check.numbers("members", members)
         )
         native = self._native.create_calls(
-            number, chosen, _check.flag("deterministic", deterministic)
+            number,
+            chosen,
+            _check.flag("deterministic", deterministic),
+            _check.flag("seal", seal),
         )
         return Collectives(native, self, chosen)
 

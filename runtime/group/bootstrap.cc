@@ -76,8 +76,8 @@ struct Sighting {
 /// A connection of this node by the plan.
 struct Bootstrap::Link {
   LinkName name;
-  FileDescriptor fd;            ///< when it is there
-  std::optional<GroupKey> key;  ///< of its two ends, then
+  FileDescriptor fd;  ///< when it is there
+  LinkKeys keys;      ///< then
   bool given = false;           ///< there, and handed over
   Sighting seen;
   // If this node connects:
@@ -214,11 +214,12 @@ Status Bootstrap::AddStreams(const LinkName& first) {
   return {};
 }
 
-FileDescriptor Bootstrap::TakeControl() {
+ControlSocket Bootstrap::TakeControl() {
   PREPOST_CHECK(to_leader_only_ && connected());
   to_leader_only_ = false;
   links_.front().given = true;
-  return std::move(links_.front().fd);
+  Link& link = links_.front();
+  return ControlSocket(std::move(link.fd), std::move(link.keys.seal));
 }
 
 Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
@@ -238,8 +239,9 @@ Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
                        .stream = link.name.stream,
                        .streams = link.name.streams,
                        .fd = std::move(link.fd),
-                       .key = std::move(link.key),
-                       .is_connector = link.name.from == options_.node});
+                       .key = std::move(link.keys.key),
+                       .is_connector = link.name.from == options_.node,
+                       .seal = std::move(link.keys.seal)});
     link.given = true;
   }
   return sockets;
@@ -300,6 +302,7 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   if (name.to != options_.node) return Refusal::kWrongNode;
   const GroupTerms* const own = TermsOf(name);
   if (own == nullptr) return std::nullopt;
+  if (terms.is_sealed != own->is_sealed) return Refusal::kOtherSeal;
   if (terms.plan != own->plan) return Refusal::kOtherPlan;
   if (terms.carrier != own->carrier) return Refusal::kOtherCarrier;
   if (terms != *own) return Refusal::kOtherSize;
@@ -316,7 +319,7 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
 }
 
 void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDescriptor fd,
-                      std::optional<GroupKey> key) {
+                      LinkKeys keys) {
   if (IsLater(name) && FindLink(name) == nullptr) {
     // The other end opens both, and sees to it that it does.
     if (refused_.ok()) refused_ = AddPeer(name.from, Clock::now() + options_.connect_max);
@@ -328,12 +331,12 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name);
     link.name.streams = name.streams;
     link.fd = std::move(fd);
-    link.key = std::move(key);
+    link.keys = std::move(keys);
   } else {
     link.given = true;
     const LinkName probe = {.from = name.to, .to = name.from, .purpose = LinkPurpose::kControl};
     if (Link* const probing = FindLink(probe); probing != nullptr) probing->given = true;
-    arrival_(name.from, std::move(fd));
+    arrival_(name.from, ControlSocket(std::move(fd), std::move(keys.seal)));
   }
 }
 
@@ -453,7 +456,7 @@ bool Bootstrap::ServeCall(Call& call) {
   if (!ConfigureTcp(call.fd).ok()) return EndCall(call, "the connection broke");
   call.link.calling = false;
   call.link.fd = std::move(call.fd);
-  call.link.key = call.hello.BlockKey();
+  call.link.keys = call.hello.Keys();
   return false;
 }
 

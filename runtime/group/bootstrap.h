@@ -18,6 +18,7 @@
 #include "ir/status.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/files/plan_hash.h"
+#include "runtime/group/control_socket.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/hello.h"
 #include "runtime/group/lobby.h"
@@ -69,7 +70,7 @@ struct BootstrapOptions {
 class Bootstrap final : public Lobby::Owner {
  public:
   /// Called at the leader with the control connection of another node.
-  using Arrival = std::function<void(NodeId node, FileDescriptor control)>;
+  using Arrival = std::function<void(NodeId node, ControlSocket control)>;
 
   /// Its guests come through a lobby that asks it (Lobby::Owner). It seeks the leader first, if it
   /// is another node.
@@ -86,7 +87,7 @@ class Bootstrap final : public Lobby::Owner {
   /// Nothing is being opened, later connections included.
   bool settled() const;
   /// When connected() with the leader, which is another node: the control connection.
-  FileDescriptor TakeControl();
+  ControlSocket TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
   /// Peers that this node has reached, that were there (they have proved the secret), and whose
   /// connection has ended since, before they were in the group: as they do not listen any more, or
@@ -119,7 +120,7 @@ class Bootstrap final : public Lobby::Owner {
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-             std::optional<GroupKey> key) override;
+             LinkKeys keys) override;
 
  private:
   using Clock = std::chrono::steady_clock;

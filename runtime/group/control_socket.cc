@@ -12,6 +12,8 @@
 
 namespace prepost {
 
+static_assert(ControlSocket::kCheckBytes == kSealTagBytes);
+
 Result<std::pair<ControlSocket, ControlSocket>> ControlSocket::MakePair() {
   int fds[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
@@ -32,15 +34,36 @@ std::array<std::byte, ControlSocket::kCheckBytes> ControlSocket::CheckOf(const B
   return check;
 }
 
-void ControlSocket::Seal(Bytes& bytes, uint64_t number) {
-  std::ranges::copy(CheckOf(bytes, number), bytes.begin() + kControlMessageBytes);
+/// The next message that is sent.
+void ControlSocket::Seal(Bytes& bytes) {
+  const uint64_t number = sent_++;
+  if (seal_ == nullptr) {
+    std::ranges::copy(CheckOf(bytes, number), bytes.begin() + kControlMessageBytes);
+    return;
+  }
+  std::array<std::byte, kControlMessageBytes> plain;
+  std::copy_n(bytes.begin(), plain.size(), plain.begin());
+  closed_ |= !seal_->out().Seal(plain, {}, bytes);
+}
+
+/// The message in partial_, which is there in full. False: it is none, or not the next.
+bool ControlSocket::Open() {
+  const uint64_t number = received_++;
+  if (seal_ == nullptr) {
+    return std::ranges::equal(CheckOf(partial_, number),
+                              std::span(partial_).subspan(kControlMessageBytes));
+  }
+  std::array<std::byte, kControlMessageBytes> plain;
+  is_authentic_ = seal_->in().Open(partial_, {}, plain);
+  std::ranges::copy(plain, partial_.begin());
+  return is_authentic_;
 }
 
 void ControlSocket::Send(const ControlMessage& message) {
   if (closed_) return;
   Bytes bytes;
   EncodeControlMessage(message, std::span(bytes).first<kControlMessageBytes>());
-  Seal(bytes, sent_++);
+  Seal(bytes);
   ssize_t sent = 0;
   do {
     sent = send(fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -70,7 +93,7 @@ void ControlSocket::QueueLatest(const ControlMessage& message) {
 
 void ControlSocket::Flush() {
   while (!closed_ && !unsent_.empty()) {
-    if (!std::exchange(is_sealed_, true)) Seal(unsent_.front(), sent_++);
+    if (!std::exchange(is_sealed_, true)) Seal(unsent_.front());
     const ssize_t sent = send(fd(), unsent_.front().data() + sent_bytes_,
                               unsent_.front().size() - sent_bytes_, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
@@ -90,7 +113,7 @@ void ControlSocket::Flush() {
 }
 
 std::optional<ControlMessage> ControlSocket::Receive() {
-  while (!closed_) {
+  while (!closed()) {
     const ssize_t got = recv(fd(), partial_.data() + partial_bytes_,
                              partial_.size() - partial_bytes_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
@@ -99,8 +122,8 @@ std::optional<ControlMessage> ControlSocket::Receive() {
     partial_bytes_ += static_cast<size_t>(got);
     if (partial_bytes_ < partial_.size()) continue;
     partial_bytes_ = 0;
-    if (!std::ranges::equal(CheckOf(partial_, received_++),
-                            std::span(partial_).subspan(kControlMessageBytes))) {
+    if (!Open()) {
+      if (!is_authentic_) return std::nullopt;
       nonsense_ = "bytes that are no message, or not the next one";
       break;
     }

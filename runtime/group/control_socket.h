@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -17,19 +18,22 @@
 #include "ir/status.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/group/control_message.h"
+#include "runtime/transport/record_seal.h"
 
 namespace prepost {
 
 /// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way.
-/// So what was shifted, lost or said twice is no message. It is no proof of who says it.
+/// So what was shifted, lost or said twice is no message. It is no proof of who says it. On a sealed
+/// connection message and number are sealed instead, and the 16 bytes are the seal's: that is one.
 ///
 /// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {
  public:
   /// Both ends. Errors: kEnvironment.
   static Result<std::pair<ControlSocket, ControlSocket>> MakePair();
-  /// Takes over a connected stream socket.
-  explicit ControlSocket(FileDescriptor fd) : fd_(std::move(fd)) {}
+  /// Takes over a connected stream socket. `seal`: of a sealed connection.
+  explicit ControlSocket(FileDescriptor fd, std::unique_ptr<LinkSeal> seal = nullptr)
+      : fd_(std::move(fd)), seal_(std::move(seal)) {}
 
   int fd() const { return fd_.get(); }
   /// The socket itself, which this end does not use any more.
@@ -50,10 +54,13 @@ class ControlSocket {
   bool has_unsent() const { return !closed_ && !unsent_.empty(); }
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();
-  /// The other end is gone, takes no more messages, or has sent nonsense; for good.
-  bool closed() const { return closed_; }
+  /// The other end is gone, takes no more messages, or has sent nonsense; for good. What came over a
+  /// sealed connection and is not authentic() ends what is received: this end can still say so.
+  bool closed() const { return closed_ || !is_authentic_; }
   /// What was wrong with its last bytes; empty if nothing was.
   const std::string& nonsense() const { return nonsense_; }
+  /// False: something between the two has changed, kept or repeated what the other end has sealed.
+  bool is_authentic() const { return is_authentic_; }
 
   static constexpr size_t kUnsentMax = 64;
   static constexpr size_t kCheckBytes = 16;
@@ -62,9 +69,11 @@ class ControlSocket {
   using Bytes = std::array<std::byte, kControlMessageBytes + kCheckBytes>;
 
   static std::array<std::byte, kCheckBytes> CheckOf(const Bytes& bytes, uint64_t number);
-  static void Seal(Bytes& bytes, uint64_t number);
+  void Seal(Bytes& bytes);
+  bool Open();
 
   FileDescriptor fd_;
+  std::unique_ptr<LinkSeal> seal_;  ///< null: nothing is sealed
   Bytes partial_ = {};
   size_t partial_bytes_ = 0;
   uint64_t sent_ = 0;  ///< messages that are sealed
@@ -73,6 +82,7 @@ class ControlSocket {
   size_t sent_bytes_ = 0;     ///< of the first of them
   bool is_sealed_ = false;    ///< the first of them
   bool closed_ = false;
+  bool is_authentic_ = true;
   std::string nonsense_;
 };
 

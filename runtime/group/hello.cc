@@ -6,7 +6,8 @@
 // The listener proves itself first, so that a connector need not wait long for one that cannot; its
 // word on the connection it gives only to a peer that has proved the secret. Whoever connects gets
 // a MAC, and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h).
-// What follows on the connection is not protected (docs/running.md).
+// What follows on the connection is protected in groups that seal it (record_seal.h), and only there
+// (docs/running.md).
 #include "runtime/group/hello.h"
 
 #include <fmt/format.h>
@@ -28,14 +29,14 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view kMagic = "prepost\0"sv;
 /// The bytes of a connection's name and the terms.
-constexpr size_t kWantedBytes = 4 * 4 + 2 * 2 + sizeof(PlanHash) + 4 + 8;
+constexpr size_t kWantedBytes = 4 * 4 + 2 * 2 + sizeof(PlanHash) + 4 + 8 + 4;
 static_assert(kHelloBytes == kPrefixBytes + kWantedBytes + sizeof(NonceBytes));
 /// By Message, of one size.
 constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost hello proof    "sv,
                                         "prepost hello verdict  "sv, "prepost hello link key "sv};
 static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size() &&
               kLabels[0].size() == kLabels[3].size());
-constexpr uint32_t kRefusalsKnown = 8;  ///< what a verdict may say
+constexpr uint32_t kRefusalsKnown = 9;  ///< what a verdict may say
 constexpr size_t kVerdictSaidBytes = kVerdictBytes - sizeof(MacBytes);
 
 void PutPrefix(ByteWriter& writer) {
@@ -43,7 +44,8 @@ void PutPrefix(ByteWriter& writer) {
   writer.Put(kProtocolVersion);
 }
 
-void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer) {
+void PutWanted(const LinkName& link, const GroupTerms& terms, SealCiphers offer,
+               ByteWriter& writer) {
   writer.Put(static_cast<uint32_t>(link.purpose));
   writer.Put(link.from.value);
   writer.Put(link.to.value);
@@ -53,6 +55,7 @@ void PutWanted(const LinkName& link, const GroupTerms& terms, ByteWriter& writer
   writer.PutBytes(terms.plan);
   writer.Put(static_cast<uint32_t>(terms.carrier));
   writer.Put(terms.message_bytes);
+  writer.Put(offer);
 }
 
 bool HasStreams(const LinkName& link) {
@@ -64,6 +67,10 @@ std::optional<Carrier> CarrierOf(uint32_t value) {
   const auto carrier = static_cast<Carrier>(value);
   if (carrier == Carrier::kTcp || carrier == Carrier::kDevice) return carrier;
   return std::nullopt;
+}
+
+bool IsOneOf(uint32_t cipher, SealCiphers offer) {
+  return cipher >= 1 && cipher <= 2 && (offer & BitOf(static_cast<SealCipher>(cipher))) != 0;
 }
 
 template <size_t kCount>
@@ -115,6 +122,11 @@ std::string HelloSide::Why() const {
       return fmt::format("the message has {} at node {}, {} at node {} (--message-bytes, --input)",
                          Count(terms_.message_bytes, "byte"), link_.from.value,
                          Count(listener_terms_.message_bytes, "byte"), link_.to.value);
+    case Refusal::kOtherSeal:
+      return fmt::format(
+          "node {} seals its connections, node {} does not; give --seal at all nodes, or at none",
+          (terms_.is_sealed ? link_.from : link_.to).value,
+          (terms_.is_sealed ? link_.to : link_.from).value);
     case Refusal::kOtherVersion:
       return fmt::format("it speaks version {} of the protocol, this is version {}", peer_version_,
                          kProtocolVersion);
@@ -140,9 +152,12 @@ GroupKey HelloSide::LinkKey() const {
   return key_.Derive(Transcript(Message::kLinkKey));
 }
 
-std::optional<GroupKey> HelloSide::BlockKey() const {
+LinkKeys HelloSide::Keys() const {
+  if (cipher_ != SealCipher::kNone)
+    return {.seal = std::make_unique<LinkSeal>(LinkKey(), cipher_, role_ == Role::kConnector)};
   const bool is_for_blocks = link_.purpose == LinkPurpose::kData && link_.lane != Lane::kCredits;
-  return is_for_blocks ? std::optional(LinkKey()) : std::nullopt;
+  if (is_for_blocks) return {.key = LinkKey()};
+  return {};
 }
 
 std::vector<std::byte> HelloSide::Transcript(Message message) const {
@@ -160,7 +175,7 @@ std::vector<std::byte> HelloSide::Transcript(Message message,
   const bool connects = role_ == Role::kConnector;  // whose nonce comes first
   writer.PutBytes(connects ? nonce_ : peer_nonce_);
   writer.PutBytes(connects ? peer_nonce_ : nonce_);
-  PutWanted(link_, terms_, writer);
+  PutWanted(link_, terms_, offer_, writer);
   writer.PutBytes(verdict);
   PREPOST_CHECK(writer.left() == 0);
   return bytes;
@@ -173,11 +188,12 @@ HelloConnector::HelloConnector(const GroupKey& key, const NonceBytes& nonce, con
   terms_ = terms;
 }
 
-std::vector<std::byte> HelloConnector::Begin() const {
+std::vector<std::byte> HelloConnector::Begin() {
+  offer_ = terms_.is_sealed ? ciphers_ : 0;
   std::vector<std::byte> hello(kHelloBytes);
   ByteWriter writer(hello);
   PutPrefix(writer);
-  PutWanted(link_, terms_, writer);
+  PutWanted(link_, terms_, offer_, writer);
   writer.PutBytes(nonce_);
   PREPOST_CHECK(writer.left() == 0);
   return hello;
@@ -216,9 +232,12 @@ void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
   const uint32_t value = reader.Get<uint32_t>();
   const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
   const uint64_t message_bytes = reader.Get<uint64_t>();
+  const uint32_t cipher = reader.Get<uint32_t>();
   const MacBytes mac = GetArray<sizeof(MacBytes)>(reader);
   const auto refusal = static_cast<Refusal>(value);
-  if (value >= kRefusalsKnown || (refusal != Refusal::kWrongSecret && !carrier)) {
+  const bool is_chosen = refusal == Refusal::kNone && terms_.is_sealed;
+  const bool is_cipher = is_chosen ? IsOneOf(cipher, offer_) : cipher == 0;
+  if (value >= kRefusalsKnown || (refusal != Refusal::kWrongSecret && !carrier) || !is_cipher) {
     state_ = HelloState::kBroken;
     return;
   }
@@ -227,6 +246,7 @@ void HelloConnector::TakeVerdict(std::span<const std::byte> in) {
   if (!is_proved_) return Refuse(Refusal::kWrongSecret);
   listener_terms_ = {.carrier = *carrier, .message_bytes = message_bytes};
   if (refusal != Refusal::kNone) return Refuse(refusal);
+  cipher_ = static_cast<SealCipher>(cipher);
   state_ = HelloState::kWelcome;
 }
 
@@ -260,12 +280,17 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   link_.streams = reader.Get<uint16_t>();
   terms_.plan = GetArray<sizeof(PlanHash)>(reader);
   const std::optional<Carrier> carrier = CarrierOf(reader.Get<uint32_t>());
-  if (!lane || !carrier || !HasStreams(link_)) {
+  terms_.message_bytes = reader.Get<uint64_t>();
+  offer_ = reader.Get<uint32_t>();
+  // What is offered is what there is, and always the cipher that needs nothing of the CPU.
+  const bool is_offer = offer_ == 0 || ((offer_ & ~kAllSealCiphers) == 0 &&
+                                        IsOneOf(uint32_t(SealCipher::kChaCha20Poly1305), offer_));
+  if (!lane || !carrier || !HasStreams(link_) || !is_offer) {
     state_ = HelloState::kBroken;
     return {};
   }
   terms_.carrier = *carrier;
-  terms_.message_bytes = reader.Get<uint64_t>();
+  terms_.is_sealed = offer_ != 0;
   peer_nonce_ = GetArray<sizeof(NonceBytes)>(reader);
   has_name_ = true;
   wanted_ = kProofBytes;
@@ -290,6 +315,7 @@ std::vector<std::byte> HelloListener::TakeProof(std::span<const std::byte> in) {
 
 std::vector<std::byte> HelloListener::Decide(Refusal refusal) {
   if (refusal == Refusal::kNone) {
+    cipher_ = BestCipher(offer_, ciphers_);
     state_ = HelloState::kWelcome;
   } else {
     Refuse(refusal);
@@ -300,6 +326,7 @@ std::vector<std::byte> HelloListener::Decide(Refusal refusal) {
   if (!is_proved_) return verdict;
   writer.Put(static_cast<uint32_t>(listener_terms_.carrier));
   writer.Put(listener_terms_.message_bytes);
+  writer.Put(static_cast<uint32_t>(cipher_));
   writer.PutBytes(
       key_.Mac(Transcript(Message::kVerdict, std::span(verdict).first(kVerdictSaidBytes))));
   return verdict;

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -21,11 +22,12 @@
 #include "ir/plan.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/group_key.h"
+#include "runtime/transport/record_seal.h"
 
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 14;
+inline constexpr uint32_t kProtocolVersion = 15;
 
 enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
 
@@ -57,6 +59,7 @@ struct GroupTerms {
   PlanHash plan = {};
   Carrier carrier = Carrier::kTcp;
   uint64_t message_bytes = 0;  ///< which a rolled plan leaves open
+  bool is_sealed = false;      ///< what follows the hello is sealed (record_seal.h)
 
   friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
 };
@@ -71,28 +74,37 @@ enum class Refusal : uint32_t {
   kUnexpected = 5,    ///< the plan has no such connection
   kOtherCarrier = 6,  ///< it goes over something else
   kOtherSize = 7,     ///< it is for a message of another size, with the same rolled plan
-  kOtherVersion = 8,  ///< never sent: the prefix says it
+  kOtherSeal = 8,     ///< it seals its connections, or does not
+  kOtherVersion = 9,  ///< never sent: the prefix says it
 };
 
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///
 ///     C > L  hello      prefix | purpose 4 | from 4 | to 4 | lane 4 | stream 2 | streams 2 |
-///                       plan hash 32 | carrier 4 | message bytes 8 | nonce 32
+///                       plan hash 32 | carrier 4 | message bytes 8 | ciphers 4 | nonce 32
 ///     L > C  challenge  prefix | nonce 32 | MAC 32
 ///     C > L  proof      MAC 32
-///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | MAC 32
+///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | cipher 4 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
 /// MACs are over which message it is, version, both nonces, all that the hello wants, and of the verdict what it says, so that none can be used for anything
 /// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
-/// bytes are the listener's. A connector that the challenge does not convince sends a proof of
+/// bytes are the listener's. Ciphers (SealCiphers) are those that the connector has, none: it seals
+/// nothing; the verdict's is the one that both use (SealCipher), so that nobody between them chooses
+/// it. A connector that the challenge does not convince sends a proof of
 /// zeros, so that the listener learns that the secrets differ, too. A challenge to another version
 /// is zeros behind the prefix.
 inline constexpr size_t kPrefixBytes = 12;
-inline constexpr size_t kHelloBytes = kPrefixBytes + 96;
+inline constexpr size_t kHelloBytes = kPrefixBytes + 100;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;
 inline constexpr size_t kProofBytes = 32;
-inline constexpr size_t kVerdictBytes = 48;
+inline constexpr size_t kVerdictBytes = 52;
+
+/// What the two ends of a welcome connection have in common, and nobody else.
+struct LinkKeys {
+  std::optional<GroupKey> key = {};           ///< of a connection for blocks that is not sealed
+  std::unique_ptr<LinkSeal> seal = nullptr;  ///< of one that is
+};
 
 enum class HelloState : uint8_t {
   kTalking,
@@ -118,8 +130,12 @@ class HelloSide {
   /// kWelcome: what only the two ends of this connection can derive, from the group's key and all
   /// that both have said, their nonces among it.
   GroupKey LinkKey() const;
-  /// The same of a connection for blocks; none of others, on which nothing is authenticated.
-  std::optional<GroupKey> BlockKey() const;
+  /// The same as it is used.
+  LinkKeys Keys() const;
+  /// Before anything is said: what this end has, instead of SealCiphersHere().
+  void set_ciphers(SealCiphers ciphers) { ciphers_ = ciphers; }
+  /// kWelcome: what the connection is sealed with.
+  SealCipher cipher() const { return cipher_; }
 
  protected:
   enum class Role : uint8_t { kConnector, kListener };
@@ -150,6 +166,9 @@ class HelloSide {
   Refusal refusal_ = Refusal::kNone;
   bool is_proved_ = false;
   uint32_t peer_version_ = kProtocolVersion;
+  SealCiphers ciphers_ = SealCiphersHere();
+  SealCiphers offer_ = 0;  ///< the connector's; 0: nothing is sealed
+  SealCipher cipher_ = SealCipher::kNone;
 };
 
 class HelloConnector final : public HelloSide {
@@ -161,7 +180,7 @@ class HelloConnector final : public HelloSide {
   /// Before Begin(): of how many streams the connection is to be.
   void set_streams(uint16_t streams) { link_.streams = streams; }
   /// What it says first.
-  std::vector<std::byte> Begin() const;
+  std::vector<std::byte> Begin();
   /// Needs wanted() bytes. What is to be sent.
   std::vector<std::byte> Take(std::span<const std::byte> in);
   /// The listener has proved that it has the secret, and the proof is what Take() has returned: the

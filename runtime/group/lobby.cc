@@ -211,7 +211,7 @@ bool Lobby::AfterTalk(Guest& guest) {
       if (ConfigureTcp(guest.fd).ok()) {
         has_admitted_ = true;
         owner_.Admit(guest.hello.link(), guest.hello.terms(), std::move(guest.fd),
-                     guest.hello.BlockKey());
+                     guest.hello.Keys());
       }
       return false;
     case HelloState::kRefused:

@@ -56,10 +56,9 @@ class Lobby {
     /// Somebody at `address` who may or may not be who he says was refused.
     virtual void NoteRefused(const LinkName& name, const std::string& address,
                              const std::string& why) = 0;
-    /// Takes the connection, which Judge() has let in. `key`: HelloSide::LinkKey(), of one
-    /// for blocks.
+    /// Takes the connection, which Judge() has let in, with HelloSide::Keys().
     virtual void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-                       std::optional<GroupKey> key) = 0;
+                       LinkKeys keys) = 0;
   };
 
   /// Listens. `owner` must outlive it. Errors: kEnvironment: the port is taken, the address is not

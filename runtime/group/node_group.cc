@@ -34,7 +34,8 @@ class NodeRun {
         leader_(plan_.header().collective.root),
         terms_{.plan = plan_.Hash(),
                .carrier = options_.make_player ? Carrier::kDevice : Carrier::kTcp,
-               .message_bytes = plan_.header().payload.bytes},
+               .message_bytes = plan_.header().payload.bytes,
+               .is_sealed = options_.is_sealed},
         prover_(options_.bootstrap.key, terms_),
         member_(Task()) {}
 
@@ -119,6 +120,7 @@ KeptGroup NodeRun::Group() const {
                      .sites = given.sites,
                      .paths = given.paths,
                      .terms = terms_.plan,
+                     .is_sealed = terms_.is_sealed,
                      .run = KeptRun{.is_rolled = plan_.is_rolled(),
                                     .no_progress_max = options_.no_progress_max,
                                     .waiting = given.waiting},
@@ -214,6 +216,7 @@ Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* out
                          NodeRunOptions options) {
   const PlanHeader& header = plan.header();
   const NodeId node = options.bootstrap.node;
+  PREPOST_CHECK(!options.is_sealed || !options.make_player);
   if (header.collective.kind == CollectiveKind::kMulticast) {
     PREPOST_CHECK(header.roles().IsSource(node) == (input != nullptr));
     PREPOST_CHECK(input == nullptr || input->size_bytes() == header.payload.bytes);

@@ -40,6 +40,8 @@ struct NodeRunOptions {
   std::chrono::milliseconds no_progress_max{30000};
   /// Within which all nodes hear that one is gone, stopped, or cut off.
   std::chrono::milliseconds failure_max{2000};
+  /// All connections are sealed (record_seal.h); of all nodes or of none. Not with make_player.
+  bool is_sealed = false;
   /// Plays this node's part over a NIC, from and to memory that no file backs; `links` reach
   /// each peer, for whatever is to be agreed on before. Empty: the CPU executor over the same
   /// connections. Sets the carrier that the bootstrap names.

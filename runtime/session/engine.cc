@@ -331,6 +331,7 @@ void Engine::Obey(Command command) {
                     .sites = group.options.sites,
                     .paths = group.options.paths,
                     .terms = group.terms,
+                    .is_sealed = group.options.is_sealed,
                     .created = group.created});
       return;
     case Command::Kind::kSend:

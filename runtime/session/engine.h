@@ -49,6 +49,7 @@ struct EngineGroupOptions {
   bool is_for_calls = false;  ///< `collective` says who leads, nothing else
   PathOptions paths = {};
   std::vector<uint32_t> sites = {};  ///< by node; empty: all are at one
+  bool is_sealed = false;            ///< all its connections are; without a mover
   std::string terms;                 ///< what else members must agree on
 };
 

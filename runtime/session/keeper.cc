@@ -378,10 +378,15 @@ void Keeper::Serve(Group& group) {
   if (group.last_word) return SayLastWord(group);
   if (group.of_other_terms && !group.is_formed) {
     const NodeId node = *group.of_other_terms;
-    return End(group, {.cause = Rejected(fmt::format(
-                           "{} creates the group with another root, other options or another plan",
-                           Who(group, node))),
-                       .where = node});
+    const NodeId sealing = group.kept.is_sealed ? group.kept.self : node;
+    const NodeId other = group.kept.is_sealed ? node : group.kept.self;
+    const std::string what =
+        group.is_other_seal
+            ? fmt::format("{} seals its connections and {} does not: all members do, or none",
+                          Who(group, sealing), Who(group, other))
+            : fmt::format("{} creates the group with another root, other options or another plan",
+                          Who(group, node));
+    return End(group, {.cause = Rejected(what), .where = node});
   }
   for (Peer& peer : group.peers) {
     if (peer.control) peer.control->Flush();
@@ -515,7 +520,8 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
       if (group.bootstrap != nullptr && group.generation != message.progress) {
         group.generation = message.progress;
         group.bootstrap->set_data_terms(
-            {.plan = DataTermsOfGroup(group.kept.terms, message.progress)});
+            {.plan = DataTermsOfGroup(group.kept.terms, message.progress),
+             .is_sealed = group.kept.is_sealed});
         lobby_->Reconsider();  // peers may have come before the leader's word
       }
       return BroadcastLatest(group, Answer());

@@ -71,6 +71,7 @@ struct KeptGroup {
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;  ///< what members must agree on: TermsOfGroup(), or the plan's hash
+  bool is_sealed = false;  ///< all its connections are; of all members or of none
   std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller
   /// Control connections that are there already, so that nothing is to be formed or connected: at the
@@ -272,7 +273,7 @@ class Keeper final : private Lobby::Owner {
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-             std::optional<GroupKey> key) override;
+             LinkKeys keys) override;
   Group* FindByTerms(const PlanHash& terms);
   Unformed* FindUnformed(const LinkName& name, const PlanHash& terms);
   void NoteUnformed(const Group& group, const Failure& failure);

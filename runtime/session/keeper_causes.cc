@@ -25,6 +25,7 @@
 
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
+#include "runtime/transport/tcp_wire.h"
 
 namespace prepost {
 
@@ -33,6 +34,13 @@ void Keeper::CheckSilence(Group& group) {
     if (!peer.control) continue;
     const bool has_word = !group.is_leader() && *group.kept.leader_word != '\0';
     const std::string leader = has_word ? fmt::format(", the {},", group.kept.leader_word) : "";
+    if (!peer.control->is_authentic()) {
+      const std::string what = NotAuthentic(group.kept.self, peer.node);
+      return End(
+          group,
+          {.cause = Rejected(group.kept.run ? what : InMemberWords(what, group.kept.members)),
+           .where = group.kept.self});
+    }
     if (!peer.control->nonsense().empty()) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }

@@ -46,9 +46,13 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
   if (group->kept.run) return refusal;
   if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
-  if (name.purpose == LinkPurpose::kData && refusal == Refusal::kOtherPlan) return std::nullopt;
+  const bool is_other = refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal;
+  if (name.purpose == LinkPurpose::kData && is_other) return std::nullopt;
   // It has the secret, so it is a member, and it will not come with other terms later.
-  if (refusal == Refusal::kOtherPlan) group->of_other_terms = name.from;
+  if (is_other) {
+    group->of_other_terms = name.from;
+    group->is_other_seal = refusal == Refusal::kOtherSeal;
+  }
   return refusal == Refusal::kDuplicate ? std::nullopt : refusal;
 }
 
@@ -59,12 +63,12 @@ void Keeper::NoteRefused(const LinkName& name, const std::string& address, const
 }
 
 void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
-                   std::optional<GroupKey> key) {
+                   LinkKeys keys) {
   Group* const group = FindByTerms(terms.plan);
-  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd), std::move(key));
+  if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd), std::move(keys));
   Unformed* const unformed = FindUnformed(name, terms.plan);
   unformed->told.insert(name.from);
-  ControlSocket control(std::move(fd));
+  ControlSocket control(std::move(fd), std::move(keys.seal));
   control.Send(unformed->last_word);
   Part(std::move(control));
 }
@@ -146,7 +150,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   Membership membership = {.nodes = nodes,
                            .leader = group.kept.leader,
                            .connections = group.kept.connections,
-                           .terms = {.plan = group.kept.terms},
+                           .terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
                            .data_terms = {},
                            .opens_later = group.kept.opens_later};
   if (group.kept.run) {
@@ -157,13 +161,14 @@ void Keeper::AddGroup(KeptGroup kept) {
     membership.is_rolled = group.kept.run->is_rolled;
   } else if (group.is_leader()) {
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
-    membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation)};
+    membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation),
+                             .is_sealed = group.kept.is_sealed};
   }
   group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
   for (uint32_t node = 0; node < (group.is_leader() ? nodes : 1); ++node)
     group.peers.push_back(
         {.node = group.is_leader() ? NodeId(node) : group.kept.leader, .control = {}});
-  group.bootstrap->set_arrival([this, &group](NodeId node, FileDescriptor control) {
+  group.bootstrap->set_arrival([this, &group](NodeId node, ControlSocket control) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
     peer.heard = Clock::now();
@@ -244,7 +249,8 @@ void Keeper::TakeNewcomers(Group& group) {
     newcomer.socket = std::make_unique<TcpSocket>(std::move(taken));
     newcomer.since = Clock::now();
     const TcpSocket& socket = *newcomer.socket;
-    if (socket.lane == Lane::kBlocks && socket.streams == 1)
+    // What is sealed is not to pass by in memory, and its ends have proved who they are.
+    if (socket.lane == Lane::kBlocks && socket.streams == 1 && socket.seal == nullptr)
       newcomer.introduction = std::make_unique<Introduction>(socket, options_.reads_memory);
   }
 }

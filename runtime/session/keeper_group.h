@@ -76,6 +76,7 @@ struct Keeper::Group {
   std::array<uint64_t, kGates> passed = {};   ///< by gate
   std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
   std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
+  bool is_other_seal = false;                 ///< and that is what differs
   std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member

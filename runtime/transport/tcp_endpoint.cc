@@ -158,6 +158,7 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
     link.streams = socket.streams;
     link.local = socket.local;
     link.window = std::move(socket.window);
+    if (socket.seal != nullptr) PREPOST_RETURN_IF_ERROR(AddSeal(link, std::move(socket.seal)));
     if (link.local.can_read) link.seen = std::make_unique<MemoryWindow::Value>();
     link.rx_head = link.carries_blocks && is_in_message_ ? 2 * kRecordBytes : 0;
     if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
@@ -171,6 +172,22 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
   active_.Grow(links_.size());
   if (watched) return {};
   return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
+}
+
+/// Records of credits and notes are this endpoint's own, blocks its caller's.
+Status TcpEndpoint::AddSeal(Link& link, std::unique_ptr<LinkSeal> seal) {
+  PREPOST_CHECK(!link.local.can_read && !link.local.is_read);
+  if (link.carries_blocks && bounce_ == nullptr) {
+    Result<std::unique_ptr<BounceBuffer>> bounce =
+        BounceBuffer::Make(SealedStream::kRecordBytesMax);
+    if (!bounce.ok()) return bounce.status();
+    bounce_ = *std::move(bounce);
+  }
+  link.sealed = std::make_unique<SealedStream>(
+      std::move(seal),
+      link.carries_blocks ? SealedStream::kRecordBytesMax : kRecordsPerRead * kRecordBytes,
+      link.carries_blocks ? bounce_.get() : nullptr);
+  return {};
 }
 
 /// Of the message that is over.
@@ -314,6 +331,7 @@ Status TcpEndpoint::Service() {
 }
 
 bool TcpEndpoint::HasToWrite(const Link& link) const {
+  if (HasUnsent(link)) return true;
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
   if (link.out == kNone) return false;
   const ChannelState& state = channels_[link.out];
@@ -328,6 +346,7 @@ bool TcpEndpoint::MayBegin(const Link& link, const ChannelState& state) const {
 }
 
 Status TcpEndpoint::Visit(Link& link) {
+  if (link.writable && HasUnsent(link)) PREPOST_RETURN_IF_ERROR(WriteUnsent(link));
   if (link.writable && HasToWrite(link)) {
     PREPOST_RETURN_IF_ERROR(link.carries_blocks ? WriteBlock(link) : WriteRecords(link));
   }
@@ -337,7 +356,7 @@ Status TcpEndpoint::Visit(Link& link) {
   return {};
 }
 
-Io TcpEndpoint::Move(const Link& link, bool is_send, std::span<iovec> memory) const {
+Io TcpEndpoint::Move(Link& link, bool is_send, std::span<iovec> memory) const {
   if (hook_ != nullptr) {
     size_t bytes = 0;
     for (const iovec& part : memory) bytes += part.iov_len;
@@ -349,7 +368,29 @@ Io TcpEndpoint::Move(const Link& link, bool is_send, std::span<iovec> memory) co
       left -= part.iov_len;
     }
   }
-  return is_send ? SendSome(link.fd.get(), memory) : ReceiveSome(link.fd.get(), memory);
+  if (link.sealed != nullptr) return MoveSealed(link, is_send, memory);
+  const Io io = is_send ? SendSome(link.fd.get(), memory) : ReceiveSome(link.fd.get(), memory);
+  if (io.outcome == Io::Outcome::kMoved)
+    (is_send ? link.bytes_written : link.bytes_read) += io.bytes;
+  return io;
+}
+
+/// What is sealed, and the socket does not take, goes as soon as it does.
+Io TcpEndpoint::MoveSealed(Link& link, bool is_send, std::span<iovec> memory) {
+  SealedStream& sealed = *link.sealed;
+  const Io io =
+      is_send ? sealed.Send(link.fd.get(), memory) : sealed.Receive(link.fd.get(), memory);
+  link.bytes_written = sealed.wire_written();
+  link.bytes_read = sealed.wire_read();
+  if (is_send && sealed.has_unsent()) link.writable = false;
+  return io;
+}
+
+Status TcpEndpoint::WriteUnsent(Link& link) {
+  const Io io = link.sealed->Flush(link.fd.get());
+  link.bytes_written = link.sealed->wire_written();
+  if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
+  return IoError(link, io, "send to", kNoBlock);
 }
 
 Status TcpEndpoint::WriteRecords(Link& link) {
@@ -398,7 +439,6 @@ Status TcpEndpoint::WriteBlock(Link& link) {
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", block);
   counters_.bytes_moved += io.bytes;
   link.tx_bytes += io.bytes;
-  link.bytes_written += io.bytes;
   if (link.tx_bytes == link.tx_head + piece.iov_len) {
     link.tx_head = link.tx_bytes = 0;
     if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
@@ -424,13 +464,14 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   if (io.outcome == Io::Outcome::kWouldBlock) {
     // What stands before the block is judged as soon as it is there.
     const bool has_head = link.rx_bytes >= link.rx_head;
-    AwaitBytes(link, has_head ? link.rx_head + block.iov_len - link.rx_bytes : 1);
+    const size_t there = link.sealed == nullptr ? 0 : link.sealed->received();
+    const size_t left = link.rx_head + block.iov_len - link.rx_bytes;
+    AwaitBytes(link, has_head && left > there ? left - there : 1);
   }
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", slot.block);
   counters_.bytes_moved += io.bytes;
   const bool had_head = link.rx_bytes >= link.rx_head;
   link.rx_bytes += io.bytes;
-  link.bytes_read += io.bytes;
   if (!link.peer_has_begun && link.rx_bytes >= kRecordBytes) {
     PREPOST_RETURN_IF_ERROR(TakeStart(link, DecodeRecord(RecordAt(link.rx, 0))));
     if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
@@ -494,7 +535,8 @@ void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
 Status TcpEndpoint::ReadUnposted(Link& link) {
   std::byte byte;
   iovec one = {&byte, 1};
-  const Io io = PeekSome(link.fd.get(), std::span(&one, 1));
+  const bool is_there = link.sealed != nullptr && link.sealed->received() > 0;
+  const Io io = is_there ? Io{.bytes = 1} : PeekSome(link.fd.get(), std::span(&one, 1));
   if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   link.stalled = true;
@@ -509,7 +551,6 @@ Status TcpEndpoint::ReadStart(Link& link) {
   if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   link.rx_bytes += io.bytes;
-  link.bytes_read += io.bytes;
   if (link.rx_bytes < kRecordBytes) return {};
   const Record record = DecodeRecord(RecordAt(link.rx, 0));
   if (!IsStart(record.channel)) {
@@ -728,6 +769,8 @@ Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, ui
       lost_peer_ = link.peer;
       return Rejected(
           fmt::format("node {} lost its connection to node {}", node_.value, link.peer.value));
+    case Io::Outcome::kForged:
+      return Rejected(NotAuthentic(node_, link.peer));
     case Io::Outcome::kBadMemory:
       return Rejected(
           fmt::format("{}: the memory of block {} is gone; was its file truncated "

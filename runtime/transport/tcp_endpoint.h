@@ -27,6 +27,8 @@
 #include "runtime/message_endpoint.h"
 #include "runtime/playable.h"
 #include "runtime/sequence_ring.h"
+#include "runtime/transport/bounce_buffer.h"
+#include "runtime/transport/sealed_stream.h"
 #include "runtime/transport/tcp_hook.h"
 #include "runtime/transport/tcp_mesh.h"
 #include "runtime/transport/tcp_watch.h"
@@ -135,6 +137,7 @@ class TcpEndpoint final : public MessageEndpoint {
     uint16_t streams = 1;  ///< of the connection
     bool carries_blocks = false;
     bool is_asked = false;  ///< the kernel asks often whether the peer is there
+    std::unique_ptr<SealedStream> sealed;  ///< null: nothing is
     TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing
     bool writable = true;    ///< until a write finds no room
@@ -165,7 +168,7 @@ class TcpEndpoint final : public MessageEndpoint {
     size_t rx_left = 0;             ///< of records, which a message's turn is awaited for
     int awaited_bytes = 1;          ///< that make the socket readable
     size_t awaited_max = 1;         ///< as much as its buffer, which grows, allows
-    uint64_t bytes_read = 0;        ///< in all
+    uint64_t bytes_read = 0;        ///< of the socket, in all
     uint64_t bytes_written = 0;
     // Signs of life; on the connection for credits and notes.
     uint32_t blocks = kNone;  ///< the peer's connection for blocks, its first stream
@@ -178,6 +181,7 @@ class TcpEndpoint final : public MessageEndpoint {
   TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
   Status Open(int wake_fd);
   bool Watch(int fd, uint32_t events, uint32_t token) const;
+  Status AddSeal(Link& link, std::unique_ptr<LinkSeal> seal);
   void AddChannels(Playable plan);
   void KeepLateNotes();
   bool TakeLate(Link& link, const Record& record);
@@ -195,11 +199,16 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Service();
   bool HasToWrite(const Link& link) const;
   bool MayBegin(const Link& link, const ChannelState& state) const;
+  static bool HasUnsent(const Link& link) {
+    return link.sealed != nullptr && link.sealed->has_unsent();
+  }
   static bool HasToRead(const Link& link) {
     return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
   }
   Status Visit(Link& link);
-  Io Move(const Link& link, bool is_send, std::span<iovec> memory) const;
+  Io Move(Link& link, bool is_send, std::span<iovec> memory) const;
+  static Io MoveSealed(Link& link, bool is_send, std::span<iovec> memory);
+  Status WriteUnsent(Link& link);
   Status WriteRecords(Link& link);
   void BeginPiece(Link& link, ChannelState& state);
   Status WriteBlock(Link& link);
@@ -270,6 +279,7 @@ class TcpEndpoint final : public MessageEndpoint {
   size_t read_bytes_min_ = 0;  ///< of the blocks of the message at hand
   MessageStart message_;       ///< the one at hand, or before the first one nothing
   FileDescriptor epoll_;
+  std::unique_ptr<BounceBuffer> bounce_;  ///< of all links that are sealed and carry blocks
   std::vector<Link> links_;
   std::map<std::pair<NodeId, Lane>, uint32_t> link_to_;  ///< the first of its streams
   std::vector<ChannelState> channels_;

@@ -102,8 +102,9 @@ void TcpEndpoint::RestPeers() {
 }
 
 bool TcpEndpoint::IsAcknowledged() const {
-  return std::ranges::all_of(links_,
-                             [](const Link& link) { return IsTcpAcknowledged(link.fd.get()); });
+  return std::ranges::all_of(links_, [](const Link& link) {
+    return !HasUnsent(link) && IsTcpAcknowledged(link.fd.get());
+  });
 }
 
 }  // namespace prepost

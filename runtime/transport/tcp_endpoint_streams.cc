@@ -58,7 +58,6 @@ Status TcpEndpoint::ReadPiece(Link& link) {
       return IoError(link, io, "receive from", state.slots[piece.index].block);
     counters_.bytes_moved += io.bytes;
     link.rx_bytes += io.bytes;
-    link.bytes_read += io.bytes;
   }
   if (link.rx_bytes < kRecordBytes + memory.iov_len) return {};
   link.rx_bytes = 0;
@@ -76,7 +75,6 @@ Status TcpEndpoint::ReadStreamRecord(Link& link) {
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;
-  link.bytes_read += io.bytes;
   if (link.rx_bytes < kRecordBytes) return {};
   const Record record = DecodeRecord(std::span(link.rx).first<kRecordBytes>());
   if (!IsStart(record.channel) && link.peer_has_begun) return JudgePiece(link);

@@ -18,6 +18,7 @@
 #include "runtime/group/group_key.h"
 #include "runtime/playable.h"
 #include "runtime/transport/memory_window.h"
+#include "runtime/transport/record_seal.h"
 
 namespace prepost {
 
@@ -55,6 +56,7 @@ struct TcpSocket {
   std::unique_ptr<MemoryWindow> window = nullptr;  ///< this end's, if the peer may read its memory
   std::optional<GroupKey> key = {};  ///< its two ends' alone (HelloSide::LinkKey()), where they met
   bool is_connector = false;         ///< of the two, in the hello
+  std::unique_ptr<LinkSeal> seal = nullptr;  ///< of what it carries; null: nothing is sealed
 };
 
 /// The sockets of each node, by node id.

@@ -61,6 +61,13 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
   return fmt::format("{}, {}, {}", route, what, Count(record.bytes, "byte"));
 }
 
+std::string NotAuthentic(NodeId node, NodeId peer) {
+  return fmt::format(
+      "a record over the connection of node {} to node {} is not authentic: it was changed, lost or "
+      "repeated on the way",
+      node.value, peer.value);
+}
+
 std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b) {
   const std::optional<Lane> lane = LaneOf(wire.value / 2);
   if (!lane) return std::nullopt;

@@ -2,7 +2,7 @@
 //
 // What the TCP transport puts on its sockets, and the two system calls that move it. A socket
 // carries records of 16 bytes; on a socket for blocks, each record but a start is followed by the
-// block's bytes.
+// block's bytes. In a group that seals its connections these bytes are sealed (sealed_stream.h).
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_WIRE_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_WIRE_H_
 
@@ -72,6 +72,9 @@ constexpr bool IsAfter(uint32_t number, uint32_t other) {
 std::string Describe(const Record& record, NodeId a, NodeId b);
 inline constexpr size_t kRecordBytes = 16;
 
+/// What the connection of `node` to `peer` has brought was not sealed by `peer`, or not next.
+std::string NotAuthentic(NodeId node, NodeId peer);
+
 /// The number of a channel among those between its two nodes, which both know whatever else of the
 /// plan they have.
 constexpr ChannelId WireChannel(const Channel& channel) {
@@ -93,6 +96,7 @@ struct Io {
     kWouldBlock,  ///< not now
     kHeld,        ///< not now, as a hook wants it (tcp_hook.h): nothing will say when
     kPeerGone,    ///< the peer closed or reset the connection
+    kForged,      ///< what came is not what the peer has sealed (sealed_stream.h)
     kBadMemory,   ///< EFAULT: the memory is gone, as when a mapped file was truncated
     kFailed       ///< anything else, in `error`
   };

@@ -159,6 +159,14 @@ TEST_P(TransportAllocationTest, NorDoTransports) {
   }
 }
 
+// Catches buffers of sealed connections that are made when something is sealed first.
+TEST(SealedAllocationTest, NorDoSealedConnections) {
+  for (const VerifiedPlan& plan : Plans()) {
+    test::LocalNodes nodes(plan, {.seal = SealCipher::kChaCha20Poly1305});
+    ExpectPlaysWithoutAllocating(plan, nodes);
+  }
+}
+
 /// A pipeline of 4 nodes, rolled, that any number of blocks of 64 bytes goes through.
 RolledPlan RolledPipeline(const char* ready) {
   Spec spec = {.nodes = 4, .block_bytes = 64, .algorithm = "binomial_pipeline"};

@@ -23,8 +23,10 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
-/// So many members, which copy from each other's memory or not.
-class CallsOf : public ::testing::TestWithParam<std::tuple<uint32_t, bool>> {};
+/// So many members, which copy from each other's memory, or talk over connections, sealed or not.
+enum class CallsOver { kTcp, kMemory, kSealed };
+constexpr const char* kCallsOverNames[] = {"OverTcp", "Copying", "Sealed"};
+class CallsOf : public ::testing::TestWithParam<std::tuple<uint32_t, CallsOver>> {};
 
 SessionOptions Copying(bool local_copies) {
   SessionOptions options = Patient({});
@@ -36,7 +38,10 @@ SessionOptions Copying(bool local_copies) {
 // way: catches calls that mix, memory of a call that the next one writes, roots that are nodes, and
 // shares that are cut wrongly. Members stand in another order than their numbers.
 TEST_P(CallsOf, AllKindsTogether) {
-  const auto [n, local_copies] = GetParam();
+  const auto [n, over] = GetParam();
+  const bool local_copies = over == CallsOver::kMemory;
+  GroupOptions options = kCalls;
+  options.seal = over == CallsOver::kSealed;
   test::Random random(test::TestSeed());
   std::vector<uint32_t> members = Members(n);
   std::ranges::rotate(members, members.begin() + n / 2);
@@ -44,7 +49,7 @@ TEST_P(CallsOf, AllKindsTogether) {
     SCOPED_TRACE(is_disturbed);
     test::TcpDisturbance disturbance(test::TestSeed());
     Sessions sessions(n, Copying(local_copies), is_disturbed ? &disturbance : nullptr);
-    sessions.Create(kGroup, members, members[n - 1], kCalls);
+    sessions.Create(kGroup, members, members[n - 1], options);
     for (const bool is_in_place : {false, true}) {
       SCOPED_TRACE(is_in_place);
       std::vector<Collective> collectives;
@@ -69,10 +74,11 @@ TEST_P(CallsOf, AllKindsTogether) {
 }
 INSTANTIATE_TEST_SUITE_P(CallsTest, CallsOf,
                          ::testing::Combine(::testing::Values(1u, 2u, 3u, 4u, 5u, 8u),
-                                            ::testing::Bool()),
+                                            ::testing::Values(CallsOver::kTcp, CallsOver::kMemory,
+                                                              CallsOver::kSealed)),
                          [](const auto& it) {
                            return std::to_string(std::get<0>(it.param)) + "Members" +
-                                  (std::get<1>(it.param) ? "Copying" : "OverTcp");
+                                  kCallsOverNames[static_cast<size_t>(std::get<1>(it.param))];
                          });
 
 /// Over memory copies, and over TCP.

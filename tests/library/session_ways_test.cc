@@ -35,6 +35,7 @@ using ::testing::HasSubstr;
 struct Way {
   std::string name;
   bool local_copies = true;
+  bool is_sealed = false;
   test::Way device = {};  ///< its engine null: none
 
   friend void PrintTo(const Way& it, std::ostream* out) { *out << it.name; }
@@ -42,7 +43,9 @@ struct Way {
 
 /// Devices are preposted that can be, and one of them is also driven.
 std::vector<Way> AllWays() {
-  std::vector<Way> ways = {{.name = "tcp", .local_copies = false}, {.name = "memory"}};
+  std::vector<Way> ways = {{.name = "tcp", .local_copies = false},
+                           {.name = "memory"},
+                           {.name = "sealed", .is_sealed = true}};
   const auto is_one = [](const test::Way& way) {
     const test::Engine& engine = *way.engine;
     return !engine.device.empty() && way.mode == nic::LoweringMode::kInline &&
@@ -77,6 +80,7 @@ class SessionWaysTest : public testing::TestWithParam<Way> {
     return options;
   }
   static GroupOptions Group(GroupOptions options = {}) {
+    options.seal = GetParam().is_sealed;
     if (engine() == nullptr) return options;
     options.device = engine()->device;
     options.executor = GetParam().device.is_preposted ? "offload" : "cpu";

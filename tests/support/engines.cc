@@ -59,6 +59,17 @@ std::vector<Engine> MakeEngines() {
        .transport = TransportKind::kTcp,
        .streams = 3,
        .large_block_bytes = kLarge},
+      {.name = "tcp_sealed",
+       .transport = TransportKind::kTcp,
+       .seal = SealCipher::kChaCha20Poly1305,
+       .large_block_bytes = kLarge,
+       .fewer = 2},
+      {.name = "tcp_streams_sealed",
+       .transport = TransportKind::kTcp,
+       .streams = 3,
+       .seal = SealCipher::kChaCha20Poly1305,
+       .large_block_bytes = kLarge,
+       .fewer = 2},
       {.name = "shm", .transport = TransportKind::kShm, .large_block_bytes = kLarge},
       {.name = "emulated",
        .nics = FindSoftwareDevice("emulated").make,
@@ -152,7 +163,8 @@ Result<RunReport> PlayOverTransport(const Engine& engine, const VerifiedPlan& pl
     if (!is_multicast || NodeId(node) == collective.root)
       input.insert(input.end(), its.begin(), its.end());
   }
-  LocalNodes local(plan, {.transport = *engine.transport, .streams = engine.streams},
+  LocalNodes local(plan,
+                   {.transport = *engine.transport, .streams = engine.streams, .seal = engine.seal},
                    std::move(input));
   Result<RunReport> report = PlayLocal(plan, local, options.observer, options.wait);
   for (uint32_t node = 0; node < memory.size(); ++node)

@@ -50,6 +50,7 @@ struct Engine {
   // their own device); a library's device.
   std::optional<TransportKind> transport = {};
   uint16_t streams = 1;
+  SealCipher seal = SealCipher::kNone;
   std::optional<nic::DeviceFactory> nics = {};
   std::string device = {};  ///< of the registry; empty: none of its
   /// Of a device of the registry: what is more than it can be given ahead. None: it can be given nothing.

@@ -77,8 +77,8 @@ Outcome Connect(const VerifiedPlan& plan, const NodeOptions& options) {
   const NodeId node = options.node;
   const Membership group = MembershipOf(plan, options.carrier);
   Bootstrap bootstrap(group, options);
-  bootstrap.set_arrival([&](NodeId from, FileDescriptor control) {
-    outcome.controls[from.value] = std::move(control);
+  bootstrap.set_arrival([&](NodeId from, ControlSocket control) {
+    outcome.controls[from.value] = control.TakeFile();
   });
   Result<std::unique_ptr<Lobby>> lobby = OpenLobby(options, group.terms, bootstrap);
   outcome.status = lobby.status();
@@ -89,7 +89,7 @@ Outcome Connect(const VerifiedPlan& plan, const NodeOptions& options) {
     if (!outcome.status.ok()) return outcome;
     if (bootstrap.connected()) {
       if (!std::exchange(seeks_leader, false)) break;
-      outcome.controls[node.value] = bootstrap.TakeControl();
+      outcome.controls[node.value] = bootstrap.TakeControl().TakeFile();
       (*lobby)->Reconsider();
       continue;
     }
@@ -529,10 +529,10 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
                             .streams = streams},
                            {.plan = data_terms});
   };
-  bootstrap.set_arrival([](NodeId, FileDescriptor) {});
+  bootstrap.set_arrival([](NodeId, const ControlSocket&) {});
   for (const uint32_t from : {0u, 2u, 3u}) {
     bootstrap.Admit({.from = NodeId(from), .to = NodeId(kRoot), .purpose = LinkPurpose::kControl},
-                    {.plan = terms}, FileDescriptor(), std::nullopt);
+                    {.plan = terms}, FileDescriptor(), {});
   }
   EXPECT_TRUE(bootstrap.settled());
   EXPECT_EQ(judge(2), Refusal::kNone);
@@ -546,7 +546,7 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
             Refusal::kOtherPlan);
   const auto admit = [&](Lane lane) {
     bootstrap.Admit({.from = NodeId(2), .to = NodeId(kRoot), .lane = lane}, {.plan = data_terms},
-                    FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), std::nullopt);
+                    FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), {});
     EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
     const Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
     EXPECT_TRUE(sockets.ok());

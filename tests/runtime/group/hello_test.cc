@@ -33,12 +33,18 @@ GroupTerms Terms(uint64_t plan = 0, Carrier carrier = Carrier::kDevice,
                  uint64_t bytes = 3'000'000) {
   return {.plan = Nonce(1000 + plan), .carrier = carrier, .message_bytes = bytes};
 }
+GroupTerms SealedTerms() {
+  GroupTerms terms = Terms();
+  terms.is_sealed = true;
+  return terms;
+}
 
 constexpr LinkName kLink = {
     .from = NodeId(3), .to = NodeId(1), .purpose = LinkPurpose::kData, .lane = Lane::kBlocks};
 
 /// What node 1 of plan 0 over a device answers to peers that have proved the secret.
 Refusal Judge(const LinkName& link, const GroupTerms& terms) {
+  if (terms.is_sealed) return Refusal::kOtherSeal;
   if (link.to != NodeId(1)) return Refusal::kWrongNode;
   if (terms.plan != Terms().plan) return Refusal::kOtherPlan;
   if (terms.carrier != Terms().carrier) return Refusal::kOtherCarrier;
@@ -60,6 +66,17 @@ class Conversation {
                         const GroupKey& connector_key = Key(), uint64_t seed = 1)
       : connector(connector_key, Nonce(2 * seed), link, terms),
         listener(Key(), Nonce(2 * seed + 1), Terms(), Judge) {}
+  /// Of a group that seals its connections, of ends that have these ciphers.
+  Conversation(SealCiphers of_connector, SealCiphers of_listener, const LinkName& link = kLink,
+               uint64_t seed = 1)
+      : connector(Key(), Nonce(2 * seed), link, SealedTerms()),
+        listener(Key(), Nonce(2 * seed + 1), SealedTerms(),
+                 [](const LinkName&, const GroupTerms& terms) {
+                   return terms == SealedTerms() ? Refusal::kNone : Refusal::kOtherSeal;
+                 }) {
+    connector.set_ciphers(of_connector);
+    listener.set_ciphers(of_listener);
+  }
 
   template <typename Change>
   void Run(Change change) {
@@ -142,6 +159,75 @@ TEST(HelloTest, BothSidesNameBothSizes) {
   talk.Run();
   const std::string why =
       "the message has 1 byte at node 3, 3000000 bytes at node 1 (--message-bytes, --input)";
+  EXPECT_EQ(talk.connector.Why(), why);
+  EXPECT_EQ(talk.listener.Why(), why);
+}
+
+/// Whether what one end of the connection seals is opened at the other, both ways.
+bool IsSealed(const HelloSide& one, const HelloSide& other) {
+  const LinkKeys keys[] = {one.Keys(), other.Keys()};
+  for (const size_t from : {size_t{0}, size_t{1}}) {
+    if (keys[from].seal == nullptr || keys[1 - from].seal == nullptr) return false;
+    const Bytes plain = test::RandomBytes(30, from);
+    Bytes record(plain.size() + kSealTagBytes), opened(plain.size());
+    if (!keys[from].seal->out().Seal(plain, {}, record)) return false;
+    if (!keys[1 - from].seal->in().Open(record, {}, opened) || opened != plain) return false;
+  }
+  return true;
+}
+
+// Catches ends that do not agree on a cipher, and keys that are those of another connection.
+TEST(HelloTest, SealedConnectionsHaveTheBestCipherAndKeysOfTheirOwn) {
+  constexpr SealCiphers kChaCha = BitOf(SealCipher::kChaCha20Poly1305);
+  const bool has_aes = (SealCiphersHere() & BitOf(SealCipher::kAes256Gcm)) != 0;
+  for (const LinkPurpose purpose : {LinkPurpose::kControl, LinkPurpose::kData}) {
+    LinkName link = kLink;
+    link.purpose = purpose;
+    for (const SealCiphers of_connector : {kAllSealCiphers, kChaCha}) {
+      for (const SealCiphers of_listener : {kAllSealCiphers, kChaCha}) {
+        Conversation talk(of_connector, of_listener, link);
+        talk.Run();
+        ASSERT_EQ(talk.connector.state(), HelloState::kWelcome);
+        ASSERT_EQ(talk.listener.state(), HelloState::kWelcome);
+        const bool is_aes = of_connector == kAllSealCiphers && of_listener == kAllSealCiphers;
+        EXPECT_EQ(talk.connector.cipher(),
+                  is_aes ? SealCipher::kAes256Gcm : SealCipher::kChaCha20Poly1305);
+        EXPECT_EQ(talk.listener.cipher(), talk.connector.cipher());
+        if (is_aes && !has_aes) continue;
+        EXPECT_TRUE(IsSealed(talk.connector, talk.listener));
+        EXPECT_FALSE(IsSealed(talk.connector, talk.connector)) << "sent back";
+        Conversation next(of_connector, of_listener, link, /*seed=*/2);
+        next.Run();
+        EXPECT_FALSE(IsSealed(talk.connector, next.listener)) << "of an earlier connection";
+      }
+    }
+  }
+}
+
+// Somebody between the two would have them use less: every bit of what is offered and chosen counts.
+TEST(HelloTest, NoDamagedSealedConversationIsWelcome) {
+  const size_t sizes[] = {kHelloBytes, kChallengeBytes, kProofBytes, kVerdictBytes};
+  for (size_t message = 0; message < std::size(sizes); ++message) {
+    for (size_t bit = 0; bit < 8 * sizes[message]; ++bit) {
+      Conversation talk(kAllSealCiphers, kAllSealCiphers);
+      talk.Run([&](size_t index, Bytes* bytes) {
+        if (index == message) (*bytes)[bit / 8] ^= std::byte(1 << (bit % 8));
+      });
+      EXPECT_NE(talk.connector.state(), HelloState::kWelcome) << message << " bit " << bit;
+      if (message < 3) {
+        EXPECT_NE(talk.listener.state(), HelloState::kWelcome) << message << " bit " << bit;
+      }
+    }
+  }
+}
+
+// Catches sides that mix up which of them seals, and one that goes on without.
+TEST(HelloTest, OneThatSealsAndOneThatDoesNotAreNoGroup) {
+  Conversation talk(kLink, SealedTerms());
+  talk.Run();
+  const std::string why =
+      "node 3 seals its connections, node 1 does not; give --seal at all nodes, or at none";
+  EXPECT_EQ(talk.connector.refusal(), Refusal::kOtherSeal);
   EXPECT_EQ(talk.connector.Why(), why);
   EXPECT_EQ(talk.listener.Why(), why);
 }

@@ -19,8 +19,7 @@ class LobbyTest : public testing::Test, public Lobby::Owner {
     return std::nullopt;  // a group that is not here yet
   }
   void NoteRefused(const LinkName&, const std::string&, const std::string&) override {}
-  void Admit(const LinkName&, const GroupTerms&, FileDescriptor, std::optional<GroupKey>) override {
-  }
+  void Admit(const LinkName&, const GroupTerms&, FileDescriptor, LinkKeys) override {}
 
   void Open(size_t parked_guests_max) {
     Result<std::unique_ptr<Lobby>> lobby =

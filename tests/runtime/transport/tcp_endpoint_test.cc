@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <memory>
 
 #include "runtime/mapping.h"
@@ -75,6 +76,34 @@ TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
   ASSERT_EQ(truncate(nodes_->input().path().c_str(), 0), 0);
   PostSend(0);
   EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
+}
+
+// Catches a cipher that reads the memory of a file itself: a SIGBUS.
+TEST_F(TcpEndpointTest, SealedSendFromATruncatedFileIsAnError) {
+  Connect({.seal = SealCipher::kChaCha20Poly1305, .in_files = true});
+  ASSERT_EQ(truncate(nodes_->input().path().c_str(), 0), 0);
+  PostSend(0);
+  EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
+}
+
+// Bytes of somebody between the two: nothing of them is taken for a record, at any size that they claim.
+TEST_F(TcpEndpointTest, WhatIsNotSealedByThePeerEndsIt) {
+  for (const uint32_t claimed : {0u, 1u, 16u, 1u << 16, (1u << 16) + 1, 0xffffffffu}) {
+    for (const size_t file : {size_t{0}, size_t{1}}) {  // of blocks, of credits
+      SCOPED_TRACE(testing::Message() << claimed << ", file " << file);
+      Connect({.seal = SealCipher::kChaCha20Poly1305});
+      PostRecv(0);
+      std::vector<std::byte> bytes(size_t{70} << 10, std::byte{5});
+      std::memcpy(bytes.data(), &claimed, sizeof(claimed));
+      ASSERT_GT(send(nodes_->files(NodeId(0))[file], bytes.data(), bytes.size(), 0), 0);
+      EXPECT_EQ(Failure(1).message(),
+                "a record over the connection of node 1 to node 0 is not authentic: it was changed, "
+                "lost or repeated on the way");
+      EXPECT_FALSE(node(1).lost_peer().has_value());
+      EXPECT_TRUE(std::ranges::all_of(nodes_->memory(NodeId(1)).target,
+                                      [](std::byte byte) { return byte == std::byte{0xee}; }));
+    }
+  }
 }
 
 /// Two endpoints of this process that copy blocks from memory to memory.
