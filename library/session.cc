@@ -197,9 +197,10 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   if (executor == Executor::kOffload && options.device.empty())
     return fail("to offload it to a NIC takes a device");
   if (options.seal && !options.device.empty()) {
-    return fail(fmt::format(
-        "what goes over device {} the NIC itself moves, which seals nothing: either seal or a device",
-        options.device));
+    return fail(
+        fmt::format("what goes over device {} the NIC itself moves, which seals nothing: either "
+                    "seal or a device",
+                    options.device));
   }
   if (options.calls) {
     const char* const unfit = !options.device.empty()       ? "a device"

@@ -688,9 +688,10 @@ void AddSessions(py::module_& module) {
       .def("create_calls",
            [](NativeSession& session, uint64_t number, const std::vector<uint32_t>& members,
               bool deterministic, bool seal) {
-             return session.CreateGroup(number, members, members.empty() ? 0 : members.front(),
-                                        {.calls = true, .deterministic = deterministic, .seal = seal},
-                                        {.pool = {}, .incoming = py::none()});
+             return session.CreateGroup(
+                 number, members, members.empty() ? 0 : members.front(),
+                 {.calls = true, .deterministic = deterministic, .seal = seal},
+                 {.pool = {}, .incoming = py::none()});
            })
       .def("poll", &NativeSession::Poll);
 }

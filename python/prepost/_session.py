@@ -207,8 +207,8 @@ class Session:
     self: this member's number, its place in `members`.
     members: where each member listens, as many at all members. Those that are not known yet are "";
         set_address() says it later. Port 0 of this member is any that is free.
-    secret: what members prove to each other that they have, 16 to 4096 bytes. The messages
-        themselves are not encrypted.
+    secret: what members prove to each other that they have, 16 to 4096 bytes. Messages are
+        encrypted in groups with seal alone.
     bind: the address to listen at; "": this member's own or, if that is a name,
         all of this machine.
     waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or

@@ -76,9 +76,9 @@ struct Sighting {
 /// A connection of this node by the plan.
 struct Bootstrap::Link {
   LinkName name;
-  FileDescriptor fd;  ///< when it is there
-  LinkKeys keys;      ///< then
-  bool given = false;           ///< there, and handed over
+  FileDescriptor fd;   ///< when it is there
+  LinkKeys keys;       ///< then
+  bool given = false;  ///< there, and handed over
   Sighting seen;
   // If this node connects:
   size_t tries = 0;

@@ -102,7 +102,7 @@ inline constexpr size_t kVerdictBytes = 52;
 
 /// What the two ends of a welcome connection have in common, and nobody else.
 struct LinkKeys {
-  std::optional<GroupKey> key = {};           ///< of a connection for blocks that is not sealed
+  std::optional<GroupKey> key = {};          ///< of a connection for blocks that is not sealed
   std::unique_ptr<LinkSeal> seal = nullptr;  ///< of one that is
 };
 

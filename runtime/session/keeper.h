@@ -70,7 +70,7 @@ struct KeptGroup {
   bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
-  PlanHash terms;  ///< what members must agree on: TermsOfGroup(), or the plan's hash
+  PlanHash terms;          ///< what members must agree on: TermsOfGroup(), or the plan's hash
   bool is_sealed = false;  ///< all its connections are; of all members or of none
   std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller

@@ -136,7 +136,7 @@ class TcpEndpoint final : public MessageEndpoint {
     uint16_t stream = 0;
     uint16_t streams = 1;  ///< of the connection
     bool carries_blocks = false;
-    bool is_asked = false;  ///< the kernel asks often whether the peer is there
+    bool is_asked = false;                 ///< the kernel asks often whether the peer is there
     std::unique_ptr<SealedStream> sealed;  ///< null: nothing is
     TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing

@@ -63,7 +63,8 @@ std::string Describe(const Record& record, NodeId a, NodeId b) {
 
 std::string NotAuthentic(NodeId node, NodeId peer) {
   return fmt::format(
-      "a record over the connection of node {} to node {} is not authentic: it was changed, lost or "
+      "a record over the connection of node {} to node {} is not authentic: it was changed, lost "
+      "or "
       "repeated on the way",
       node.value, peer.value);
 }

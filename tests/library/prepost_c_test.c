@@ -209,6 +209,10 @@ static void check_group_options(void) {
   options.device = "mlx5_77";
   CHECK(prepost_create_group(members[0].session, 1, &alone, 1, 0, &options, &callbacks) ==
         PREPOST_ENVIRONMENT);
+  options.seal = 1;
+  CHECK(prepost_create_group(members[0].session, 1, &alone, 1, 0, &options, &callbacks) ==
+        PREPOST_USAGE);
+  CHECK(strstr(prepost_last_error(), "seals nothing") != NULL);
   /* Built with the first header, which had neither; what stands behind it is not read. */
   options.struct_bytes = offsetof(prepost_group_options, plan);
   callbacks.struct_bytes = offsetof(prepost_group_callbacks, pool);

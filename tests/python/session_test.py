@@ -1211,6 +1211,24 @@ class Errors(unittest.TestCase):
                 with self.assertRaisesRegex(prepost.UsageError, "group 1"):
                     groups[0].paths()
 
+    def test_seal(self):
+        with Members(2) as members:
+            groups = members.groups(seal=True)
+            groups[0].send(b"sealed" * 30000)
+            self.assertEqual(bytes(groups[1].receive(timeout=TIMEOUT)), b"sealed" * 30000)
+            self.assertEqual(
+                [group.paths() for group in groups],
+                [prepost.Paths(memory=0, network=1, forbidden=0)] * 2,
+            )
+            calls = [session.collectives(2, seal=True) for session in members.sessions]
+            members.run(lambda i, call: call.barrier(timeout=TIMEOUT), calls)
+            with self.assertRaisesRegex(
+                prepost.UsageError, "device emulated the NIC itself moves, which seals nothing"
+            ):
+                members.sessions[0].group(3, seal=True, device="emulated")
+            with self.assertRaisesRegex(prepost.UsageError, "seal is True or False"):
+                members.sessions[0].group(3, seal="no")
+
     def test_any_port_and_a_late_address(self):
         host = addresses(2)
         with prepost.Session(

@@ -51,6 +51,7 @@ struct NodeFlags {
   double connect_timeout_s = 30;
   std::string executor = "auto";
   std::string device;  // empty: not given
+  bool is_sealed = false;
   PathFlags paths;
   LoweringFlags lowering;
   TraceOutput trace;
@@ -151,6 +152,12 @@ Status CheckExecutor(const NodeFlags& flags) {
     return {StatusCode::kUsage,
             fmt::format("--device {}: emulated NICs live in one process, no other machine reaches "
                         "them; prepost run has them",
+                        flags.device)};
+  }
+  if (flags.is_sealed && !flags.device.empty()) {
+    return {StatusCode::kUsage,
+            fmt::format("--seal: what goes over --device {} the NIC itself moves, which seals "
+                        "nothing; leave one of the two out",
                         flags.device)};
   }
   if (ExecutorOf(flags) != Executor::kOffload) return {};
@@ -344,6 +351,7 @@ Status Run(NodeFlags& flags) {
       .trace = flags.trace.table(),
       .no_progress_max = flags.play.no_progress_max(),
       .failure_max = flags.play.failure_max(),
+      .is_sealed = flags.is_sealed,
       .progress = DeliveryProgress(plan->header(), shows_progress && input.has_value()),
       .note = [shows_progress](const std::string& text) {
         ClearProgress(shows_progress);
@@ -402,6 +410,9 @@ void AddConnectionFlags(CLI::App& command, NodeFlags& flags) {
                   "Give up when not all nodes have come after this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
+  command.add_flag("--seal", flags.is_sealed,
+                   "Encrypt and authenticate all that nodes say to each other; at all nodes or at "
+                   "none, not with --device");
   flags.paths.AddTo(command);
 }
 
@@ -425,11 +436,10 @@ void AddNode(CLI::App& app, Action* action) {
       "whoever can connect can try to guess it at leisure. All nodes share it, so any member can "
       "pass for any node:\n\n"
       "  (umask 077; head -c 32 /dev/urandom | base64 > secret)\n\n"
-      "Data is not encrypted. That it is the root's is known at the end by sums (BLAKE2b-256) with "
-      "a "
-      "MAC of the secret,\n"
-      "against all but members. On networks that you do not trust, use WireGuard, IPsec or ssh "
-      "tunnels (docs/running.md).\n\n"
+      "That data is the root's is known at the end by sums (BLAKE2b-256) with a MAC of the secret, "
+      "against all but members.\n"
+      "It is not encrypted without --seal, which is for networks that you do not trust "
+      "(docs/running.md).\n\n"
       "A rolled plan (prepost compile --message-bytes any) is played as it is, in memory that does "
       "not grow with the\n"
       "message; a file made with --node I is enough for node I, and --message-bytes says how long "
@@ -461,6 +471,7 @@ void AddNode(CLI::App& app, Action* action) {
       "--json\n"
       "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --trace root.json\n"
       "  prepost node plan.json --node 0 --peers sites.txt --input image.raw --pace 400Mbit/s\n"
+      "  prepost node plan.json --node 0 --peers peers.txt --input image.raw --seal\n"
       "  prepost node shards/ --node 3 --peers peers.txt --secret-file secret --output copy.raw\n"
       "  prepost compile --collective allreduce --combine sum:float32 --nodes 4 --message-bytes "
       "3MB "

@@ -273,7 +273,9 @@ void AddPush(CLI::App& app, Action* action) {
       "Without --agent the host localhost is this machine.\n\n"
       "Hosts talk among each other over ports of their choice or --port; they share a secret that "
       "is made for the\n"
-      "occasion and travels by the agent, as sums do. The files themselves are not encrypted.\n\n"
+      "occasion and travels by the agent, as sums do. Between machines the files are encrypted, "
+      "unless --plain or\n"
+      "--device is given.\n\n"
       "One line per host says what became of it. Exit code 1: a host failed.\n\n"
       "Examples:\n"
       "  prepost push image.raw --to node1,node2,node3\n"
@@ -331,6 +333,10 @@ void AddPush(CLI::App& app, Action* action) {
                    "fabric:PROVIDER (see devices) [TCP]")
       ->type_name("NAME")
       ->check(NameOf("a device"));
+  command->add_flag(
+      "--plain", flags->options.is_plain,
+      "Do not encrypt the files on their way: where the network does, or all may read "
+      "them");
   command->add_option("--site", flags->options.site, "The site of this machine, if hosts have one")
       ->type_name("NAME")
       ->check(NameOf("a site"));

@@ -34,6 +34,8 @@ struct PushOptions {
   std::string site;
   PathOptions paths = {};
   std::string device;  ///< what everybody has for the files, as for groups; "": TCP
+  /// Over TCP nothing is encrypted. Nothing is anyhow where all hosts are processes of this machine.
+  bool is_plain = false;
   std::chrono::milliseconds failure_max{5000};
   std::chrono::milliseconds connect_max{30000};
   /// For a receiver that says nothing, not even that it is alive: it may be in a long call of its
@@ -46,6 +48,11 @@ struct PushOptions {
   /// is waited for; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
+
+/// Whether the receiver of `host` is a process of this machine.
+bool IsHere(const PushOptions& options, const PushHost& host);
+/// Whether groups seal their connections.
+bool IsSealed(const PushOptions& options);
 
 /// By member of the session; empty: none is named.
 std::vector<std::string> SitesOf(const PushOptions& options);

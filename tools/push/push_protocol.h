@@ -24,7 +24,7 @@
 
 namespace prepost::tools {
 
-inline constexpr int kPushProtocol = 5;
+inline constexpr int kPushProtocol = 6;
 
 /// What is pushed goes in messages of so many bytes, of which every host holds no more than
 /// kPushWindow, so that memory does not grow with the files.

@@ -142,7 +142,8 @@ Status PushRounds::OpenGroup() {
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = options_.algorithm,
                                                  .block_bytes = options_.block_bytes,
-                                                 .device = options_.device},
+                                                 .device = options_.device,
+                                                 .seal = IsSealed(options_)},
                                                 group_->Callbacks()));
   for (PushReceiver* const member : of_group_) SendGroup(*member, numbers, addresses);
   for (const Message& message : window_) SendMessage(message);
@@ -162,6 +163,7 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                                    {"first", first_},
                                    {"algorithm", options_.algorithm},
                                    {"device", options_.device},
+                                   {"seal", IsSealed(options_)},
                                    {"block_bytes", options_.block_bytes}}}});
 }
 

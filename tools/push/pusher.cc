@@ -121,7 +121,7 @@ class Pusher {
 
   /// Its receiver is a process of this machine.
   bool IsHere(const PushReceiver& host) const {
-    return options_.agent.empty() && host.given.name == kLocalHost;
+    return prepost::tools::IsHere(options_, host.given);
   }
 
   std::vector<std::string> AgentWords(const PushReceiver& host) const {
@@ -276,6 +276,16 @@ class Pusher {
 };
 
 }  // namespace
+
+bool IsHere(const PushOptions& options, const PushHost& host) {
+  return options.agent.empty() && host.name == kLocalHost;
+}
+
+bool IsSealed(const PushOptions& options) {
+  const auto is_here = [&options](const PushHost& host) { return IsHere(options, host); };
+  return !options.is_plain && options.device.empty() &&
+         !std::ranges::all_of(options.hosts, is_here);
+}
 
 std::vector<std::string> SitesOf(const PushOptions& options) {
   if (options.site.empty()) return {};

@@ -276,7 +276,8 @@ class Receiver {
     return session_->CreateGroup(group.at("number"), members, /*root=*/0,
                                  {.algorithm = group.at("algorithm"),
                                   .block_bytes = group.at("block_bytes"),
-                                  .device = group.at("device")},
+                                  .device = group.at("device"),
+                                  .seal = group.at("seal")},
                                  arrivals_->Callbacks(group.at("first")));
   }
 

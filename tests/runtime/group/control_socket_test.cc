@@ -106,5 +106,44 @@ TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
   }
 }
 
+// Catches a message that is not the next one, of which it takes a part or from which it goes on; and an
+// end that, once something is wrong with what it hears, cannot say so.
+TEST(SealedControlSocketTest, HearsNoMoreAndStillSpeaks) {
+  const GroupKey key = GroupKey::FromSecret("a secret of 20 bytes", "").value();
+  for (const bool is_repeated : {false, true}) {
+    auto pair = ControlSocket::MakePair();
+    ASSERT_TRUE(pair.ok());
+    const auto seal = [&key](bool is_connector) {
+      return std::make_unique<LinkSeal>(key, SealCipher::kChaCha20Poly1305, is_connector);
+    };
+    ControlSocket near(pair->first.TakeFile(), seal(true));
+    ControlSocket far(pair->second.TakeFile(), seal(false));
+    const int near_fd = near.fd();
+    near.Queue({.kind = Kind::kHave, .progress = 7});
+    std::vector<std::byte> one = BytesOf(far);
+    ASSERT_EQ(one.size(), kControlMessageBytes + ControlSocket::kCheckBytes);
+    const auto say = [&] {
+      ASSERT_EQ(send(near_fd, one.data(), one.size(), 0), static_cast<ssize_t>(one.size()));
+    };
+    if (is_repeated) {
+      say();
+      ASSERT_TRUE(far.Receive().has_value());
+    } else {
+      one[600] ^= std::byte{1};
+    }
+    say();
+    near.Queue({.kind = Kind::kDone, .progress = 8});
+    EXPECT_FALSE(far.Receive().has_value());
+    EXPECT_FALSE(far.Receive().has_value());
+    EXPECT_FALSE(far.is_authentic());
+    EXPECT_TRUE(far.closed());
+    far.Queue({.kind = Kind::kFailed});
+    const std::optional<ControlMessage> heard = near.Receive();
+    ASSERT_TRUE(heard.has_value());
+    EXPECT_EQ(heard->kind, Kind::kFailed);
+    EXPECT_TRUE(near.is_authentic());
+  }
+}
+
 }  // namespace
 }  // namespace prepost::control_socket_test

@@ -96,9 +96,10 @@ TEST_F(TcpEndpointTest, WhatIsNotSealedByThePeerEndsIt) {
       std::vector<std::byte> bytes(size_t{70} << 10, std::byte{5});
       std::memcpy(bytes.data(), &claimed, sizeof(claimed));
       ASSERT_GT(send(nodes_->files(NodeId(0))[file], bytes.data(), bytes.size(), 0), 0);
-      EXPECT_EQ(Failure(1).message(),
-                "a record over the connection of node 1 to node 0 is not authentic: it was changed, "
-                "lost or repeated on the way");
+      EXPECT_EQ(
+          Failure(1).message(),
+          "a record over the connection of node 1 to node 0 is not authentic: it was changed, "
+          "lost or repeated on the way");
       EXPECT_FALSE(node(1).lost_peer().has_value());
       EXPECT_TRUE(std::ranges::all_of(nodes_->memory(NodeId(1)).target,
                                       [](std::byte byte) { return byte == std::byte{0xee}; }));

@@ -167,6 +167,7 @@ def main():
                 arguments = ["node", file, "--node", str(other), "--peers", "peers.txt"]
                 if "--message-bytes" in words:
                     arguments += ["--message-bytes", words[words.index("--message-bytes") + 1]]
+                arguments += ["--seal"] if "--seal" in words else []
                 is_of_root = plan["collective"] in ["multicast", "scatter"]
                 arguments += (
                     ["--input", "image.raw"] if other == plan["root"] or not is_of_root else []

@@ -34,6 +34,7 @@ namespace prepost::node_path_test {
 namespace {
 
 using test::Command;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using Kind = ControlMessage::Kind;
 
@@ -44,8 +45,9 @@ constexpr size_t kChangedByte = 1'000'000;  ///< of what passes to node 1: in th
 /// What it does with what the two say about the message that it changes.
 enum class Lie : uint8_t {
   kNone,
-  kSum,    ///< the member has the root's sum
-  kCommit  ///< the root has the member's sum, and all is well
+  kSum,     ///< the member has the root's sum
+  kCommit,  ///< the root has the member's sum, and all is well
+  kSealed   ///< none: it cannot read what they say
 };
 
 /// Listens at an address of its own in place of the root's.
@@ -123,10 +125,10 @@ class ManInTheMiddle {
       return;
     }
     const bool is_control = hello[kPrefixBytes] == std::byte(LinkPurpose::kControl);
-    is_control ? ServeControl(ends) : ServeData(ends);
+    is_control&& lie_ != Lie::kSealed ? ServeControl(ends) : ServeBytes(ends, !is_control);
   }
 
-  void ServeData(const Ends& ends) {
+  void ServeBytes(const Ends& ends, bool changes_data) {
     const std::array<int, 2> files = {ends.member.get(), ends.root.get()};
     std::vector<std::byte> bytes(65536);
     for (size_t passed = 0;;) {
@@ -139,7 +141,7 @@ class ManInTheMiddle {
         if (got < 0 && errno == EAGAIN) continue;
         if (got <= 0) return;
         const auto part = std::span(bytes).first(static_cast<size_t>(got));
-        if (from == 1) {
+        if (from == 1 && changes_data) {
           if (passed <= kChangedByte && kChangedByte < passed + part.size()) {
             part[kChangedByte - passed] ^= std::byte{1};
             has_changed_data_ = true;
@@ -204,13 +206,14 @@ class ManInTheMiddle {
 };
 
 std::string NameOf(const ::testing::TestParamInfo<Lie>& info) {
-  constexpr std::array kNames = {"None", "Sum", "Commit"};
+  constexpr std::array kNames = {"None", "Sum", "Commit", "Sealed"};
   return kNames[static_cast<size_t>(info.param)];
 }
 
 class NodePathTest : public ::testing::TestWithParam<Lie> {};
 INSTANTIATE_TEST_SUITE_P(Lies, NodePathTest,
-                         ::testing::Values(Lie::kNone, Lie::kSum, Lie::kCommit), NameOf);
+                         ::testing::Values(Lie::kNone, Lie::kSum, Lie::kCommit, Lie::kSealed),
+                         NameOf);
 
 // Catches a sum that is believed because it came, by the root and by the other node.
 TEST_P(NodePathTest, ChangedMessageIsNoticedWhateverIsSaidAboutIt) {
@@ -233,22 +236,38 @@ TEST_P(NodePathTest, ChangedMessageIsNoticedWhateverIsSaidAboutIt) {
                          *SumMemory(message));
   const auto arguments = [&](const std::string& node, const std::string& flag,
                              const std::string& path) {
-    return std::vector<std::string>{
-        "node",          folder / "plan.json",       "--node",
-        node,            "--peers",                  folder / ("peers-" + node),
-        "--secret-file", folder / "secret",          flag,
-        path};
+    std::vector<std::string> words = {"node",
+                                      folder / "plan.json",
+                                      "--node",
+                                      node,
+                                      "--peers",
+                                      folder / ("peers-" + node),
+                                      "--secret-file",
+                                      folder / "secret",
+                                      flag,
+                                      path};
+    if (GetParam() == Lie::kSealed) words.push_back("--seal");
+    return words;
   };
   Command root(arguments("0", "--input", folder / "image"));
   Command member(arguments("1", "--output", folder / "copy"));
   EXPECT_EQ(root.Wait(), 1) << root.out();
   EXPECT_EQ(member.Wait(), 1) << member.out();
   EXPECT_TRUE(between.has_changed_data());
-  EXPECT_EQ(between.has_lied(), GetParam() != Lie::kNone);
+  EXPECT_EQ(between.has_lied(), GetParam() == Lie::kSum || GetParam() == Lie::kCommit);
   EXPECT_FALSE(std::filesystem::exists(folder / "copy"));
-  EXPECT_THAT(root.err(), HasSubstr(GetParam() == Lie::kSum
-                                        ? "the sum of node 1 is not proved to be its own"
-                                        : "the copy of node 1 has the BLAKE2b-256 sum"));
+  if (GetParam() == Lie::kSealed) {
+    const char* const cause =
+        "a record over the connection of node 1 to node 0 is not authentic: it was changed, lost "
+        "or "
+        "repeated on the way";
+    EXPECT_THAT(root.err(), AllOf(HasSubstr("node 1 ("), HasSubstr(cause)));
+    EXPECT_THAT(member.err(), HasSubstr(cause));
+    return;
+  }
+  EXPECT_THAT(root.err(),
+              HasSubstr(GetParam() == Lie::kSum ? "the sum of node 1 is not proved to be its own"
+                                                : "the copy of node 1 has the BLAKE2b-256 sum"));
   if (GetParam() == Lie::kCommit) {
     EXPECT_THAT(member.err(), HasSubstr("the sum of node 0, the root, is not proved"));
   }

@@ -525,6 +525,24 @@ TEST_F(NodeTest, APeerThatNeverComesIsNamedByAll) {
   ExpectNothingLeft();
 }
 
+// Catches a node that goes on with one that does not seal, and an error that does not say at which it lies.
+TEST_F(NodeTest, NodesThatSealAndOthersAreNoGroup) {
+  MakePlan(1000);
+  for (uint32_t node = 0; node < 4; ++node) {
+    std::vector<std::string> more = {"--connect-timeout", "2"};
+    if (node != 2) more.push_back("--seal");
+    Start(node, more);
+  }
+  for (uint32_t node = 0; node < 4; ++node) EXPECT_EQ(At(node).Wait(), 1) << node;
+  for (const uint32_t node : {0u, 2u}) {
+    EXPECT_THAT(At(node).err(),
+                HasSubstr("node 0 seals its connections, node 2 does not; give --seal "
+                          "at all nodes, or at none"));
+    EXPECT_EQ(At(node).err_lines(), 1u) << At(node).err();
+  }
+  ExpectNothingLeft();
+}
+
 // Catches a node that goes over TCP, or waits for its peers, although its NIC is missing.
 TEST_F(NodeTest, ADeviceThatIsNotThereIsAMissingEnvironment) {
   MakePlan(1000);
@@ -560,6 +578,8 @@ TEST_F(NodeTest, WrongFlagsAreUsageErrors) {
       {Arguments(1, {"--executor", "offload"}), "--executor offload needs a --device"},
       {Arguments(1, {"--device", "emulated"}), "emulated NICs live in one process"},
       {Arguments(1, {"--device", "mlx5:emulated"}), "emulated NICs live in one process"},
+      {Arguments(1, {"--seal", "--device", "mlx5_99"}),
+       "--seal: what goes over --device mlx5_99 the NIC itself moves, which seals nothing"},
       {Arguments(1, {"--mode", "managed"}), "--mode is for offload to a --device"},
       {Arguments(1, {"--device", "mlx5_99", "--executor", "cpu", "--mode", "managed"}),
        "--mode is for offload to a --device"},

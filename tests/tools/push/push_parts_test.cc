@@ -13,6 +13,7 @@
 #include "tools/push/line_channel.h"
 #include "tools/push/manifest.h"
 #include "tools/push/push_hosts.h"
+#include "tools/push/push_options.h"
 
 namespace prepost::tools {
 namespace {
@@ -190,6 +191,16 @@ TEST(AgentProcessTest, LastWordsAreTheLastLines) {
   EXPECT_EQ(words_of("echo one >&2; echo; echo two >&2; exit 3"), "one; two");
   EXPECT_EQ(words_of("for i in 1 2 3 4 5 6; do echo $i >&2; done; echo >&2"), "3; 4; 5; 6");
   EXPECT_EQ(words_of("exit 3"), "it ended with exit code 3");
+}
+
+// Catches files that go in the open between machines because nobody asked for anything else.
+TEST(PushOptionsTest, FilesAreSealedBetweenMachinesUnlessToldOtherwise) {
+  const PushHost here = {.name = "localhost"}, there = {.name = "node1"};
+  EXPECT_TRUE(IsSealed({.hosts = {there, there}}));
+  EXPECT_TRUE(IsSealed({.hosts = {here}, .agent = {"ip", "netns", "exec"}}));
+  EXPECT_FALSE(IsSealed({.hosts = {here, here}}));
+  EXPECT_FALSE(IsSealed({.hosts = {there}, .is_plain = true}));
+  EXPECT_FALSE(IsSealed({.hosts = {there}, .device = "verbs:mlx5_0"}));
 }
 
 }  // namespace
