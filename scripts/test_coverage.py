@@ -62,7 +62,7 @@ def without_parameters(test):
 
 
 def read(log):
-    """Rows by test, the commits of labels by instance, those of slots (0: there are none), seeds."""
+    """Rows by test, the commits of labels by instance, those of slots (0: none), seeds."""
     rows, labels = collections.defaultdict(Row), {}
     slots, seeds, row = 0, set(), Row()
     for line in log.splitlines():
