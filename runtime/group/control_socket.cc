@@ -113,7 +113,8 @@ void ControlSocket::Flush() {
 }
 
 std::optional<ControlMessage> ControlSocket::Receive() {
-  while (!closed()) {
+  if (!is_authentic_) return std::nullopt;  // this end may still say so
+  while (!closed_) {
     const ssize_t got = recv(fd(), partial_.data() + partial_bytes_,
                              partial_.size() - partial_bytes_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;

@@ -103,7 +103,8 @@ class LocalNodes {
   NodeId root() const { return header_.collective.root; }
   /// As after hellos: each connection has a key of its own.
   void ConnectSealed(Playable plan, const Options& options) {
-    const GroupKey key = GroupKey::FromSecret("a secret of 20 bytes", "").value();
+    static const GroupKey key =  // deriving one takes longer than a small plan
+        GroupKey::FromSecret("a secret of 20 bytes", "").value();
     TcpMesh mesh = MakeTcpMesh(plan, options.streams).value();
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
       files_.emplace_back();

@@ -40,6 +40,7 @@ struct Stall {
   bool is_blocks;     ///< connections of blocks, or of credits and notes
   bool to_connector;  ///< member 1
   bool local_copies;
+  bool is_sealed = false;
 };
 
 class StalledLinksTest : public testing::TestWithParam<Stall> {};
@@ -47,7 +48,9 @@ class StalledLinksTest : public testing::TestWithParam<Stall> {};
 INSTANTIATE_TEST_SUITE_P(Ways, StalledLinksTest,
                          testing::Values(Stall{"blocks", true, true, false},
                                          Stall{"recordsOfCopies", true, true, true},
-                                         Stall{"notes", false, false, false}),
+                                         Stall{"notes", false, false, false},
+                                         Stall{"sealedBlocks", true, true, false, true},
+                                         Stall{"sealedNotes", false, false, false, true}),
                          [](const auto& it) { return it.param.name; });
 
 TEST_P(StalledLinksTest, WhileMessagesMove) {
@@ -62,7 +65,8 @@ TEST_P(StalledLinksTest, WhileMessagesMove) {
         if (is_it && is_stalled) bytes.clear();
       });
   const std::vector<uint32_t> members = Members(3);
-  sessions->Create(1, members, 0, {.algorithm = "chain", .block_bytes = 65536});
+  sessions->Create(1, members, 0,
+                   {.algorithm = "chain", .block_bytes = 65536, .seal = GetParam().is_sealed});
   const std::vector<std::byte> message = Bytes(1 << 20, 1);
   test::ExpectDelivery(*sessions, 1, members, 0, {message, message});
   is_stalled = true;
