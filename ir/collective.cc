@@ -99,6 +99,21 @@ PartRow Roles::Wanted(NodeId node) const {
   }
 }
 
+PartRow Roles::NodesWanting(uint32_t part) const {
+  switch (kind_) {
+    case kReduce:
+    case kGather:
+      return {.first = root_.value, .count = part < parts_ ? 1u : 0u};
+    case kReduceScatter:
+    case kScatter:
+      return {.first = part, .count = part < members_ ? 1u : 0u};
+    case kAlltoall:
+      return {.first = part % members_, .count = part / members_ < members_ ? 1u : 0u};
+    default:
+      return {.count = part < parts_ ? members_ : 0u};
+  }
+}
+
 bool Roles::IsSource(NodeId node) const {
   return kind_ == kMulticast || kind_ == kScatter ? IsRoot(node) : IsMember(node);
 }

@@ -64,7 +64,8 @@ struct Collective {
   friend constexpr bool operator==(const Collective&, const Collective&) = default;
 };
 
-/// Parts `first`, `first + step`, ...: `count` of them. In this order they lie in a node's memory.
+/// Parts, or nodes, `first`, `first + step`, ...: `count` of them. Parts lie in a node's memory in this
+/// order.
 struct PartRow {
   uint32_t first = 0;
   uint32_t step = 1;
@@ -89,6 +90,9 @@ class Roles {
   /// To which `node` contributes, and which it wants.
   PartRow Contributed(NodeId node) const;
   PartRow Wanted(NodeId node) const;
+
+  /// The nodes that want a part, as Wanted() has them.
+  PartRow NodesWanting(uint32_t part) const;
 
   /// Whether `node` has a part of `block` at first.
   bool Contributes(NodeId node, uint32_t block) const {

@@ -233,8 +233,9 @@ class ValueRule {
   /// is a finding.
   void CheckResult(uint32_t block) {
     uint32_t first = kNone;  // node
-    for (uint32_t node = 0; node < roles_.members(); ++node) {
-      if (!roles_.Wants(NodeId(node), block)) continue;
+    const PartRow wanting = roles_.NodesWanting(roles_.PartOf(block));
+    for (uint32_t i = 0; i < wanting.count; ++i) {
+      const uint32_t node = wanting.At(i);
       if (states_[node].value == kSpoilt) continue;
       const Value& value = values_[states_[node].value];
       if (const auto missing = FirstMissing(value.set, roles_.members())) {
