@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "ir/analysis/bounds.h"
 #include "ir/analysis/collective_bounds.h"
+#include "runtime/group/gate_tree.h"
 
 namespace prepost::sim {
 namespace {
@@ -253,22 +255,47 @@ double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run) {
   return LongestByHost(it, [&](size_t g, NodeId node) { return PostsBefore(it, run, g, node); });
 }
 
+namespace {
+
+double BarrierSecondsOf(const Group& group, const Network& network, const ControlProfile& control) {
+  const NodeId leader = group.plan->header().collective.root;
+  const GateTree tree(group.plan->header().nodes, leader);
+  std::vector<NodeId> order = {leader};  // children after parents
+  for (size_t i = 0; i < order.size(); ++i) {
+    const std::vector<NodeId> children = tree.ChildrenOf(order[i]);
+    order.insert(order.end(), children.begin(), children.end());
+  }
+  // A message of one to another: its send, and the way to where it is received.
+  const auto step = [&](NodeId from, NodeId to) {
+    const double path = network.Latency(group.HostOf(from), group.HostOf(to));
+    return control.system_call + control.latency + path;
+  };
+  // Of a node with children: a receive or a send of each, and of its own message.
+  const auto calls = [&](const std::vector<NodeId>& children) {
+    return static_cast<double>(children.empty() ? 0 : children.size() + 1) * control.system_call;
+  };
+  std::vector<double> reported(order.size(), 0), released(order.size(), 0);
+  for (const NodeId node : order | std::views::reverse) {
+    double last = 0;
+    for (const NodeId child : tree.ChildrenOf(node))
+      last = std::max(last, reported[child.index()] + step(child, node));
+    reported[node.index()] = last + calls(tree.ChildrenOf(node));
+  }
+  for (const NodeId node : order) {
+    const std::vector<NodeId> children = tree.ChildrenOf(node);
+    for (const NodeId child : children)
+      released[child.index()] = released[node.index()] + calls(children) + step(node, child);
+  }
+  return reported[leader.index()] + std::ranges::max(released);
+}
+
+}  // namespace
+
 std::optional<double> BarrierSeconds(const Simulation& it) {
   if (!it.profile.control) return std::nullopt;
-  const ControlProfile& control = *it.profile.control;
   double longest = 0;
-  for (const Group& group : it.groups) {
-    const uint32_t nodes = group.plan->header().nodes;
-    const NodeId leader = group.plan->header().collective.root;
-    double latency = 0;
-    for (uint32_t i = 0; i < nodes; ++i) {
-      if (NodeId(i) == leader) continue;
-      const double path = it.network.Latency(group.HostOf(NodeId(i)), group.HostOf(leader));
-      latency = std::max(latency, control.latency + path);
-    }
-    // A member's send; the leader's receives and sends, one of each per member; a member's receive.
-    longest = std::max(longest, 2 * latency + (2.0 * nodes + 2) * control.system_call);
-  }
+  for (const Group& group : it.groups)
+    longest = std::max(longest, BarrierSecondsOf(group, it.network, *it.profile.control));
   return longest;
 }
 

@@ -142,8 +142,9 @@ uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run);
 double ArmingSeconds(const Simulation& it, const PrepostedResult& run);
 double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run);
 /// From when all hosts of a group have armed until the last is let go, of the group for which that is
-/// longest: all report to the leader, at the root, which takes one message after the other and then writes
-/// one after the other (runtime/group/coordinator.h). None: the profile does not say what it takes.
+/// longest: all report up a tree to the leader, at the root, and hear it down the same tree; each takes
+/// one message after the other, and writes one after the other (runtime/group/gate_tree.h). None: the
+/// profile does not say what it takes.
 std::optional<double> BarrierSeconds(const Simulation& it);
 /// Of the host that knows last: from its final CQE until it does.
 double DetectionSeconds(const Simulation& it);

@@ -42,6 +42,7 @@
 
 #include "ir/count.h"
 #include "runtime/group/conversation.h"
+#include "runtime/group/gate_tree.h"
 #include "runtime/transport/tcp_address.h"
 
 namespace prepost {
@@ -135,6 +136,13 @@ void Bootstrap::ListLinks() {
     links_.emplace_back().name = {
         .from = NodeId(node), .to = group_.leader, .purpose = LinkPurpose::kControl};
   }
+  const GateTree tree(group_.nodes, group_.leader);
+  const auto add_gate = [this](NodeId from, NodeId to) {
+    if (to != group_.leader)
+      links_.emplace_back().name = {.from = from, .to = to, .purpose = LinkPurpose::kGates};
+  };
+  if (const std::optional<NodeId> parent = tree.ParentOf(self)) add_gate(self, *parent);
+  for (const NodeId child : tree.ChildrenOf(self)) add_gate(child, self);
   for (const TcpConnection& connection : group_.connections) {
     if (connection.low != self && connection.high != self) continue;
     links_.emplace_back().name = DataLink(connection.low, connection.high, connection.lane);
@@ -247,6 +255,16 @@ Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
   return sockets;
 }
 
+std::vector<GateSocket> Bootstrap::TakeGates() {
+  std::vector<GateSocket> gates;
+  for (Link& link : links_) {
+    if (link.name.purpose != LinkPurpose::kGates || std::exchange(link.given, true)) continue;
+    gates.push_back({.peer = PeerOf(link),
+                     .control = ControlSocket(std::move(link.fd), std::move(link.keys.seal))});
+  }
+  return gates;
+}
+
 std::string Bootstrap::Name(NodeId node) const {
   return options_.names.empty() ? fmt::format("node {}", node.value) : options_.names[node.index()];
 }
@@ -326,7 +344,10 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     if (!refused_.ok()) return;
   }
   Link& link = *FindLink(name);
-  if (name.purpose == LinkPurpose::kData) {
+  if (name.purpose == LinkPurpose::kGates) {
+    link.fd = std::move(fd);
+    link.keys = std::move(keys);
+  } else if (name.purpose == LinkPurpose::kData) {
     // The other end waits for all of them now.
     if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name);
     link.name.streams = name.streams;

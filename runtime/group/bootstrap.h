@@ -65,6 +65,12 @@ struct BootstrapOptions {
   std::vector<NodeId> known = {};
 };
 
+/// A connection along an edge of the GateTree.
+struct GateSocket {
+  NodeId peer;
+  ControlSocket control;
+};
+
 /// Used by one thread: AddPolls(), poll(), Step() until connected(), once for the leader, unless it is
 /// this node, and once for the peers; of a group that opens connections later, then again and again.
 class Bootstrap final : public Lobby::Owner {
@@ -107,6 +113,8 @@ class Bootstrap final : public Lobby::Owner {
     std::string why;
   };
   std::optional<Unreached> Overdue() const;
+  /// When connected() with all: those with the other end in the GateTree, which is not the leader.
+  std::vector<GateSocket> TakeGates();
   /// For the files of streams, as long as these are open.
   std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
   /// Calls BootstrapOptions::waiting, if it is time to.

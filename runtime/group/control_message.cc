@@ -14,11 +14,11 @@ namespace {
 
 using Kind = ControlMessage::Kind;
 
-constexpr std::array<const char*, 25> kKindNames = {
-    "ready",  "start",    "delivered", "sum",    "summed",   "commit",  "release",
-    "query",  "progress", "failed",    "abort",  "have",     "arrived", "done",
-    "passed", "last",     "device",    "next",   "prepared", "arm",     "whole",
-    "joined", "stalled",  "gone",      "waiting"};
+constexpr std::array<const char*, 26> kKindNames = {
+    "ready",  "start",    "delivered", "sum",     "summed",   "commit",  "release",
+    "query",  "progress", "failed",    "abort",   "have",     "arrived", "done",
+    "passed", "last",     "device",    "next",    "prepared", "arm",     "whole",
+    "joined", "stalled",  "gone",      "waiting", "report"};
 
 constexpr std::array<uint64_t NodeReport::*, 11> kReportFields = {
     &NodeReport::host_posts,

@@ -22,14 +22,16 @@ namespace prepost {
 ///
 ///     member -> leader                          leader -> member
 ///     kReady      receives posted, file ready   kStart    all are ready: go
-///     kDelivered  program done: `report`        kSum      all have delivered: sum your copy
+///     kReport     program done: `report`
+///     kDelivered                                kSum      all have delivered: sum your copy
 ///     kSummed     `sum`                         kCommit   all have what they must, you your `sum`:
 ///                                                         name your copy
 ///                                               kRelease  all is well: exit
 ///     kProgress   answer to kQuery              kQuery    how far are you?
 ///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
 ///
-/// Between machines sums are proved (sum_proof.h): kReady has the member's nonce in the place of
+/// kReady, kStart and kDelivered go along a tree (gate_tree.h), the others are between member and leader.
+/// Between machines sums are proved (sum_proof.h): kReport has the member's nonce in the place of
 /// `proof`, kSum the leader's. kDone, below, says that the copy has its name, and in kProgress
 /// `start_ns` is what rises whenever there is progress (run_member.h).
 ///
@@ -86,7 +88,8 @@ struct ControlMessage {
     kJoined,
     kStalled,
     kGone,
-    kWaiting
+    kWaiting,
+    kReport
   };
   Kind kind = Kind::kReady;
   /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.
@@ -95,9 +98,9 @@ struct ControlMessage {
   uint32_t interval_ms = 0;           ///< kQuery: the next one follows at the latest then
   uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs(); 0: now
   uint64_t progress = 0;              ///< kProgress: rises whenever there is some
-  NodeReport report = {};             ///< kDelivered; kProgress: so far. Its `node` is not sent
+  NodeReport report = {};             ///< kReport; kProgress: so far. Its `node` is not sent
   MessageSum sum = {};                ///< kSummed, kCommit
-  MacBytes proof = {};                ///< kSummed, kCommit: of `sum`; kReady, kSum: a nonce for it
+  MacBytes proof = {};                ///< kSummed, kCommit: of `sum`; kReport, kSum: a nonce for it
   /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone; kWaiting
   std::string text;
 

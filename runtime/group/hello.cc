@@ -266,8 +266,8 @@ std::vector<std::byte> HelloListener::Take(std::span<const std::byte> in) {
 std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   ByteReader reader(in);
   const uint32_t purpose = reader.Get<uint32_t>();
-  if (purpose != static_cast<uint32_t>(LinkPurpose::kControl) &&
-      purpose != static_cast<uint32_t>(LinkPurpose::kData)) {
+  if (purpose < static_cast<uint32_t>(LinkPurpose::kControl) ||
+      purpose > static_cast<uint32_t>(LinkPurpose::kGates)) {
     state_ = HelloState::kBroken;
     return {};
   }

@@ -29,7 +29,11 @@ namespace prepost {
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
 inline constexpr uint32_t kProtocolVersion = 15;
 
-enum class LinkPurpose : uint32_t { kControl = 1, kData = 2 };
+enum class LinkPurpose : uint32_t {
+  kControl = 1,  ///< of a member with the leader
+  kData = 2,
+  kGates = 3  ///< of a member with its parent in the GateTree, unless that is the leader
+};
 
 /// One connection of a group, by the plan, or one of the streams that it is made of (tcp_path.h).
 /// `from` connects, `to` listens.
@@ -37,7 +41,7 @@ struct LinkName {
   NodeId from;
   NodeId to;
   LinkPurpose purpose = LinkPurpose::kData;
-  Lane lane = Lane::kBlocks;  ///< kBlocks for control
+  Lane lane = Lane::kBlocks;  ///< kBlocks unless for data
   uint16_t stream = 0;        ///< below `streams`
   uint16_t streams = 1;       ///< the connector's word; 1 but for blocks
 

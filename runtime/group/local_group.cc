@@ -30,6 +30,7 @@ extern "C" {
 
 #include "runtime/files/collective_sums.h"
 #include "runtime/group/control_socket.h"
+#include "runtime/group/gate_tree.h"
 #include "runtime/group/local_node.h"
 #include "runtime/group/run_control.h"
 #include "runtime/interrupt.h"
@@ -69,6 +70,7 @@ class LocalGroup {
   decltype(RunLeaderOptions::expected) Expected();
   Status Spawn();
   Status OpenBuffers();
+  Status OpenGates();
   Status SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd);
   Status Lead();
   Status Take(const KeeperEvent& event);
@@ -81,18 +83,19 @@ class LocalGroup {
   const MappedInput& input_;
   OutputSet* const outputs_;
   const LocalGroupOptions& options_;
-  std::vector<NodeBuffer> buffers_;     ///< by node, the root's not used
-  std::vector<NodeBuffer> scratch_;     ///< the same, of other collectives than multicasts
-  std::vector<NodeProcess> processes_;  ///< by node
+  std::vector<NodeBuffer> buffers_;             ///< by node, the root's not used
+  std::vector<NodeBuffer> scratch_;             ///< the same, of other collectives than multicasts
+  std::vector<NodeProcess> processes_;          ///< by node
+  std::vector<std::vector<GateSocket>> gates_;  ///< by node, until it is started
   RunLeader leader_;
   RunControl control_;  ///< goes first: its keeper's thread calls back
 };
 
-/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started, the other control
-/// end.
+/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started, the
+/// other control end, and both ends of a connection to its parent in the GateTree.
 size_t FilesNeeded(TransportKind transport, Playable plan) {
   constexpr size_t kOwnFiles = 32;
-  return LocalTransport::FilesNeeded(transport, plan) + 4 * size_t{plan.header().nodes} + kOwnFiles;
+  return LocalTransport::FilesNeeded(transport, plan) + 6 * size_t{plan.header().nodes} + kOwnFiles;
 }
 
 /// Closes all but standard streams and `keep`: other nodes' sockets, and whatever this process has
@@ -218,6 +221,7 @@ Status LocalGroup::Commit() {
 Status LocalGroup::Spawn() {
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(FilesNeeded(options_.transport, plan_)));
   PREPOST_RETURN_IF_ERROR(OpenBuffers());
+  PREPOST_RETURN_IF_ERROR(OpenGates());
   const Result<std::unique_ptr<LocalTransport>> transport = LocalTransport::Make(
       options_.transport, plan_, {.input = input_, .buffers = buffers_, .scratch = scratch_});
   if (!transport.ok()) return transport.status();
@@ -234,6 +238,22 @@ Status LocalGroup::Spawn() {
   std::fflush(nullptr);  // or each node would inherit what is buffered
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
     PREPOST_RETURN_IF_ERROR(SpawnNode(NodeId(node), **transport, last_word_read.get()));
+  }
+  gates_.clear();
+  return {};
+}
+
+Status LocalGroup::OpenGates() {
+  const uint32_t nodes = plan_.header().nodes;
+  const GateTree tree(nodes + 1, /*leader=*/NodeId(nodes));
+  gates_.resize(nodes);
+  for (uint32_t i = 0; i < nodes; ++i) {
+    const NodeId node(i), parent = *tree.ParentOf(node);
+    if (parent == NodeId(nodes)) continue;
+    auto ends = ControlSocket::MakePair();
+    if (!ends.ok()) return ends.status();
+    gates_[i].push_back({.peer = parent, .control = std::move(ends->first)});
+    gates_[parent.index()].push_back({.peer = node, .control = std::move(ends->second)});
   }
   return {};
 }
@@ -286,6 +306,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
     for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
     if (plan_.header().roles().IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
     if (!is_multicast()) keep.push_back(scratch_[node.index()].fd());
+    for (const GateSocket& gate : gates_[node.index()]) keep.push_back(gate.control.fd());
     CloseAllBut(std::move(keep));
     SetUpNodeProcess(node);
     RunLocalNode({.plan = plan_,
@@ -300,6 +321,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
                   .trace = options_.trace,
                   .failure_max = options_.failure_max,
                   .control = control->second.TakeFile(),
+                  .gates = std::move(gates_[node.index()]),
                   .last_word_fd = last_word_fd});
   }
   NodeProcess& process = processes_[node.index()];

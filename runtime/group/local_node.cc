@@ -45,6 +45,7 @@ RunMemberTask TaskOf(LocalNodeTask& task) {
                  .failure_max = task.failure_max},
       .group = LocalRunGroup(header, task.node)};
   member.group.controls.push_back(std::move(task.control));
+  member.group.gates = std::move(task.gates);
   for (uint32_t node = 0; node < header.nodes; ++node)
     member.group.names.push_back(fmt::format("node {}", node));
   member.group.names.emplace_back("the launching process");

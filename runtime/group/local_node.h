@@ -6,6 +6,7 @@
 #define PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
 
 #include <chrono>
+#include <vector>
 
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_file.h"
@@ -33,7 +34,8 @@ struct LocalNodeTask {
   WaitPolicy wait;
   RunTrace* trace;  ///< null: none; shared with the launcher
   std::chrono::milliseconds failure_max;
-  FileDescriptor control;  ///< to the launcher
+  FileDescriptor control;         ///< to the launcher
+  std::vector<GateSocket> gates;  ///< to others, as LocalRunGroup()'s GateTree has them
   int last_word_fd;  ///< holds one byte: who reads it, speaks for all when the launcher is gone
 };
 

@@ -30,13 +30,11 @@ Status RunLeader::Take(const KeeperEvent& event) {
   if (event.kind != KeeperEvent::Kind::kNote) return {};
   if (event.node.index() >= reports_.size()) return {};  // this process, which plays no part
   switch (event.note.kind) {
-    case Kind::kReady:
-      sums_.NoteNonce(event.node, event.note.proof);
-      return {};
     case Kind::kProgress:
       NoteProgress(event.node, event.note.report);
       return {};
-    case Kind::kDelivered:
+    case Kind::kReport:
+      sums_.NoteNonce(event.node, event.note.proof);
       reports_[event.node.index()] = event.note.report;
       reports_[event.node.index()].node = event.node;
       return {};

@@ -65,10 +65,12 @@ Status RunMember::Play() {
   if (!leader_ && !is_formed_) PREPOST_RETURN_IF_ERROR(Await(is_let_in_));
   PREPOST_RETURN_IF_ERROR(part_.Prepare(control_.wake_fd(), Checking()));
   Publish();
-  control_.keeper().Arrive(kSerial, Gate::kArmed, 0, {.proof = nonce_});
+  control_.keeper().Arrive(kSerial, Gate::kArmed, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_start_));
   PREPOST_RETURN_IF_ERROR(Transfer());
-  control_.keeper().Arrive(kSerial, Gate::kMoved, 0, {.report = part_.report()});
+  control_.keeper().Note(kSerial,
+                         {.kind = Kind::kReport, .report = part_.report(), .proof = nonce_});
+  control_.keeper().Arrive(kSerial, Gate::kMoved, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_sum_));
   const Result<MessageSum> sum = part_.Sum(Checking());
   if (!sum.ok()) return sum.status();

@@ -20,6 +20,7 @@
 #include "runtime/session/group_terms.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
+#include "runtime/transport/tcp_wire.h"
 
 namespace prepost {
 namespace {
@@ -132,13 +133,6 @@ void Keeper::Have(GroupSerial group, uint64_t number) {
 }
 void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number) {
   Push({.kind = Command::Kind::kArrive, .group = group, .number = number + 1, .gate = gate});
-}
-void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number, ControlMessage note) {
-  Push({.kind = Command::Kind::kArrive,
-        .group = group,
-        .number = number + 1,
-        .gate = gate,
-        .note = std::move(note)});
 }
 void Keeper::Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to) {
   Push({.kind = Command::Kind::kNote, .group = group, .lost_peer = to, .note = std::move(note)});
@@ -270,13 +264,15 @@ void Keeper::Wait() {
       polls.push_back({.fd = newcomer.socket->fd.get(), .events = POLLIN, .revents = 0});
     }
     if (group->bootstrap != nullptr) group->bootstrap->AddPolls(&polls);
-    for (const Peer& peer : group->peers) {
-      if (!peer.control || peer.control->closed()) continue;
-      if (peer.allowance < 1) {
-        is_crowded = true;
-        continue;
+    for (const std::vector<Peer>* peers : {&group->peers, &group->gates}) {
+      for (const Peer& peer : *peers) {
+        if (!peer.control || peer.control->closed()) continue;
+        if (peer.allowance < 1) {
+          is_crowded = true;
+          continue;
+        }
+        polls.push_back(PollOf(*peer.control));
       }
-      polls.push_back(PollOf(*peer.control));
     }
   }
   for (const Parting& parting : partings_) polls.push_back(PollOf(parting.control));
@@ -319,8 +315,7 @@ void Keeper::Obey(Command command) {
       break;
     case Command::Kind::kArrive:
       group.arrived[static_cast<size_t>(command.gate)] = command.number;
-      message.kind = kArrivals[static_cast<size_t>(command.gate)];
-      break;
+      return CountArrivals(group);
     case Command::Kind::kPlace:
       message.kind = Kind::kDevice;
       message.SetText(command.text);
@@ -399,6 +394,7 @@ void Keeper::Serve(Group& group) {
     ConnectLater(group);
   }
   if (!group.is_over && group.is_formed) Introduce(group);
+  if (!group.is_over) ServeGates(group);
   if (!group.is_over) CheckSilence(group);
   // A run waits for a node to come, perhaps again, as long as it may take.
   if (!group.is_over && !group.is_formed && !group.kept.run) CheckLosses(group);
@@ -423,8 +419,10 @@ void Keeper::Hear(Group& group, Peer& peer) {
       return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
     if (group.is_leader()) {
       HearMember(group, peer, *message);
-    } else {
+    } else if (peer.node == group.kept.leader) {
       HearLeader(group, *message);
+    } else {
+      HearGate(group, peer, *message);
     }
   }
 }
@@ -492,6 +490,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
         return End(group, Nonsense(group, peer.node, fmt::format("\"{}\"", Name(message.kind))));
       uint64_t& arrived = peer.arrived[static_cast<size_t>(*gate)];
       arrived = std::max(arrived, message.progress);
+      return CountArrivals(group);
     }
   }
   const uint64_t delivered = std::ranges::min_element(group.peers, {}, &Peer::have)->have;
@@ -499,14 +498,6 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     Report({.kind = KeeperEvent::Kind::kDelivered,
             .group = group.kept.serial,
             .number = group.delivered++});
-  }
-  for (size_t i = 0; i < kGates; ++i) {
-    uint64_t passed = UINT64_MAX;
-    for (const Peer& it : group.peers) passed = std::min(passed, it.arrived[i]);
-    if (passed <= group.passed[i]) continue;
-    const uint64_t now_ns = MonotonicNs();
-    BroadcastLatest(group, {.kind = kPasses[i], .start_ns = now_ns, .progress = passed});
-    Pass(group, static_cast<Gate>(i), passed, now_ns);
   }
   if (!std::ranges::all_of(group.peers, &Peer::done)) return;
   Broadcast(group, {.kind = Kind::kRelease});
@@ -517,6 +508,9 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
   if (TakeNote(group, group.kept.leader, message)) return;
   switch (message.kind) {
     case Kind::kQuery:
+      // Of a group whose connections were there: all members are.
+      if (!group.kept.controls.empty() && !group.introductions_due)
+        group.introductions_due = Clock::now() + silence_max_;
       if (group.bootstrap != nullptr && group.generation != message.progress) {
         group.generation = message.progress;
         group.bootstrap->set_data_terms(
@@ -569,7 +563,8 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
       return Finish(group);
     default:
       if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
-          gate && message.progress <= group.arrived[static_cast<size_t>(*gate)]) {
+          gate && message.progress <= group.reported[static_cast<size_t>(*gate)] &&
+          group.tree.ParentOf(group.kept.self) == group.kept.leader) {
         return Pass(group, *gate, message.progress, message.start_ns);
       }
       return End(group,
@@ -615,9 +610,76 @@ void Keeper::ReportClaim(const Group& group, NodeId node, const ControlMessage& 
           .text = message.text});
 }
 
-/// All have come to `number` of `gate`, at `start_ns` by the leader's clock.
+/// Over a connection of the GateTree with another member than the leader.
+void Keeper::HearGate(Group& group, Peer& peer, const ControlMessage& message) {
+  if (message.kind == Kind::kQuery) return;  // a sign of life
+  const bool is_parent = group.tree.ParentOf(group.kept.self) == peer.node;
+  const std::optional<Gate> gate = GateOf(is_parent ? kPasses : kArrivals, message.kind);
+  const auto i = static_cast<size_t>(gate.value_or(Gate::kBarrier));
+  if (!gate || (is_parent && message.progress > group.reported[i]))
+    return End(group, Nonsense(group, peer.node, fmt::format("\"{}\"", Name(message.kind))));
+  if (is_parent) return Pass(group, *gate, message.progress, message.start_ns);
+  peer.arrived[i] = std::max(peer.arrived[i], message.progress);
+  CountArrivals(group);
+}
+
+/// Where one is lost nobody goes on; it may be a consequence of something else.
+void Keeper::ServeGates(Group& group) {
+  const Clock::time_point now = Clock::now();
+  const bool is_sign_due = now >= group.next_sign;
+  if (is_sign_due) group.next_sign = now + tick_;
+  for (Peer& peer : group.gates) {
+    if (is_sign_due) peer.control->QueueLatest({.kind = Kind::kQuery});
+    peer.control->Flush();
+    Hear(group, peer);
+    if (group.is_over) return;
+    if (peer.control->is_authentic() && !peer.control->nonsense().empty())
+      return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
+    const bool is_begun = group.introductions_due && now >= *group.introductions_due;
+    if (!peer.control->closed() && !(is_begun && is_silent(peer))) continue;
+    const std::string what =
+        peer.control->is_authentic()
+            ? fmt::format("{} lost its connection to {}", Who(group, group.kept.self),
+                          Who(group, peer.node))
+            : InMemberWords(NotAuthentic(group.kept.self, peer.node), group.kept.members);
+    return Suspect(group, {.cause = Rejected(what), .where = peer.node, .by = group.kept.self});
+  }
+}
+
+/// At the other end of an edge of the tree.
+Keeper::Peer& Keeper::NeighbourOf(Group& group, NodeId node) {
+  if (group.is_leader()) return group.peers[node.index()];
+  if (node == group.kept.leader) return group.peers.front();
+  return *std::ranges::find(group.gates, node, &Peer::node);
+}
+
+/// Of this node and all below it in the tree: reported up, or, at the leader, passed.
+void Keeper::CountArrivals(Group& group) {
+  for (size_t i = 0; i < kGates; ++i) {
+    uint64_t arrived = group.arrived[i];
+    for (const NodeId child : group.children)
+      arrived = std::min(arrived, NeighbourOf(group, child).arrived[i]);
+    if (arrived <= group.reported[i]) continue;
+    group.reported[i] = arrived;
+    if (group.is_leader()) {
+      Pass(group, static_cast<Gate>(i), arrived, MonotonicNs());
+      continue;
+    }
+    Peer& parent = NeighbourOf(group, *group.tree.ParentOf(group.kept.self));
+    if (parent.control) parent.control->QueueLatest({.kind = kArrivals[i], .progress = arrived});
+  }
+}
+
+/// All have come to `number` of `gate`, at `start_ns` by the leader's clock: those below hear it.
 void Keeper::Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
   uint64_t& passed = group.passed[static_cast<size_t>(gate)];
+  if (number <= passed) return;
+  for (const NodeId child : group.children) {
+    Peer& peer = NeighbourOf(group, child);
+    if (peer.control)
+      peer.control->QueueLatest(
+          {.kind = kPasses[static_cast<size_t>(gate)], .start_ns = start_ns, .progress = number});
+  }
   while (passed < number) {
     Report({.kind = KeeperEvent::Kind::kPassed,
             .group = group.kept.serial,
@@ -650,11 +712,9 @@ ControlMessage Keeper::Answer() const {
 bool Keeper::TakeNote(Group& group, NodeId from, const ControlMessage& message) {
   if (!group.kept.run) return false;
   const bool is_note = group.is_leader()
-                           ? message.kind == Kind::kSummed
+                           ? message.kind == Kind::kReport || message.kind == Kind::kSummed
                            : message.kind == Kind::kSum || message.kind == Kind::kCommit;
-  const bool is_with_more =
-      group.is_leader() && (message.kind == Kind::kProgress || message.kind == Kind::kReady ||
-                            message.kind == Kind::kDelivered);
+  const bool is_with_more = group.is_leader() && message.kind == Kind::kProgress;
   if (is_note || is_with_more)
     Report({.kind = KeeperEvent::Kind::kNote,
             .group = group.kept.serial,
@@ -714,10 +774,12 @@ void Keeper::Part(Group& group) {
   group.is_over = true;
   group.bootstrap.reset();
   group.newcomers.clear();
-  for (Peer& peer : group.peers) {
-    if (!peer.control) continue;
-    Part(*std::move(peer.control));
-    peer.control.reset();
+  for (std::vector<Peer>* peers : {&group.peers, &group.gates}) {
+    for (Peer& peer : *peers) {
+      if (!peer.control) continue;
+      Part(*std::move(peer.control));
+      peer.control.reset();
+    }
   }
 }
 

@@ -7,6 +7,8 @@
 // queues.
 //
 // A group's leader leads it over a control connection with every other member (control_message.h).
+// Only what all members are to reach before any goes on is counted along a tree (group/gate_tree.h),
+// whose edges are connections of their own where they do not end at the leader.
 #ifndef PREPOST_RUNTIME_SESSION_KEEPER_H_
 #define PREPOST_RUNTIME_SESSION_KEEPER_H_
 
@@ -77,6 +79,8 @@ struct KeptGroup {
   /// Control connections that are there already, so that nothing is to be formed or connected: at the
   /// leader by node, none to itself; elsewhere the one to it. Empty: none is.
   std::vector<FileDescriptor> controls = {};
+  std::vector<GateSocket> gates =
+      {};  ///< the same: those with others than the leader in its GateTree
 };
 
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and
@@ -174,8 +178,6 @@ class Keeper final : private Lobby::Owner {
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
   void Arrive(GroupSerial group, Gate gate, uint64_t number);
-  /// Of a run: with what the leader is to know, kNote there.
-  void Arrive(GroupSerial group, Gate gate, uint64_t number, ControlMessage note);
   /// Of a run: to the leader or, there, to `to`; kNote at the other end.
   void Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to = std::nullopt);
   /// At the leader: what members must know to find its NICs (printable, at most kControlTextBytes).
@@ -281,6 +283,7 @@ class Keeper final : private Lobby::Owner {
 
   void AddGroup(KeptGroup kept);
   void AddFormed(KeptGroup kept);
+  static void AddGates(Group& group, std::vector<GateSocket> gates);
   void Serve(Group& group);
   void SayLastWord(Group& group);
   void Connect(Group& group);
@@ -288,6 +291,10 @@ class Keeper final : private Lobby::Owner {
   void TakeNewcomers(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
+  void HearGate(Group& group, Peer& peer, const ControlMessage& message);
+  void ServeGates(Group& group);
+  void CountArrivals(Group& group);
+  static Peer& NeighbourOf(Group& group, NodeId node);
   static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
   void HearLeader(Group& group, const ControlMessage& message);

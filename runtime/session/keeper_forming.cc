@@ -47,7 +47,7 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
   if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
   const bool is_other = refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal;
-  if (name.purpose == LinkPurpose::kData && is_other) return std::nullopt;
+  if (name.purpose != LinkPurpose::kControl && is_other) return std::nullopt;
   // It has the secret, so it is a member, and it will not come with other terms later.
   if (is_other) {
     group->of_other_terms = name.from;
@@ -122,7 +122,18 @@ void Keeper::AddFormed(KeptGroup kept) {
     if (FileDescriptor& control = group.kept.controls[i]; control.valid())
       peer.control.emplace(std::move(control));
   }
+  group.tree = GateTree(static_cast<uint32_t>(group.kept.members.size()), group.kept.leader);
+  group.children = group.tree.ChildrenOf(group.kept.self);
+  AddGates(group, std::move(group.kept.gates));
   groups_.emplace(group.kept.serial, std::move(made));
+}
+
+void Keeper::AddGates(Group& group, std::vector<GateSocket> gates) {
+  for (GateSocket& gate : gates) {
+    Peer& peer = group.gates.emplace_back();
+    peer.node = gate.peer;
+    peer.control.emplace(std::move(gate.control));
+  }
 }
 
 void Keeper::AddGroup(KeptGroup kept) {
@@ -165,6 +176,8 @@ void Keeper::AddGroup(KeptGroup kept) {
                              .is_sealed = group.kept.is_sealed};
   }
   group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
+  group.tree = GateTree(nodes, group.kept.leader);
+  group.children = group.tree.ChildrenOf(group.kept.self);
   for (uint32_t node = 0; node < (group.is_leader() ? nodes : 1); ++node)
     group.peers.push_back(
         {.node = group.is_leader() ? NodeId(node) : group.kept.leader, .control = {}});
@@ -176,7 +189,8 @@ void Keeper::AddGroup(KeptGroup kept) {
   });
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
-      FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() + kFilesPerGroup);
+      FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() +
+                        group.children.size() + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
   if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
   group.files = *std::move(files);
@@ -211,6 +225,7 @@ void Keeper::Connect(Group& group) {
   }
   TakeNewcomers(group);
   if (group.is_over) return;
+  AddGates(group, bootstrap.TakeGates());
   group.is_formed = true;
   if (!group.kept.opens_later) {
     group.stream_files = bootstrap.TakeRooms();

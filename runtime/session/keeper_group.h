@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/group/gate_tree.h"
 #include "runtime/session/introduction.h"
 #include "runtime/session/keeper.h"
 #include "runtime/transport/tcp_watch.h"
@@ -68,16 +69,21 @@ struct Keeper::Group {
   std::optional<Clock::time_point> introductions_due;
   bool is_reported = false;  ///< the engine has its first connections
   std::vector<Peer> peers;   ///< at the leader by node, itself included
+  GateTree tree{1, NodeId(0)};
+  std::vector<NodeId> children;  ///< of this node in `tree`
+  std::vector<Peer> gates;       ///< those of its neighbours in `tree` that are not in `peers`
+  Clock::time_point next_sign;   ///< of life, to `gates`
   Clock::time_point next_question;
   uint64_t delivered = 0;
   // Of a run, at the leader: what all have reported together, and since when nothing new.
   uint64_t progress = 0;
   Clock::time_point progress_at;
-  std::array<uint64_t, kGates> passed = {};   ///< by gate
-  std::array<uint64_t, kGates> arrived = {};  ///< this node, by gate
-  std::optional<NodeId> of_other_terms;       ///< while it forms: who came with these
-  bool is_other_seal = false;                 ///< and that is what differs
-  std::vector<Failure> suspicions;            ///< lost connections, one of each member that says so
+  std::array<uint64_t, kGates> passed = {};    ///< by gate
+  std::array<uint64_t, kGates> arrived = {};   ///< this node, by gate
+  std::array<uint64_t, kGates> reported = {};  ///< by gate: it and all below it, up the tree
+  std::optional<NodeId> of_other_terms;        ///< while it forms: who came with these
+  bool is_other_seal = false;                  ///< and that is what differs
+  std::vector<Failure> suspicions;  ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member
   std::optional<Failure> finding;  ///< at the leader: a member is gone, and others may go with it

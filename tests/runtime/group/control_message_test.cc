@@ -91,7 +91,7 @@ TEST(ControlMessageTest, RefusesWhatNobodySends) {
     const char* error;
   };
   for (const Damage& damage :
-       {Damage{0, 25, "kind is 25"}, Damage{1, 2, "lost_peer is 2"}, Damage{2, 4, "code is 4"},
+       {Damage{0, 26, "kind is 26"}, Damage{1, 2, "lost_peer is 2"}, Damage{2, 4, "code is 4"},
         Damage{2, 0, "code is 0"}, Damage{3, 1, "byte 3 is 1"},
         Damage{177, 3, "bytes of text is 777"}, Damage{179, 27, "a character of the text is 27"},
         Damage{179, 0x9b, "a character of the text is 155"},

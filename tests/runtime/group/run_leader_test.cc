@@ -89,8 +89,8 @@ class RunLeaderTest : public ::testing::Test {
     for (PlayedMember& member : members_) member.Send({.kind = Kind::kReady, .progress = 1});
     for (PlayedMember& member : members_) EXPECT_EQ(member.Receive().kind, Kind::kStart);
     for (PlayedMember& member : members_) {
-      member.Send(
-          {.kind = Kind::kDelivered, .progress = 1, .report = {.elapsed_ns = elapsed_ns++}});
+      member.Send({.kind = Kind::kReport, .report = {.elapsed_ns = elapsed_ns++}});
+      member.Send({.kind = Kind::kDelivered, .progress = 1});
       member.Send({.kind = Kind::kProgress});  // it sums for seconds, and is asked meanwhile
     }
     for (PlayedMember& member : members_) {
