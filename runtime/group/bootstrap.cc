@@ -318,6 +318,7 @@ void Bootstrap::NoteRefused(const LinkName& name, const std::string& address,
 std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) {
   if (to_leader_only_) return std::nullopt;
   if (name.to != options_.node) return Refusal::kWrongNode;
+  if (name.from.index() >= group_.nodes) return Refusal::kUnexpected;
   const GroupTerms* const own = TermsOf(name);
   if (own == nullptr) return std::nullopt;
   if (terms.is_sealed != own->is_sealed) return Refusal::kOtherSeal;

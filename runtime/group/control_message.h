@@ -44,7 +44,9 @@ namespace prepost {
 ///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
 ///     kArrived    it has come to so many         kLast      so many messages are all
 ///                 barriers
-///     kDone       it is done with all messages   kRelease   all are done
+///     kDone       it is done with all messages,  kRelease   all are done; `start_ns` barriers have
+///                 and has come to `start_ns`                passed
+///                 barriers
 ///                                                kGone      `text`: the nodes that are gone beside
 ///                                                           that of the kAbort which follows
 ///     kWaiting    in call `progress`, which is   kWaiting   so does the node `start_ns`

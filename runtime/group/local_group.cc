@@ -18,6 +18,7 @@ extern "C" {
 }
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -87,6 +88,7 @@ class LocalGroup {
   std::vector<NodeBuffer> scratch_;             ///< the same, of other collectives than multicasts
   std::vector<NodeProcess> processes_;          ///< by node
   std::vector<std::vector<GateSocket>> gates_;  ///< by node, until it is started
+  std::atomic<uint64_t> computed_ = 0;          ///< rises while this process computes expected sums
   RunLeader leader_;
   RunControl control_;  ///< goes first: its keeper's thread calls back
 };
@@ -140,7 +142,8 @@ Result<LocalRun> LocalGroup::Run() {
     const bool is_interrupted = IsInterrupted(options_.interrupt_fd);
     const Status cause =
         control_.EndFailed(is_interrupted ? Interrupted() : status, std::nullopt, kEndMax);
-    return is_interrupted ? Interrupted() : cause;
+    // A process that has ended has perhaps said why, which the keeper heard.
+    return is_interrupted ? Interrupted() : control_.ended().value_or(cause);
   }
   Release();
   return MakeRun();
@@ -148,15 +151,17 @@ Result<LocalRun> LocalGroup::Run() {
 
 /// To the point where all copies have their names.
 Status LocalGroup::Lead() {
-  PREPOST_RETURN_IF_ERROR(control_.Open({.who = "the launching process",
-                                         .listens = false,
-                                         .failure_max = options_.failure_max,
-                                         .attention = [] { return milliseconds(0); }},
-                                        options_.interrupt_fd,
-                                        [this](KeeperEvent& event) { return Take(event); }));
+  PREPOST_RETURN_IF_ERROR(control_.Open(
+      {.who = "the launching process",
+       .listens = false,
+       .failure_max = options_.failure_max,
+       .attention = [] { return milliseconds(0); },
+       .describe = [this](ControlMessage* answer) { answer->start_ns = computed_.load(); }},
+      options_.interrupt_fd, [this](KeeperEvent& event) { return Take(event); }));
   const NodeId self(plan_.header().nodes);
   KeptGroup group = LocalRunGroup(plan_.header(), self);
   group.run->no_progress_max = options_.no_progress_max;
+  group.run->is_over_device = static_cast<bool>(options_.make_player);
   for (NodeProcess& process : processes_) {
     group.names.push_back(fmt::format("node {} (process {})", process.node.value, process.pid));
     group.controls.push_back(std::move(process.control));
@@ -288,6 +293,7 @@ decltype(RunLeaderOptions::expected) LocalGroup::Expected() {
       return {};
     };
     return ExpectedSums(*plan_.flat(), read, [this] {
+      ++computed_;
       return IsInterrupted(options_.interrupt_fd) ? Interrupted() : Status();
     });
   };

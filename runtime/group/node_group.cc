@@ -123,6 +123,7 @@ KeptGroup NodeRun::Group() const {
                      .is_sealed = terms_.is_sealed,
                      .run = KeptRun{.is_rolled = plan_.is_rolled(),
                                     .no_progress_max = options_.no_progress_max,
+                                    .is_over_device = static_cast<bool>(options_.make_player),
                                     .waiting = given.waiting},
                      .created = std::chrono::steady_clock::now()};
   for (uint32_t node = 0; node < plan_.header().nodes; ++node) group.members.push_back(node);

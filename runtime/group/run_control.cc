@@ -39,17 +39,18 @@ Status RunControl::Watch(int fd) {
 
 Status RunControl::TakeEvents() {
   event_.Take();
+  Status status;
   for (KeeperEvent& event : keeper_->TakeEvents()) {
     if (event.kind == KeeperEvent::Kind::kClosed) {
       is_closed_ = true;
     } else if (event.kind == KeeperEvent::Kind::kFailed) {
       ended_ = event.status;
       if (event.members.size() == 1 && event.is_own_finding) lost_ = NodeId(event.members.front());
-    } else if (!is_ending_) {
-      PREPOST_RETURN_IF_ERROR(take_(event));
+    } else if (!is_ending_ && status.ok()) {
+      status = take_(event);
     }
   }
-  return ended_.value_or(Status());
+  return ended_.value_or(status);
 }
 
 Status RunControl::Wait(milliseconds timeout) {

@@ -44,6 +44,8 @@ class RunControl {
                    std::chrono::milliseconds due);
 
   bool is_closed() const { return is_closed_; }
+  /// The cause, when the group has failed.
+  const std::optional<Status>& ended() const { return ended_; }
   /// The failure is this process's own finding, and is that of this node.
   bool has_lost(NodeId node) const { return lost_ == node; }
 

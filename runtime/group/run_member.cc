@@ -27,6 +27,7 @@ RunMember::RunMember(RunMemberTask task)
       is_formed_(!task_.group.controls.empty()),
       failure_max_(task_.keeper.failure_max),
       tick_(failure_max_ / 8),
+      interval_(task_.make_player ? DeviceInterval(failure_max_) : tick_),
       attention_(tick_),
       part_(PartTask()) {}
 
@@ -92,7 +93,7 @@ Status RunMember::Play() {
 }
 
 Status RunMember::Transfer() {
-  next_tick_ = Clock::now() + tick_;
+  next_tick_ = Clock::now() + interval_;
   const auto wait_max = [this] {
     return std::max(std::chrono::ceil<milliseconds>(next_tick_ - Clock::now()), milliseconds(0));
   };
@@ -139,7 +140,7 @@ Status RunMember::CheckPeers() {
   if (IsInterrupted(task_.interrupt_fd)) return Interrupted();
   PREPOST_RETURN_IF_ERROR(control_.TakeEvents());
   if (Clock::now() < next_tick_) return {};
-  next_tick_ = Clock::now() + tick_;
+  next_tick_ = Clock::now() + interval_;
   Publish();
   if (endpoint_ == nullptr || part_.player() == nullptr) return {};
   PREPOST_RETURN_IF_ERROR(endpoint_->CheckPeers(PeerSilenceMax(failure_max_)));

@@ -100,6 +100,7 @@ class RunMember {
   const bool is_formed_;  ///< from the beginning: all are processes of one machine
   const std::chrono::milliseconds failure_max_;
   const std::chrono::milliseconds tick_;
+  const std::chrono::milliseconds interval_;  ///< between two CheckPeers()
   Attention attention_;
   NodePart part_;
   Endpoint* endpoint_ = nullptr;  ///< the player's, if it is driven by this CPU

@@ -329,6 +329,7 @@ void Keeper::Obey(Command command) {
       break;
     case Command::Kind::kClose:
       message.kind = Kind::kDone;
+      message.start_ns = group.arrived[static_cast<size_t>(Gate::kBarrier)];
       group.is_done = true;
       if (group.is_leader()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
       break;
@@ -477,6 +478,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
       break;
     case Kind::kDone:
       peer.done = true;
+      peer.barriers = message.start_ns;
       break;
     case Kind::kJoined:
       if (std::exchange(peer.joined, true)) return;
@@ -500,7 +502,10 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
             .number = group.delivered++});
   }
   if (!std::ranges::all_of(group.peers, &Peer::done)) return;
-  Broadcast(group, {.kind = Kind::kRelease});
+  // Those that all have come to have passed, also where the tree has not heard of them yet.
+  const uint64_t barriers = std::ranges::min_element(group.peers, {}, &Peer::barriers)->barriers;
+  ReportPassed(group, Gate::kBarrier, barriers, 0);
+  Broadcast(group, {.kind = Kind::kRelease, .start_ns = barriers});
   Finish(group);
 }
 
@@ -560,6 +565,9 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
     case Kind::kRelease:
       if (!group.is_done)
         return End(group, Nonsense(group, group.kept.leader, "\"release\" out of turn"));
+      ReportPassed(group, Gate::kBarrier,
+                   std::min(message.start_ns, group.arrived[static_cast<size_t>(Gate::kBarrier)]),
+                   0);
       return Finish(group);
     default:
       if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
@@ -635,14 +643,14 @@ void Keeper::ServeGates(Group& group) {
     if (group.is_over) return;
     if (peer.control->is_authentic() && !peer.control->nonsense().empty())
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
+    if (!peer.control->is_authentic()) return End(group, NotAuthenticFrom(group, peer.node));
     const bool is_begun = group.introductions_due && now >= *group.introductions_due;
     if (!peer.control->closed() && !(is_begun && is_silent(peer))) continue;
-    const std::string what =
-        peer.control->is_authentic()
-            ? fmt::format("{} lost its connection to {}", Who(group, group.kept.self),
-                          Who(group, peer.node))
-            : InMemberWords(NotAuthentic(group.kept.self, peer.node), group.kept.members);
-    return Suspect(group, {.cause = Rejected(what), .where = peer.node, .by = group.kept.self});
+    Suspect(group,
+            {.cause = Rejected(fmt::format("{} lost its connection to {}",
+                                           Who(group, group.kept.self), Who(group, peer.node))),
+             .where = peer.node,
+             .by = group.kept.self});
   }
 }
 
@@ -650,7 +658,9 @@ void Keeper::ServeGates(Group& group) {
 Keeper::Peer& Keeper::NeighbourOf(Group& group, NodeId node) {
   if (group.is_leader()) return group.peers[node.index()];
   if (node == group.kept.leader) return group.peers.front();
-  return *std::ranges::find(group.gates, node, &Peer::node);
+  const auto gate = std::ranges::find(group.gates, node, &Peer::node);
+  PREPOST_CHECK(gate != group.gates.end());  // nobody arrives before the group has formed
+  return *gate;
 }
 
 /// Of this node and all below it in the tree: reported up, or, at the leader, passed.
@@ -672,14 +682,18 @@ void Keeper::CountArrivals(Group& group) {
 
 /// All have come to `number` of `gate`, at `start_ns` by the leader's clock: those below hear it.
 void Keeper::Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
-  uint64_t& passed = group.passed[static_cast<size_t>(gate)];
-  if (number <= passed) return;
+  if (number <= group.passed[static_cast<size_t>(gate)]) return;
   for (const NodeId child : group.children) {
     Peer& peer = NeighbourOf(group, child);
     if (peer.control)
       peer.control->QueueLatest(
           {.kind = kPasses[static_cast<size_t>(gate)], .start_ns = start_ns, .progress = number});
   }
+  ReportPassed(group, gate, number, start_ns);
+}
+
+void Keeper::ReportPassed(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
+  uint64_t& passed = group.passed[static_cast<size_t>(gate)];
   while (passed < number) {
     Report({.kind = KeeperEvent::Kind::kPassed,
             .group = group.kept.serial,
@@ -745,7 +759,9 @@ void Keeper::CheckProgress(Group& group) {
     return;
   }
   // Of a member's progress the leader hears two ticks later, at most.
-  const milliseconds limit = std::max(group.kept.run->no_progress_max, 4 * tick_);
+  const milliseconds interval =
+      group.kept.run->is_over_device ? DeviceInterval(options_.failure_max) : tick_;
+  const milliseconds limit = std::max(group.kept.run->no_progress_max, 2 * (interval + tick_));
   if (now - group.progress_at < limit) return;
   std::vector<std::string> reasons;
   for (const Peer& peer : group.peers) {

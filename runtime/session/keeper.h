@@ -41,12 +41,19 @@ namespace prepost {
 /// A group of this session, for the keeper and the engine: never used again, while numbers are.
 using GroupSerial = uint64_t;
 
+/// How often a member of a run that plays over a device finds out how far it is: each time wakes a host
+/// that could sleep.
+constexpr std::chrono::milliseconds DeviceInterval(std::chrono::milliseconds failure_max) {
+  return failure_max / 2;
+}
+
 /// Of a group that plays one plan once, as `prepost node` does: its members report what they have
 /// done and the sums of their copies to the leader, which answers.
 struct KeptRun {
   bool is_rolled = false;
   /// At the leader: how long no member may make any progress once all are there.
   std::chrono::milliseconds no_progress_max{30000};
+  bool is_over_device = false;  ///< members find out how far they are every DeviceInterval()
   /// Called about once a second, from the second second on, with the nodes that are missing and
   /// why. By the keeper's thread; may be empty.
   std::function<void(const std::string& missing)> waiting = {};
@@ -250,6 +257,7 @@ class Keeper final : private Lobby::Owner {
   /// does not create the next one meanwhile, hear of it.
   struct Unformed {
     PlanHash terms;
+    bool is_sealed = false;
     NodeId leader;
     std::set<NodeId> told;  ///< by this or otherwise
     ControlMessage last_word;
@@ -301,6 +309,7 @@ class Keeper final : private Lobby::Owner {
   void RelayClaim(Group& group, Peer& peer, const ControlMessage& message);
   void ReportClaim(const Group& group, NodeId node, const ControlMessage& message);
   void Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns);
+  void ReportPassed(Group& group, Gate gate, uint64_t number, uint64_t start_ns);
   void Finish(Group& group);
   void CheckSilence(Group& group);
   bool is_silent(const Peer& peer) const;
@@ -321,6 +330,7 @@ class Keeper final : private Lobby::Owner {
   void ReportFailure(const Group& group, const Failure& failure, bool is_own_finding);
   static ControlMessage FailureMessage(ControlMessage::Kind kind, const Failure& failure);
   static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
+  Failure NotAuthenticFrom(const Group& group, NodeId node) const;
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
   void Broadcast(Group& group, const ControlMessage& message);
   void BroadcastLatest(Group& group, const ControlMessage& message);

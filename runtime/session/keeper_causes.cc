@@ -34,13 +34,7 @@ void Keeper::CheckSilence(Group& group) {
     if (!peer.control) continue;
     const bool has_word = !group.is_leader() && *group.kept.leader_word != '\0';
     const std::string leader = has_word ? fmt::format(", the {},", group.kept.leader_word) : "";
-    if (!peer.control->is_authentic()) {
-      const std::string what = NotAuthentic(group.kept.self, peer.node);
-      return End(
-          group,
-          {.cause = Rejected(group.kept.run ? what : InMemberWords(what, group.kept.members)),
-           .where = group.kept.self});
-    }
+    if (!peer.control->is_authentic()) return End(group, NotAuthenticFrom(group, peer.node));
     if (!peer.control->nonsense().empty()) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }
@@ -227,6 +221,12 @@ ControlMessage Keeper::FailureMessage(ControlMessage::Kind kind, const Failure& 
 std::optional<NodeId> Keeper::WhereOf(const Group& group, const ControlMessage& message) {
   if (message.progress == 0 || message.progress > group.kept.members.size()) return std::nullopt;
   return NodeId::FromIndex(message.progress - 1);
+}
+
+Keeper::Failure Keeper::NotAuthenticFrom(const Group& group, NodeId node) const {
+  const std::string what = NotAuthentic(group.kept.self, node);
+  return {.cause = Rejected(group.kept.run ? what : InMemberWords(what, group.kept.members)),
+          .where = group.kept.self};
 }
 
 Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node, const std::string& what) const {

@@ -21,7 +21,7 @@ namespace prepost {
 namespace {
 
 constexpr size_t kFilesPerGroup =
-    8;  ///< beside its connections, and a name for each that introduces itself
+    10;  ///< beside its connections, and a name for each that introduces itself
 
 }  // namespace
 
@@ -40,7 +40,10 @@ Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
 /// already: it is for the next group of that number.
 std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms) {
   Group* const group = FindByTerms(terms.plan);
-  if (group == nullptr && FindUnformed(name, terms.plan) != nullptr) return Refusal::kNone;
+  if (const Unformed* unformed = FindUnformed(name, terms.plan);
+      group == nullptr && unformed != nullptr) {
+    return unformed->is_sealed == terms.is_sealed ? Refusal::kNone : Refusal::kOtherSeal;
+  }
   if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
   const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
   if (group->kept.run) return refusal;
@@ -87,6 +90,7 @@ void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
   if (!group.is_leader() || group.is_formed) return;
   const Clock::time_point now = Clock::now();
   Unformed unformed = {.terms = group.kept.terms,
+                       .is_sealed = group.kept.is_sealed,
                        .leader = group.kept.leader,
                        .told = {group.kept.self},
                        .last_word = FailureMessage(Kind::kAbort, failure),

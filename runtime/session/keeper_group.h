@@ -33,6 +33,7 @@ struct Keeper::Peer {
   std::array<uint64_t, kGates> arrived = {};  ///< by gate
   bool joined = false;                        ///< it has all its connections
   bool done = false;
+  uint64_t barriers = 0;         ///< when done: how many it has come to
   Clock::time_point claimed_at;  ///< at the leader: when a claim of its was told to all
   // Of a run, at the leader: its last answer.
   uint64_t progress = 0;

@@ -557,7 +557,8 @@ Status TcpEndpoint::ReadStart(Link& link) {
     return Rejected(fmt::format("node {} got bytes from node {} beyond the plan's last block",
                                 node_.value, link.peer.value));
   }
-  return TakeStart(link, record);
+  PREPOST_RETURN_IF_ERROR(TakeStart(link, record));
+  return link.peer_has_begun ? Unexpected(link, record, "no block") : Status();
 }
 
 /// Of the message at hand or a later one.

@@ -61,6 +61,27 @@ TEST_P(LargeBarriersTest, NoMemberPassesBeforeTheLastHasCome) {
   }
 }
 
+// Arrivals go along the tree, and that a member is done does not. Catches barriers that all have come to
+// and that are forgotten when the group is closed.
+TEST_P(LargeBarriersTest, BarriersThatAllHaveCalledPassBeforeTheGroupIsClosed) {
+  ASSERT_TRUE(sessions_.Wait(1, members_, [](const GroupLog& log) { return log.opened == 1; }));
+  for (uint64_t group = 1; group <= 4; ++group) {
+    if (group > 1)
+      sessions_.Create(group, members_, kRoot, {.algorithm = "chain", .seal = GetParam()});
+    for (const uint32_t member : members_) {
+      sessions_.Barrier(group, member);
+      sessions_.Barrier(group, member);
+      if (member != kLeaf) sessions_.Barrier(group, member);
+      EXPECT_TRUE(sessions_[member].DestroyGroup(group).ok());
+    }
+    ASSERT_TRUE(
+        sessions_.Wait(group, members_, [](const GroupLog& log) { return log.closed == 1; }));
+    for (const uint32_t member : members_) {
+      EXPECT_EQ(sessions_.LogOf(member, group).passed, 2) << member << " in " << group;
+    }
+  }
+}
+
 // Catches members below one that is gone that wait for it for ever, and a cause that names another.
 TEST_P(LargeBarriersTest, AnInnerMemberThatDiesIsNamedByAll) {
   for (const uint32_t member : members_) sessions_.Barrier(1, member);

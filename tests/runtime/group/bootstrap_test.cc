@@ -495,6 +495,20 @@ TEST_F(BootstrapTest, APortThatIsTakenIsAnErrorOrTheNextIsTaken) {
   EXPECT_EQ(open(elsewhere).status().code(), StatusCode::kUsage);
 }
 
+// It has the secret. Catches a number that is taken for a node's, whatever else differs, and connections
+// that nobody wants.
+TEST_F(BootstrapTest, WhoIsNoNodeOfTheGroupIsNotJudgedFurther) {
+  const Membership group = MembershipOf(plan_, Carrier::kTcp);
+  Bootstrap root(group, Options(kRoot));
+  GroupTerms other = group.terms;
+  other.is_sealed = true;
+  const LinkName stranger = {
+      .from = NodeId(0xfffffff0), .to = NodeId(kRoot), .purpose = LinkPurpose::kControl};
+  EXPECT_EQ(root.Judge(stranger, other), Refusal::kUnexpected);
+  const LinkName gate = {.from = NodeId(2), .to = NodeId(kRoot), .purpose = LinkPurpose::kGates};
+  EXPECT_EQ(root.Judge(gate, group.terms), Refusal::kUnexpected);
+}
+
 // All nodes at one address: each finds the others by trying the ports.
 TEST_F(BootstrapTest, AGroupFindsItselfInOneRangeOfPorts) {
   for (uint32_t node = 0; node < kNodes; ++node) {

@@ -72,7 +72,7 @@ class NodeGroupTest : public testing::Test {
       ends[node] = std::async(std::launch::async, [this, node, act = acts[node]] {
         NodeRunOptions options = {
             .bootstrap = {.node = NodeId(node), .key = key_},
-            .no_progress_max = milliseconds(400),
+            .no_progress_max = milliseconds(1000),
             .failure_max = milliseconds(800),
             .make_player = [act](NodeId self, std::unique_ptr<PeerLinks> links,
                                  const PlayerContext& context) -> Result<std::unique_ptr<Player>> {
@@ -100,7 +100,7 @@ class NodeGroupTest : public testing::Test {
 TEST_F(NodeGroupTest, NothingMoves) {
   for (const Status& end : Run({Act::kNothing, Act::kNothing})) {
     EXPECT_EQ(end.code(), StatusCode::kRejected);
-    EXPECT_THAT(end.message(), HasSubstr("no progress for 400 ms: node 0 waits for the test; node "
+    EXPECT_THAT(end.message(), HasSubstr("no progress for 1000 ms: node 0 waits for the test; node "
                                          "1 waits for the test"));
   }
 }

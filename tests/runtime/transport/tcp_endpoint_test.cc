@@ -70,6 +70,17 @@ TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
   refuses({.channel = ChannelId(3), .block = 3}, "expected a credit that the plan has");
 }
 
+// Catches a message that begins on a connection for blocks of which none is to come: what follows would
+// be read to nowhere.
+TEST_F(TcpEndpointTest, RefusesTheStartOfBlocksThatDoNotCome) {
+  std::array<std::byte, kRecordBytes> bytes;
+  EncodeRecord({.channel = kStartChannel, .block = 0, .bytes = plan_.header().payload.bytes},
+               bytes);
+  ASSERT_EQ(send(nodes_->files(NodeId(1))[0], bytes.data(), bytes.size(), 0),
+            ssize_t{kRecordBytes});
+  EXPECT_THAT(Failure(0).message(), HasSubstr("expected no block"));
+}
+
 // The memory of a file that was truncated: an error, not a signal.
 TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
   Connect({.transport = TransportKind::kTcp, .in_files = true});
