@@ -49,6 +49,8 @@ class ScratchAssigner {
       }
       most = std::max(most, static_cast<uint32_t>(buffers_.size()));
     }
+    const PlanHeader& header = plan_.header();
+    PREPOST_RETURN_IF_ERROR(CheckMemory(header.collective, header.nodes, header.payload, most));
     return Write(scratch_of, waits_of, most);
   }
 

@@ -41,12 +41,17 @@ class RangeFinder {
                          std::optional<uint64_t> block_bytes) {
     PREPOST_RETURN_IF_ERROR(CheckParts(collective_.kind, static_cast<uint32_t>(file_.ranks.size()),
                                        "rank", file_.name));
+    PREPOST_RETURN_IF_ERROR(CheckEmpty());
     if (message_bytes && block_bytes) {
       PREPOST_RETURN_IF_ERROR(SetPayload(*message_bytes, *block_bytes));
     } else {
       PREPOST_RETURN_IF_ERROR(FindPayload(block_bytes));
       PREPOST_RETURN_IF_ERROR(CheckSaid(message_bytes, block_bytes));
     }
+    if (const Status status =
+            CheckMemory(collective_, static_cast<uint32_t>(file_.ranks.size()), payload_, 0);
+        !status.ok())
+      return Rejected(status.message(), file_.name);
     PREPOST_RETURN_IF_ERROR(FindRanges());
     return GoalRanges{.range_of = std::move(range_of_), .payload = payload_};
   }
@@ -56,6 +61,18 @@ class RangeFinder {
   uint64_t BytesOf(const GoalMessage& message) const { return file_.ops[message.send].bytes; }
   Status At(const GoalMessage& message, std::string text) const {
     return file_.At(message.send, std::move(text));
+  }
+
+  /// What carries nothing has messages without bytes.
+  Status CheckEmpty() const {
+    if (collective_.kind != CollectiveKind::kBarrier) return {};
+    for (const GoalMessage& it : messages_) {
+      if (BytesOf(it) != 0) {
+        return At(it, fmt::format("a barrier carries nothing, this send has {}",
+                                  Count(BytesOf(it), "byte")));
+      }
+    }
+    return {};
   }
 
   Status SetPayload(uint64_t bytes, uint64_t block_bytes) {

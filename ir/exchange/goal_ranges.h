@@ -23,8 +23,8 @@ struct GoalRanges {
 };
 
 /// Step 4 of goal_reader.cc for another collective than a multicast. The sizes are those of
-/// GoalOptions. Errors: messages that are no whole blocks, at the op's line; sizes that the tags leave
-/// open.
+/// GoalOptions. Errors: messages that are no whole blocks, or have bytes in a barrier, at the op's
+/// line; sizes that the tags leave open, or whose memory cannot be counted (CheckMemory()).
 Result<GoalRanges> FindGoalRanges(const GoalFile& file, const GoalMessages& messages,
                                   const Collective& collective,
                                   std::optional<uint64_t> message_bytes,

@@ -507,10 +507,42 @@ TEST(GoalReaderTest, TagsAndSizesMakeRanges) {
   EXPECT_EQ(error_of("10 3 15 4", {}, {}),
             "x.goal: how many blocks a message has is open: a tag is the first one's number, and "
             "--message-bytes (of a part) with --block-bytes says how large they are");
+  EXPECT_EQ(error_of("4611686018427387904 1", {}, {}),
+            "x.goal: 2 times 4611686018427387904 bytes are above the limit of 4611686018427387904");
   EXPECT_EQ(
       error_of("25 1", 30, {}),
       "x.goal: --message-bytes 30 does not agree with the messages, which are those of 25 in a "
       "part; --block-bytes beside it may");
+}
+
+// What Verify() would find in the header stands at the file's line, or is refused before.
+TEST(GoalReaderTest, ABarrierCarriesNothing) {
+  const GoalOptions barrier{.collective = CollectiveKind::kBarrier};
+  EXPECT_EQ(ErrorOf("num_ranks 2\nrank 0 {\nsend 0b to 1\nrecv 3b from 1\n}\n"
+                    "rank 1 {\nrecv 0b from 0\nsend 3b to 0\n}\n",
+                    barrier),
+            "x.goal:8: a barrier carries nothing, this send has 3 bytes");
+  GoalOptions sized = barrier;
+  sized.message_bytes = 25;
+  sized.block_bytes = 25;
+  EXPECT_EQ(ErrorOf("num_ranks 2\nrank 0 {\nsend 0b to 1\nrecv 0b from 1\n}\n"
+                    "rank 1 {\nrecv 0b from 0\nsend 0b to 0\n}\n",
+                    sized),
+            "x.goal: a barrier carries nothing, found 25 bytes");
+}
+
+TEST(GoalReaderTest, ScratchThatCannotBeCountedIsRefused) {
+  const std::string text =
+      "num_ranks 3\nrank 0 {\nrecv 8b from 1 tag 0\nrecv 8b from 2 tag 0\n}\n"
+      "rank 1 {\nsend 8b to 0 tag 0\n}\nrank 2 {\nsend 8b to 0 tag 0\n}\n";
+  GoalOptions options = kAllreduce;
+  options.collective = CollectiveKind::kReduce;
+  options.block_bytes = kMessageBytesMax;
+  const Result<GoalPlan> read = Read(text, options);
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(AssignScratch(Plan(read->plan)).status().message(),
+            "2 scratch buffers of 4611686018427387904 bytes are above the limit of "
+            "4611686018427387904");
 }
 
 }  // namespace
