@@ -28,17 +28,17 @@
 #include "compiler/verify_rolled.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/rolled_plan_json.h"
+#include "planning/files/loaded_run.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/simulation_flags.h"
+#include "planning/flags/spec_flags.h"
+#include "planning/simulation/simulate.h"
+#include "planning/simulation/simulation_report.h"
 #include "python/bindings.h"
 #include "python/buffer_view.h"
 #include "python/interpreter.h"
 #include "python/status_error.h"
-#include "tools/commands/draw_flags.h"
-#include "tools/commands/simulate_once.h"
-#include "tools/flags/loaded_run.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/spec_flags.h"
-#include "tools/report/simulation_report.h"
 #include "viz/graph.h"
 #include "viz/page.h"
 #include "viz/queues.h"
@@ -68,7 +68,7 @@ class NativePlan {
 
   const Plan& any() const { return valid_ == nullptr ? invalid_ : valid_->plan; }
   /// Throws the findings, if there are any. Of any collective.
-  const std::shared_ptr<const tools::SimulatedPlan>& valid() const {
+  const std::shared_ptr<const SimulatedPlan>& valid() const {
     if (valid_ == nullptr)
       throw StatusError(Rejected("the plan is invalid:" + verdict_.Continued()));
     return valid_;
@@ -81,9 +81,9 @@ class NativePlan {
   }
 
  private:
-  void Keep(VerifiedPlan plan) { valid_.reset(new tools::SimulatedPlan{.plan = std::move(plan)}); }
+  void Keep(VerifiedPlan plan) { valid_.reset(new SimulatedPlan{.plan = std::move(plan)}); }
 
-  std::shared_ptr<const tools::SimulatedPlan> valid_;
+  std::shared_ptr<const SimulatedPlan> valid_;
   Plan invalid_;
   Verdict verdict_;
 };
@@ -98,15 +98,15 @@ Spec SpecOf(const std::string& text, const Spec& defaults) {
 }
 
 NativePlan CompilePlan(const std::string& text) {
-  const Spec spec = ValueOf(tools::SpecFlags().Settle(SpecOf(text, OpenSpec()), "spec",
-                                                      /*target=*/{}, /*is_quiet=*/true));
+  const Spec spec = ValueOf(SpecFlags().Settle(SpecOf(text, OpenSpec()), "spec",
+                                               /*target=*/{}, /*is_quiet=*/true));
   return NativePlan(ValueOf(Compile(spec)));
 }
 
 /// `node`: the one whose program it has; none: all nodes.
 RolledPlan RollPlan(const std::string& text, std::optional<uint32_t> node) {
   Spec spec = SpecOf(text, Spec());
-  const tools::SpecFlags flags;
+  const SpecFlags flags;
   if (const Status status = CheckRolledKind(spec.collective); !status.ok())
     throw StatusError(flags.Locate(status, spec, "spec"));
   if (IsAutomatic(spec)) {
@@ -129,9 +129,7 @@ RolledPlan ReadRolledText(const std::string& text, const std::string& name) {
   return ValueOf(ReadRolledPlan(in, name));
 }
 
-RolledPlan LoadRolledFile(const std::string& path) {
-  return ValueOf(tools::ReadRolledPlanFile(path));
-}
+RolledPlan LoadRolledFile(const std::string& path) { return ValueOf(ReadRolledPlanFile(path)); }
 
 std::string TextOfRolled(const RolledPlan& plan) {
   std::ostringstream out;
@@ -178,7 +176,7 @@ Compiled CompileRoundsFile(const std::string& spec, const std::string& path) {
                           std::vector<std::string>* warnings) {
       return ReadRounds(in, name, options, warnings);
     };
-    return tools::ReadWith(read, path);
+    return ReadWith(read, path);
   });
 }
 
@@ -216,9 +214,7 @@ NativePlan ReadText(const std::string& text, const std::string& name) {
   return NativePlan(ValueOf(ReadPlan(in, name)));
 }
 
-NativePlan LoadFile(const std::string& path) {
-  return NativePlan(ValueOf(tools::ReadPlanFile(path)));
-}
+NativePlan LoadFile(const std::string& path) { return NativePlan(ValueOf(ReadPlanFile(path))); }
 
 std::string TextOf(const NativePlan& plan, bool is_columns) {
   std::ostringstream out;
@@ -243,14 +239,14 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
   if (!selection.ok()) return selection.status();
   std::optional<Network> network;
   if (options.topology) {
-    const Result<Network> topology = tools::LoadTopology(*options.topology);
+    const Result<Network> topology = LoadTopology(*options.topology);
     if (!topology.ok()) return topology.status();
-    Result<Network> made = tools::NetworkOfFile(*topology, *options.topology, plan.header().nodes);
+    Result<Network> made = NetworkOfFile(*topology, *options.topology, plan.header().nodes);
     if (!made.ok()) return made.status();
     network = *std::move(made);
   }
   const Network* const on = network ? &*network : nullptr;
-  const auto run = tools::LoadTraces(options.traces, plan);
+  const auto run = LoadTraces(options.traces, plan);
   if (!run.ok()) return run.status();
   const RunTrace* const trace = *run ? &(*run)->trace : nullptr;
   if (options.format == "html") {
@@ -273,18 +269,18 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
 
 std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   const VerifiedPlan& valid = plan.valid()->plan;
-  ThrowIfError(tools::ExpectDrawn(valid, options.view == "queues"));
+  ThrowIfError(ExpectDrawn(valid, options.view == "queues"));
   const ReleasedInterpreter released;
   return ValueOf(Picture(valid, options));
 }
 
 /// The flags of prepost simulate; what its --json prints.
 std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words) {
-  tools::SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
-  ThrowIfError(tools::ExpectPlayed(context.plan->plan));
+  SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
+  ThrowIfError(ExpectPlayed(context.plan->plan));
   const ReleasedInterpreter released;
   CLI::App app("", "simulate");
-  tools::SimulateFlags flags;
+  SimulationFlags flags;
   flags.AddTo(app);
   std::ranges::reverse(words);
   try {
@@ -292,10 +288,10 @@ std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words)
   } catch (const CLI::ParseError& error) {
     throw StatusError(UsageError(error.what()));
   }
-  flags.given = tools::CommandLine::Of(app);
-  context.profiles[flags.profile] = ValueOf(tools::LoadProfileText(flags.profile));
-  const tools::Simulated simulated = ValueOf(tools::Simulate(flags, &context));
-  return tools::ToJson(*simulated.simulation, /*has_lists=*/true).dump();
+  flags.given = CommandLine::Of(app);
+  context.profiles[flags.profile] = ValueOf(LoadProfileText(flags.profile));
+  const Simulated simulated = ValueOf(Simulate(flags, &context));
+  return ToJson(*simulated.simulation, /*has_lists=*/true).dump();
 }
 
 }  // namespace

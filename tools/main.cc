@@ -15,8 +15,8 @@
 #include <string_view>
 
 #include "ir/near_name.h"
+#include "planning/text/messages.h"
 #include "tools/commands/app.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {
@@ -168,7 +168,7 @@ int main(int argc, char** argv) {
     std::cerr << "prepost: out of memory\n";
     return static_cast<int>(prepost::StatusCode::kEnvironment);
   } catch (const std::exception& error) {
-    prepost::tools::PrintMessage(std::string("internal error: ") + error.what());
+    prepost::PrintMessage(std::string("internal error: ") + error.what());
     return static_cast<int>(prepost::StatusCode::kRejected);
   }
 }

@@ -20,15 +20,15 @@
 #include "compiler/compile.h"
 #include "ir/json/rate_text.h"
 #include "ir/version.h"
+#include "planning/files/named_file.h"
+#include "planning/flags/profile_settings.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "runtime/host_timing.h"
 #include "sim/executor_timing.h"
 #include "sim/profile.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/profile_settings.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -14,10 +14,10 @@
 
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
+#include "planning/flags/spec_flags.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/spec_flags.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <functional>
 
 #include "ir/status.h"
-#include "tools/flags/values.h"
+#include "planning/flags/values.h"
 
 namespace prepost::tools {
 

@@ -14,12 +14,12 @@
 #include "compiler/rounds/rounds_reader.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/verify_rolled.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/spec_flags.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/spec_flags.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

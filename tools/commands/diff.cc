@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/analysis/plan_diff.h"
+#include "planning/files/plan_file.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/plan_file.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

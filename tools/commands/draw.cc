@@ -10,13 +10,13 @@
 #include <ostream>
 #include <utility>
 
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/draw_flags.h"
 #include "tools/commands/draw_page.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
 #include "viz/graph.h"
 #include "viz/queues.h"
 #include "viz/spacetime.h"

@@ -3,18 +3,10 @@
 
 #include <utility>
 
-#include "tools/flags/plan_file.h"
-#include "tools/report/messages.h"
+#include "planning/files/plan_file.h"
+#include "planning/text/messages.h"
 
 namespace prepost::tools {
-
-Status ExpectDrawn(const Plan& plan, bool has_queues) {
-  if (!has_queues) return {};
-  const Status status = ExpectPlainMulticast(plan);
-  if (status.ok()) return status;
-  return Rejected(status.message() +
-                  "; spacetime, graph and tree, and pages with them, are drawn of all");
-}
 
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan) {
   viz::Selection selection;

@@ -13,8 +13,8 @@
 #include "ir/analysis/network.h"
 #include "ir/plan.h"
 #include "ir/status.h"
-#include "tools/flags/loaded_run.h"
-#include "tools/flags/lowering_flags.h"
+#include "planning/files/loaded_run.h"
+#include "planning/flags/lowering_flags.h"
 #include "viz/queues.h"
 #include "viz/selection.h"
 
@@ -43,9 +43,6 @@ struct DrawFlags {
   }
 };
 
-/// Whether a picture or a page of `plan` is drawn, where queues are asked for: these are of plain
-/// multicasts. Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
-Status ExpectDrawn(const Plan& plan, bool has_queues);
 Result<viz::Selection> SelectionOf(const DrawFlags& flags, const Plan& plan);
 /// The run of PLAN: --trace or --simulation, which is one that says so.
 Result<std::optional<LoadedRun>> LoadOwnRun(const DrawFlags& flags, const Plan& plan);

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "ir/plan_tables.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/report/messages.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/text/messages.h"
 #include "tools/report/plan_stats.h"
 #include "viz/page.h"
 

@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "planning/files/plan_file.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
 #include "tools/flags/op_reference.h"
-#include "tools/flags/plan_file.h"
 #include "tools/report/explain_print.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

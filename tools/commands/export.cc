@@ -11,11 +11,11 @@
 #include "ir/exchange/goal_writer.h"
 #include "ir/exchange/graphml.h"
 #include "ir/exchange/msccl.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

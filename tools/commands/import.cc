@@ -12,12 +12,12 @@
 #include "compiler/pass_manager.h"
 #include "compiler/spec.h"
 #include "ir/exchange/goal_reader.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/spec_flags.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/spec_flags.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

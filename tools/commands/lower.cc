@@ -21,13 +21,13 @@
 #include "backends/registry.h"
 #include "backends/triggered/deferred_program.h"
 #include "ir/count.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/lowering_flags.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/lowering_flags.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

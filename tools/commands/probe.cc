@@ -18,9 +18,9 @@
 #include "backends/registry.h"
 #include "ir/near_name.h"
 #include "ir/version.h"
+#include "planning/flags/values.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/values.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "backends/local/offload_run.h"
+#include "planning/flags/play_flags.h"
+#include "planning/text/messages.h"
 #include "runtime/file_descriptor.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
@@ -16,8 +18,6 @@
 #include "runtime/interrupt.h"
 #include "runtime/mapping.h"
 #include "runtime/player_device.h"
-#include "tools/flags/play_flags.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 

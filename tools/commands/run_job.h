@@ -13,11 +13,11 @@
 #include "backends/nic/program/queue_program.h"
 #include "backends/registry.h"
 #include "ir/status.h"
+#include "planning/flags/play_flags.h"
 #include "runtime/executor_choice.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/local_group.h"
-#include "tools/flags/play_flags.h"
 
 namespace prepost::tools {
 

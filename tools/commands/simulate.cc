@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // prepost simulate: how long a plan takes on a modelled cluster, preposted and CPU-driven.
+#include "planning/simulation/simulate.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,16 +13,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "planning/files/named_file.h"
+#include "planning/simulation/simulation_report.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "runtime/interrupt.h"
 #include "sim/time_by_cause.h"
 #include "tools/commands/commands.h"
-#include "tools/commands/simulate_once.h"
 #include "tools/commands/simulate_sweep.h"
-#include "tools/flags/named_file.h"
 #include "tools/flags/simulate_flags.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
-#include "tools/report/simulation_report.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
@@ -50,7 +51,7 @@ Status WriteOnlyRow(const SimulateFlags& flags, const sim::Simulation& it) {
                        .profiles = {{it.profile.name, it.profile_path}},
                        .deviations = it.deviations,
                        .axes = {},
-                       .rows = {{{}, it.command, {}, ToJson(it, flags.per_node)}}};
+                       .rows = {{{}, it.command, {}, prepost::ToJson(it, flags.per_node)}}};
   return WriteFile(flags.sweep.csv, [&](std::ostream& out) { WriteCsv(sweep, out); });
 }
 
@@ -85,8 +86,9 @@ Status Run(SimulateFlags& flags) {
     if (is_sweep) return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
     if (flags.executor == "both")
       return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
+    if (flags.has_groups()) return {StatusCode::kUsage, "--trace is for one plan alone"};
   }
-  SimulateContext context = {.is_quiet = is_sweep};
+  SimulateContext context = {.is_quiet = is_sweep, .has_trail = flags.trace.is_wanted()};
   if (is_sweep) return SimulateSweep(flags, &context);
   if (flags.profile.empty()) return {StatusCode::kUsage, "--profile is required (see --help)"};
   Result<ProfileText> profile = LoadProfileText(flags.profile);
@@ -100,9 +102,9 @@ Status Run(SimulateFlags& flags) {
   if (!flags.sweep.csv.empty()) PREPOST_RETURN_IF_ERROR(WriteOnlyRow(flags, *it->simulation));
   if (flags.sweep.csv == "-") return {};
   if (flags.sweep.is_json) {
-    PrintJson(ToJson(*it->simulation, /*has_lists=*/true), std::cout);
+    PrintJson(prepost::ToJson(*it->simulation, /*has_lists=*/true), std::cout);
   } else {
-    Print(*it->simulation, flags.per_node, std::cout);
+    prepost::Print(*it->simulation, flags.per_node, std::cout);
   }
   return {};
 }

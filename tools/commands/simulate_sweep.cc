@@ -24,14 +24,14 @@
 #include "ir/plan.h"
 #include "ir/status.h"
 #include "ir/utf8.h"
-#include "tools/flags/command_line.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/play_flags.h"
+#include "planning/files/named_file.h"
+#include "planning/flags/command_line.h"
+#include "planning/flags/play_flags.h"
+#include "planning/flags/values.h"
+#include "planning/simulation/simulation_report.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/flags/sweep.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
-#include "tools/report/simulation_report.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
@@ -334,7 +334,7 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
     const Result<Simulated> it = Simulate((*rows)[row], context);
     if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
     if (!it.ok()) return it.status();
-    return ToJson(*it->simulation, flags.per_node);
+    return prepost::ToJson(*it->simulation, flags.per_node);
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
   PREPOST_RETURN_IF_ERROR(

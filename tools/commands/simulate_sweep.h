@@ -5,7 +5,7 @@
 #define PREPOST_TOOLS_COMMANDS_SIMULATE_SWEEP_H_
 
 #include "ir/status.h"
-#include "tools/commands/simulate_once.h"
+#include "planning/simulation/simulate.h"
 #include "tools/flags/simulate_flags.h"
 
 namespace prepost::tools {

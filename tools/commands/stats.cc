@@ -8,12 +8,12 @@
 #include <optional>
 #include <string>
 
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/report/messages.h"
 #include "tools/report/plan_stats.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

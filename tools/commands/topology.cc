@@ -20,11 +20,11 @@
 #include "compiler/topology/topology_json.h"
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
+#include "planning/files/named_file.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "compiler/roll.h"
+#include "planning/files/named_file.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/play_flags.h"
+#include "planning/flags/spec_flags.h"
+#include "planning/text/messages.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/named_file.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/play_flags.h"
-#include "tools/flags/spec_flags.h"
-#include "tools/report/messages.h"
 
 namespace prepost::tools {
 namespace {

@@ -17,14 +17,14 @@
 #include "ir/count.h"
 #include "ir/json/plan_json.h"
 #include "ir/utf8.h"
+#include "planning/files/plan_file.h"
+#include "planning/flags/lowering_flags.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "runtime/executor_choice.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/lowering_flags.h"
-#include "tools/flags/plan_file.h"
-#include "tools/flags/values.h"
 #include "tools/report/fit_print.h"
-#include "tools/report/messages.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

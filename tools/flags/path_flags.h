@@ -7,8 +7,8 @@
 #include <string>
 
 #include "ir/status.h"
+#include "planning/flags/values.h"
 #include "prepost/prepost.h"
-#include "tools/flags/values.h"
 
 namespace prepost::tools {
 

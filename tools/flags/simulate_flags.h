@@ -5,17 +5,10 @@
 #ifndef PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 #define PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 
-#include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "tools/flags/command_line.h"
-#include "tools/flags/lowering_flags.h"
-#include "tools/flags/noise_flags.h"
-#include "tools/flags/simulation_input.h"
-#include "tools/flags/values.h"
+#include "planning/flags/simulation_flags.h"
 #include "tools/report/trace_output.h"
 
 namespace prepost::tools {
@@ -30,29 +23,13 @@ struct SweepFlags {
   bool is_json = false;
 };
 
-struct SimulateFlags {
-  SimulationInput input;
-  std::string profile;
-  std::vector<std::string> settings;
-  std::string executor = "both";
-  std::string wait;  ///< empty: kModelledWait
-  NoiseFlags noise;
-  uint64_t seed = 1;
-  std::optional<uint32_t> groups;
-  std::string workload;  ///< empty: none
-  LoweringFlags lowering;
-  bool copies_first_block = false;
+struct SimulateFlags : SimulationFlags {
   bool per_node = false;
-  bool causes = false;
   TraceOutput trace;
   SweepFlags sweep;
-  CommandLine given;
 
+  /// All flags, and PLAN.
   void AddTo(CLI::App& command);
-  /// Checks the flags of one run. Errors: kUsage: flags that do not go together, unknown words.
-  Status Check() const;
-  /// Several multicasts, or one that is reported per group.
-  bool has_groups() const { return groups.has_value() || !workload.empty(); }
 };
 
 }  // namespace prepost::tools

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "ir/json/rate_text.h"
-#include "tools/flags/values.h"
+#include "planning/flags/values.h"
 
 namespace prepost::tools {
 namespace {

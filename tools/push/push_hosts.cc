@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
+#include "planning/flags/values.h"
 #include "runtime/group/peers_file.h"
-#include "tools/flags/values.h"
 
 namespace prepost::tools {
 namespace {

@@ -14,8 +14,8 @@
 #include "ir/utf8.h"
 #include "ir/version.h"
 #include "runtime/statistics.h"
-#include "tools/report/plan_text.h"
-#include "tools/report/simulation_report.h"
+#include "planning/text/plan_text.h"
+#include "planning/simulation/simulation_report.h"
 
 namespace prepost::tools {
 namespace {

@@ -13,7 +13,7 @@
 #include "ir/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/utf8.h"
-#include "tools/report/plan_text.h"
+#include "planning/text/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -9,8 +9,8 @@
 #include <ostream>
 
 #include "ir/count.h"
+#include "planning/text/plan_text.h"
 #include "runtime/files/collective_sums.h"
-#include "tools/report/plan_text.h"
 
 namespace prepost::tools {
 namespace {

@@ -16,8 +16,8 @@
 #include <sstream>
 #include <string_view>
 
-#include "tools/flags/shipped_files.h"
-#include "tools/report/simulation_report.h"
+#include "planning/files/shipped_files.h"
+#include "planning/simulation/simulation_report.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {

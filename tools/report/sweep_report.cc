@@ -20,8 +20,8 @@
 #include "ir/utf8.h"
 #include "ir/version.h"
 #include "ir/words.h"
-#include "tools/report/simulation_report.h"
-#include "tools/report/table.h"
+#include "planning/simulation/simulation_report.h"
+#include "planning/text/table.h"
 
 namespace prepost::tools {
 namespace {

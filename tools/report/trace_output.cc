@@ -7,9 +7,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "tools/flags/named_file.h"
-#include "tools/flags/values.h"
-#include "tools/report/messages.h"
+#include "planning/files/named_file.h"
+#include "planning/flags/values.h"
+#include "planning/text/messages.h"
 
 namespace prepost::tools {
 

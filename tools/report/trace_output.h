@@ -11,9 +11,9 @@
 
 #include "ir/plan.h"
 #include "ir/status.h"
+#include "planning/flags/values.h"
 #include "runtime/op_times.h"
 #include "runtime/trace_file.h"
-#include "tools/flags/values.h"
 
 namespace prepost::tools {
 
