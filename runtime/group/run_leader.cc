@@ -27,15 +27,15 @@ RunLeader::RunLeader(const PlanHeader& header, RunControl& control, RunLeaderOpt
 
 Status RunLeader::Take(const KeeperEvent& event) {
   if (event.kind == KeeperEvent::Kind::kPassed && event.gate == Gate::kMoved) AskForSums();
-  if (event.kind != KeeperEvent::Kind::kNote) return {};
+  if (event.kind != KeeperEvent::Kind::kRunMessage) return {};
   if (event.node.index() >= reports_.size()) return {};  // this process, which plays no part
-  switch (event.note.kind) {
+  switch (event.message.kind) {
     case Kind::kProgress:
-      NoteProgress(event.node, event.note.report);
+      NoteProgress(event.node, event.message.report);
       return {};
     case Kind::kReport:
-      sums_.NoteNonce(event.node, event.note.proof);
-      reports_[event.node.index()] = event.note.report;
+      sums_.NoteNonce(event.node, event.message.proof);
+      reports_[event.node.index()] = event.message.report;
       reports_[event.node.index()].node = event.node;
       return {};
     case Kind::kSummed:
@@ -50,7 +50,7 @@ void RunLeader::AskForSums() {
   const ControlMessage question = {.kind = Kind::kSum, .proof = sums_.nonce()};
   for (uint32_t node = 0; node < header_.nodes; ++node) {
     if (NodeId(node) != options_.node)
-      control_.keeper().Note(RunControl::kSerial, question, NodeId(node));
+      control_.keeper().SendRunMessage(RunControl::kSerial, question, NodeId(node));
   }
 }
 
@@ -69,7 +69,7 @@ void RunLeader::NoteProgress(NodeId node, const NodeReport& report) {
 }
 
 Status RunLeader::NoteSum(const KeeperEvent& event) {
-  if (!sums_.NoteSum(event.node, event.note.sum, event.note.proof) || may_commit_) return {};
+  if (!sums_.NoteSum(event.node, event.message.sum, event.message.proof) || may_commit_) return {};
   if (options_.expected) {
     const auto expected = options_.expected();
     if (!expected.ok()) return expected.status();
@@ -84,7 +84,8 @@ Status RunLeader::NoteSum(const KeeperEvent& event) {
 void RunLeader::LetCommit() {
   for (uint32_t node = 0; node < header_.nodes; ++node) {
     if (NodeId(node) != options_.node)
-      control_.keeper().Note(RunControl::kSerial, sums_.CommitOf(NodeId(node)), NodeId(node));
+      control_.keeper().SendRunMessage(RunControl::kSerial, sums_.CommitOf(NodeId(node)),
+                                       NodeId(node));
   }
 }
 

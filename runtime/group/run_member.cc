@@ -69,8 +69,8 @@ Status RunMember::Play() {
   control_.keeper().Arrive(kSerial, Gate::kArmed, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_start_));
   PREPOST_RETURN_IF_ERROR(Transfer());
-  control_.keeper().Note(kSerial,
-                         {.kind = Kind::kReport, .report = part_.report(), .proof = nonce_});
+  control_.keeper().SendRunMessage(
+      kSerial, {.kind = Kind::kReport, .report = part_.report(), .proof = nonce_});
   control_.keeper().Arrive(kSerial, Gate::kMoved, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_sum_));
   const Result<MessageSum> sum = part_.Sum(Checking());
@@ -79,7 +79,7 @@ Status RunMember::Play() {
   ControlMessage summed = {.kind = Kind::kSummed, .sum = sum_};
   if (task_.prover != nullptr)
     summed.proof = task_.prover->Prove(OwnSum(ProvenSum::Sender::kMember));
-  control_.keeper().Note(kSerial, std::move(summed));
+  control_.keeper().SendRunMessage(kSerial, std::move(summed));
   PREPOST_RETURN_IF_ERROR(Await(may_commit_));
   if (leader_) {
     leader_->LetCommit();
@@ -183,13 +183,13 @@ Status RunMember::Take(KeeperEvent& event) {
       may_start_ = true;
       start_ns_ = event.start_ns;
       break;
-    case KeeperEvent::Kind::kNote:
+    case KeeperEvent::Kind::kRunMessage:
       if (leader_) break;
-      if (event.note.kind == Kind::kSum) {
-        leader_nonce_ = event.note.proof;
+      if (event.message.kind == Kind::kSum) {
+        leader_nonce_ = event.message.proof;
         may_sum_ = true;
-      } else if (event.note.kind == Kind::kCommit) {
-        commit_ = event.note;
+      } else if (event.message.kind == Kind::kCommit) {
+        commit_ = event.message;
         may_commit_ = true;
       }
       break;

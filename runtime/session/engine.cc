@@ -398,7 +398,7 @@ void Engine::Hear(KeeperEvent event) {
       group->last = event.number;
       return Advance(*group);
     case KeeperEvent::Kind::kLetIn:
-    case KeeperEvent::Kind::kNote:
+    case KeeperEvent::Kind::kRunMessage:
       return;  // of runs
     case KeeperEvent::Kind::kClaim:
       return HearClaim(*group, event.number, event.node, event.text);

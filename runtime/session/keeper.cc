@@ -134,8 +134,11 @@ void Keeper::Have(GroupSerial group, uint64_t number) {
 void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number) {
   Push({.kind = Command::Kind::kArrive, .group = group, .number = number + 1, .gate = gate});
 }
-void Keeper::Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to) {
-  Push({.kind = Command::Kind::kNote, .group = group, .lost_peer = to, .note = std::move(note)});
+void Keeper::SendRunMessage(GroupSerial group, ControlMessage message, std::optional<NodeId> to) {
+  Push({.kind = Command::Kind::kRunMessage,
+        .group = group,
+        .lost_peer = to,
+        .message = std::move(message)});
 }
 void Keeper::Place(GroupSerial group, std::string text) {
   Push({.kind = Command::Kind::kPlace, .group = group, .text = std::move(text)});
@@ -297,12 +300,12 @@ void Keeper::Obey(Command command) {
   const auto found = groups_.find(command.group);
   if (found == groups_.end() || found->second->is_over) return;
   Group& group = *found->second;
-  ControlMessage message = std::move(command.note);
+  ControlMessage message = std::move(command.message);
   message.progress = command.number;
   switch (command.kind) {
     case Command::Kind::kAdd:
       return;
-    case Command::Kind::kNote:
+    case Command::Kind::kRunMessage:
       if (!group.is_leader() || !command.lost_peer || *command.lost_peer == group.kept.self) break;
       if (Peer& to = group.peers[command.lost_peer->index()]; to.control)
         to.control->Queue(message);
@@ -446,7 +449,7 @@ bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::t
 
 /// At the leader; also of this node itself.
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
-  if (TakeNote(group, peer.node, message)) return;
+  if (TakeRunMessage(group, peer.node, message)) return;
   switch (message.kind) {
     case Kind::kProgress:
       peer.progress = message.start_ns;
@@ -510,7 +513,7 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
 }
 
 void Keeper::HearLeader(Group& group, const ControlMessage& message) {
-  if (TakeNote(group, group.kept.leader, message)) return;
+  if (TakeRunMessage(group, group.kept.leader, message)) return;
   switch (message.kind) {
     case Kind::kQuery:
       // Of a group whose connections were there: all members are.
@@ -723,17 +726,17 @@ ControlMessage Keeper::Answer() const {
 }
 
 /// Whether `message` is for those who lead and play a run, and nothing else.
-bool Keeper::TakeNote(Group& group, NodeId from, const ControlMessage& message) {
+bool Keeper::TakeRunMessage(Group& group, NodeId from, const ControlMessage& message) {
   if (!group.kept.run) return false;
   const bool is_note = group.is_leader()
                            ? message.kind == Kind::kReport || message.kind == Kind::kSummed
                            : message.kind == Kind::kSum || message.kind == Kind::kCommit;
   const bool is_with_more = group.is_leader() && message.kind == Kind::kProgress;
   if (is_note || is_with_more)
-    Report({.kind = KeeperEvent::Kind::kNote,
+    Report({.kind = KeeperEvent::Kind::kRunMessage,
             .group = group.kept.serial,
             .node = from,
-            .note = message});
+            .message = message});
   return is_note;
 }
 

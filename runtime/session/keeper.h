@@ -115,17 +115,17 @@ inline constexpr size_t kGates = 4;
 /// What the keeper reports to the engine.
 struct KeeperEvent {
   enum class Kind : uint8_t {
-    kLetIn,      ///< of a run: the leader has let this node in
-    kConnected,  ///< `sockets`: with this node's peers, `round_trips`; again: with later ones
-    kDelivered,  ///< at the leader: all have message `number`
-    kPassed,     ///< all have come to `number` of `gate`
-    kPlace,      ///< not at the leader: `text`, which Place() was given there
-    kNext,       ///< not at the leader: one more message, of `number` bytes
-    kClaim,      ///< `node` waits in call `number`, which is `text` there
-    kLast,       ///< not at the leader: it destroys the group after `number` messages
-    kNote,       ///< of a run: `note` is from `node`
-    kClosed,     ///< all members have all messages; the keeper forgets the group
-    kFailed      ///< `status`; the keeper forgets the group
+    kLetIn,       ///< of a run: the leader has let this node in
+    kConnected,   ///< `sockets`: with this node's peers, `round_trips`; again: with later ones
+    kDelivered,   ///< at the leader: all have message `number`
+    kPassed,      ///< all have come to `number` of `gate`
+    kPlace,       ///< not at the leader: `text`, which Place() was given there
+    kNext,        ///< not at the leader: one more message, of `number` bytes
+    kClaim,       ///< `node` waits in call `number`, which is `text` there
+    kLast,        ///< not at the leader: it destroys the group after `number` messages
+    kRunMessage,  ///< of a run: `message` is from `node`
+    kClosed,      ///< all members have all messages; the keeper forgets the group
+    kFailed       ///< `status`; the keeper forgets the group
   };
   Kind kind = Kind::kFailed;
   GroupSerial group = 0;
@@ -134,7 +134,7 @@ struct KeeperEvent {
   NodeId node = {};
   uint64_t start_ns = 0;  ///< kPassed, of the start: when, by the leader's clock
   std::string text = {};
-  ControlMessage note = {};
+  ControlMessage message = {};
   Status status = {};
   bool is_own_finding = false;  ///< kFailed: the leader has not said it
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
@@ -185,8 +185,9 @@ class Keeper final : private Lobby::Owner {
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
   void Arrive(GroupSerial group, Gate gate, uint64_t number);
-  /// Of a run: to the leader or, there, to `to`; kNote at the other end.
-  void Note(GroupSerial group, ControlMessage note, std::optional<NodeId> to = std::nullopt);
+  /// Of a run: to the leader or, there, to `to`; kRunMessage at the other end.
+  void SendRunMessage(GroupSerial group, ControlMessage message,
+                      std::optional<NodeId> to = std::nullopt);
   /// At the leader: what members must know to find its NICs (printable, at most kControlTextBytes).
   void Place(GroupSerial group, std::string text);
   /// At the leader: the next message has so many bytes.
@@ -221,7 +222,7 @@ class Keeper final : private Lobby::Owner {
       kClaim,
       kClose,
       kFail,
-      kNote,
+      kRunMessage,
       kStall
     };
     Kind kind = Kind::kAdd;
@@ -234,7 +235,7 @@ class Keeper final : private Lobby::Owner {
     bool differs = false;
     KeptGroup kept = {};
     std::vector<NodeId> peers = {};
-    ControlMessage note = {};
+    ControlMessage message = {};
   };
   /// A member that another one hears nothing of over their connections for data.
   struct Stall {
@@ -321,7 +322,7 @@ class Keeper final : private Lobby::Owner {
   void AskAll(Group& group);
   void CheckProgress(Group& group);
   ControlMessage Answer() const;
-  bool TakeNote(Group& group, NodeId from, const ControlMessage& message);
+  bool TakeRunMessage(Group& group, NodeId from, const ControlMessage& message);
   void NoteStall(Group& group, NodeId by, NodeId where);
   void JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention);
   void Suspect(Group& group, Failure failure);
