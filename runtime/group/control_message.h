@@ -7,9 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <variant>
+#include <vector>
 
+#include "ir/ids.h"
 #include "ir/status.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/group/group_key.h"
@@ -17,125 +21,161 @@
 
 namespace prepost {
 
-/// The steps of a run, in order, each taken by all members before the next begins; and what may
-/// come at any time.
-///
-///     member -> leader                          leader -> member
-///     kReady      receives posted, file ready   kStart    all are ready: go
-///     kReport     program done: `report`
-///     kDelivered                                kSum      all have delivered: sum your copy
-///     kSummed     `sum`                         kCommit   all have what they must, you your `sum`:
-///                                                         name your copy
-///                                               kRelease  all is well: exit
-///     kProgress   answer to kQuery              kQuery    how far are you?
-///     kFailed     `text`; waits to be ended     kAbort    the run has failed: `text`
-///
-/// kReady, kStart and kDelivered go along a tree (gate_tree.h), the others are between member and leader.
-/// Between machines sums are proved (sum_proof.h): kReport has the member's nonce in the place of
-/// `proof`, kSum the leader's. kDone, below, says that the copy has its name, and in kProgress
-/// `start_ns` is what rises whenever there is progress (run_member.h).
-///
-/// In a session's group, which moves many messages (session/keeper.h), kQuery, kProgress, kFailed
-/// and kAbort mean the same; in kFailed and kAbort `progress` is 1 more than the node where it
-/// failed, 0 if that is not known; in kQuery, which comes first of all, it is the group's
-/// generation; and it is the number of messages or barriers in:
-///
-///     kJoined     it has all its connections     kJoined    all have: introductions have a deadline
-///     kHave       it has so many messages        kPassed    all have arrived at so many barriers
-///     kArrived    it has come to so many         kLast      so many messages are all
-///                 barriers
-///     kDone       it is done with all messages,  kRelease   all are done; `start_ns` barriers have
-///                 and has come to `start_ns`                passed
-///                 barriers
-///                                                kGone      `text`: the nodes that are gone beside
-///                                                           that of the kAbort which follows
-///     kWaiting    in call `progress`, which is   kWaiting   so does the node `start_ns`
-///                 `text` there
-///     kStalled    `progress` - 1: a peer of which it hears nothing over their connections for data
-///
-/// and in kProgress for how many ms it has polled those connections without a longer pause.
-///
-/// Where a mover moves the messages (session/message_mover.h), a step of each is taken by all
-/// members before the next, and `progress` is the number of messages that are so far; in kNext the
-/// bytes of the message after those that were named before:
-///
-///                                                kDevice    `text`: where the NICs are
-///                                                kNext      one more message
-///     kPrepared   it has the memory              kArm       all have
-///     kReady      it is armed                    kStart     all are
-///     kDelivered  its part is done               kWhole     all are: every copy is complete
-struct ControlMessage {
-  enum class Kind : uint8_t {
-    kReady,
-    kStart,
-    kDelivered,
-    kSum,
-    kSummed,
-    kCommit,
-    kRelease,
-    kQuery,
-    kProgress,
-    kFailed,
-    kAbort,
-    kHave,
-    kArrived,
-    kDone,
-    kPassed,
-    kLast,
-    kDevice,
-    kNext,
-    kPrepared,
-    kArm,
-    kWhole,
-    kJoined,
-    kStalled,
-    kGone,
-    kWaiting,
-    kReport
-  };
-  Kind kind = Kind::kReady;
-  /// kFailed: only because a peer is gone. kAbort in a session's group: because the node is gone.
-  bool lost_peer = false;
-  StatusCode code = StatusCode::kOk;  ///< kFailed
-  uint32_t interval_ms = 0;           ///< kQuery: the next one follows at the latest then
-  uint64_t start_ns = 0;              ///< kStart: when, by MonotonicNs(); 0: now
-  uint64_t progress = 0;              ///< kProgress: rises whenever there is some
-  NodeReport report = {};             ///< kReport; kProgress: so far. Its `node` is not sent
-  MessageSum sum = {};                ///< kSummed, kCommit
-  MacBytes proof = {};                ///< kSummed, kCommit: of `sum`; kReport, kSum: a nonce for it
-  /// kFailed, kAbort: the cause; kProgress: what the node waits for; kDevice; kGone; kWaiting
-  std::string text;
+/// What all members of a group are to reach before any goes on, each counted by itself.
+enum class Gate : uint8_t {
+  kBarrier,  ///< of the callers
+  kMemory,   ///< of a message that a mover moves (session/message_mover.h), as are the following
+  kArmed,    ///< of a run, too: its part is prepared
+  kMoved     ///< of a run, too: it has delivered
+};
+inline constexpr size_t kGates = 4;
 
-  /// Takes what fits; all but printable ASCII becomes '?', so that a message is one line.
-  void SetText(const std::string& value);
+/// The messages: who sends what when (M a member, L the leader). In any group:
+///
+///     L  Query     again and again: how far are you? First of all, so that the group's generation is
+///                  known. Between neighbours in the GateTree: a sign of life
+///     M  Progress  answers it
+///     M  Joined    it has all its connections; L: all have, introductions have a deadline
+///     M  Arrived   to its parent in the GateTree (gate_tree.h): it and all below it have come to a gate
+///     L  Passed    down the GateTree: all have
+///     M  Stalled   it hears nothing of a peer over their connections for data
+///     M  Failed    it waits to be ended
+///     L  Gone      goes before an Abort
+///     L  Abort     the group has failed
+///     L  Last      so many messages are all
+///     M  Done      it is done with them
+///     L  Release   all are: exit
+///
+/// In a session's group, which moves many messages (session/keeper.h):
+///
+///     M  Have      it has messages
+///     M  Waiting   it waits for others in a call; L: so does another member
+///     L  Device    where its NICs are
+///     L  Next      one more message, where a mover moves them
+///
+/// In a run, which moves one (run_member.h). Between machines sums are proved (sum_proof.h):
+///
+///     M  Report    its program is done
+///     L  Sum       all have delivered: sum your copy
+///     M  Summed    its sum
+///     L  Commit    all have what they must: name your copy
+///
+/// A new message is a type here, a place in ControlMessage, and a row of kTypes (control_message.cc).
+namespace control {
+
+struct Query {
+  uint64_t generation = 0;  ///< of a session's group (group_terms.h)
+};
+struct Progress {
+  uint64_t attention_ms = 0;  ///< its connections for data have been polled, without a longer pause
+  uint64_t steps = 0;         ///< rises whenever there is progress
+  NodeReport so_far = {};     ///< its `node` is not sent
+  std::string waits_for;
+};
+struct Joined {};
+struct Arrived {
+  Gate gate = Gate::kBarrier;
+  uint64_t number = 0;  ///< so often
+};
+struct Passed {
+  Gate gate = Gate::kBarrier;
+  uint64_t number = 0;
+  uint64_t start_ns = 0;  ///< when, by the leader's MonotonicNs()
+};
+struct Stalled {
+  NodeId peer;
+};
+struct Failed {
+  StatusCode code = StatusCode::kRejected;  ///< none that is ok
+  bool lost_peer = false;                   ///< only because a peer is gone
+  std::optional<NodeId> where = {};         ///< as far as that is known
+  std::string cause;
+};
+struct Gone {
+  std::vector<NodeId> nodes;  ///< beside that of the Abort; kControlNodesMax at most
+};
+struct Abort {
+  bool is_gone = false;  ///< because the node `where` is
+  std::optional<NodeId> where = {};
+  std::string cause;
+};
+struct Last {
+  uint64_t messages = 0;
+};
+struct Done {
+  uint64_t barriers = 0;  ///< that it has come to
+};
+struct Release {
+  uint64_t barriers = 0;  ///< that have passed
 };
 
-/// The name of a kind, e.g. "delivered", for messages.
-const char* Name(ControlMessage::Kind kind);
+struct Have {
+  uint64_t messages = 0;
+};
+struct Waiting {
+  uint64_t call = 0;
+  NodeId node;  ///< the leader's word: the member that waits
+  std::string what;
+};
+struct Device {
+  std::string place;
+};
+struct Next {
+  uint64_t bytes = 0;
+};
 
-/// Every message has this size. Little-endian:
+struct Report {
+  NodeReport report = {};  ///< its `node` is not sent
+  NonceBytes nonce = {};   ///< for its proof
+};
+struct Sum {
+  NonceBytes nonce = {};  ///< for the leader's proof
+};
+struct Summed {
+  MessageSum sum;
+  MacBytes proof = {};
+};
+struct Commit {
+  MessageSum sum;  ///< the member's own, again
+  MacBytes proof = {};
+};
+
+}  // namespace control
+
+using ControlMessage =
+    std::variant<control::Query, control::Progress, control::Joined, control::Arrived,
+                 control::Passed, control::Stalled, control::Failed, control::Gone, control::Abort,
+                 control::Last, control::Done, control::Release, control::Have, control::Waiting,
+                 control::Device, control::Next, control::Report, control::Sum, control::Summed,
+                 control::Commit>;
+
+/// The name of its type, e.g. "arrived", for messages.
+const char* Name(const ControlMessage& message);
+
+/// Every message has this size: as many as the longest, Progress, needs. The first byte is the place
+/// of its type in ControlMessage, its fields follow in their order, and the rest is 0. Little-endian:
 ///
-///     offset  bytes  field
-///          0      1  kind
-///          1      1  lost_peer, 0 or 1
-///          2      1  code
-///          3      1  0
-///          4      4  interval_ms, at most 60,000
-///          8      8  start_ns
-///         16      8  progress
-///         24     88  report: posts, posts during, wake-ups, completions, retries, cpu_ns,
-///                    bytes_received, elapsed_ns, requests for events during, re-arms, their bound
-///        112     32  sum
-///        144     32  proof
-///        176      2  bytes of text
-///        178    510  text, printable ASCII; the rest 0
-inline constexpr size_t kControlMessageBytes = 688;
+///     bytes  field
+///         1  a flag, 0 or 1; a gate; a status code
+///         4  a node
+///         5  a node, if it is known: a flag, and the node or 0
+///         8  a number
+///        32  a sum, a nonce, a proof
+///        88  a report: posts, posts during, wake-ups, completions, retries, cpu_ns, bytes_received,
+///            elapsed_ns, requests for events during, re-arms, their bound
+///     2 + n  a text of n bytes of printable ASCII, kControlTextBytes at most
+///  2 + 4 n   n nodes, kControlNodesMax at most
+inline constexpr size_t kControlMessageBytes = 617;
 inline constexpr size_t kControlTextBytes = 510;
-inline constexpr uint32_t kControlIntervalMsMax = 60'000;
+inline constexpr size_t kControlNodesMax = 150;
 
+/// What fits into a text of a message. All but printable ASCII becomes '?', so that it is one line.
+std::string ControlText(const std::string& value);
+
+/// Needs texts that are ControlText()s, and no more nodes than there may be.
 void EncodeControlMessage(const ControlMessage& message,
                           std::span<std::byte, kControlMessageBytes> out);
-/// Errors (kRejected): which field has a value that no member or leader sends.
+/// Errors (kRejected): what has a value that no member or leader sends.
 Result<ControlMessage> DecodeControlMessage(std::span<const std::byte, kControlMessageBytes> in);
 
 }  // namespace prepost

@@ -11,6 +11,16 @@
 #include "runtime/little_endian.h"
 
 namespace prepost {
+namespace {
+
+size_t SubjectOf(const ControlMessage& message) {
+  Gate gate = {};
+  if (const auto* arrived = std::get_if<control::Arrived>(&message)) gate = arrived->gate;
+  if (const auto* passed = std::get_if<control::Passed>(&message)) gate = passed->gate;
+  return message.index() * kGates + static_cast<size_t>(gate);
+}
+
+}  // namespace
 
 static_assert(ControlSocket::kCheckBytes == kSealTagBytes);
 
@@ -76,26 +86,29 @@ void ControlSocket::Send(const ControlMessage& message) {
 void ControlSocket::Queue(const ControlMessage& message) {
   if (closed_) return;
   Flush();
-  EncodeControlMessage(message, std::span(unsent_.emplace_back()).first<kControlMessageBytes>());
+  Unsent& unsent = unsent_.emplace_back();
+  unsent.subject = SubjectOf(message);
+  EncodeControlMessage(message, std::span(unsent.bytes).first<kControlMessageBytes>());
   Flush();
   if (unsent_.size() > kUnsentMax) closed_ = true;
 }
 
 void ControlSocket::QueueLatest(const ControlMessage& message) {
-  Bytes bytes;
-  EncodeControlMessage(message, std::span(bytes).first<kControlMessageBytes>());
   // Of the first one a part may have been sent.
-  auto rest = unsent_.begin() + (is_sealed_ ? 1 : 0);
-  const auto is_of_kind = [&](const Bytes& it) { return it.front() == bytes.front(); };
-  unsent_.erase(std::remove_if(rest, unsent_.end(), is_of_kind), unsent_.end());
+  const auto rest = unsent_.begin() + (is_sealed_ ? 1 : 0);
+  const auto is_said_again = [subject = SubjectOf(message)](const Unsent& it) {
+    return it.subject == subject;
+  };
+  unsent_.erase(std::remove_if(rest, unsent_.end(), is_said_again), unsent_.end());
   Queue(message);
 }
 
 void ControlSocket::Flush() {
   while (!closed_ && !unsent_.empty()) {
-    if (!std::exchange(is_sealed_, true)) Seal(unsent_.front());
-    const ssize_t sent = send(fd(), unsent_.front().data() + sent_bytes_,
-                              unsent_.front().size() - sent_bytes_, MSG_NOSIGNAL | MSG_DONTWAIT);
+    Bytes& bytes = unsent_.front().bytes;
+    if (!std::exchange(is_sealed_, true)) Seal(bytes);
+    const ssize_t sent = send(fd(), bytes.data() + sent_bytes_, bytes.size() - sent_bytes_,
+                              MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno == EINTR) continue;
     if (sent < 0 && errno == EAGAIN) return;
     if (sent < 0) {  // gone, but what it said before may still be read
@@ -105,7 +118,7 @@ void ControlSocket::Flush() {
       return;
     }
     sent_bytes_ += static_cast<size_t>(sent);
-    if (sent_bytes_ < unsent_.front().size()) continue;
+    if (sent_bytes_ < bytes.size()) continue;
     unsent_.pop_front();
     sent_bytes_ = 0;
     is_sealed_ = false;

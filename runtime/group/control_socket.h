@@ -47,8 +47,8 @@ class ControlSocket {
   /// has_unsent() and fd() is writable. When more than kUnsentMax messages wait, the other end is
   /// as good as gone: closed().
   void Queue(const ControlMessage& message);
-  /// As Queue(), where `message` says all that those of its kind before it said: those that wait
-  /// are not sent any more.
+  /// As Queue(), where `message` says all that those of its type, and of its gate if it has one, said
+  /// before it: those that wait are not sent any more.
   void QueueLatest(const ControlMessage& message);
   void Flush();
   bool has_unsent() const { return !closed_ && !unsent_.empty(); }
@@ -67,6 +67,10 @@ class ControlSocket {
 
  private:
   using Bytes = std::array<std::byte, kControlMessageBytes + kCheckBytes>;
+  struct Unsent {
+    size_t subject = 0;  ///< by its type and, if it has one, its gate
+    Bytes bytes = {};
+  };
 
   static std::array<std::byte, kCheckBytes> CheckOf(const Bytes& bytes, uint64_t number);
   void Seal(Bytes& bytes);
@@ -78,9 +82,9 @@ class ControlSocket {
   size_t partial_bytes_ = 0;
   uint64_t sent_ = 0;  ///< messages that are sealed
   uint64_t received_ = 0;
-  std::deque<Bytes> unsent_;  ///< by Queue(); sealed when the first byte is sent
-  size_t sent_bytes_ = 0;     ///< of the first of them
-  bool is_sealed_ = false;    ///< the first of them
+  std::deque<Unsent> unsent_;  ///< by Queue(); sealed when the first byte is sent
+  size_t sent_bytes_ = 0;      ///< of the first of them
+  bool is_sealed_ = false;     ///< the first of them
   bool closed_ = false;
   bool is_authentic_ = true;
   std::string nonsense_;

@@ -35,8 +35,8 @@ ProvenSum CopySums::Of(NodeId node, ProvenSum::Sender sender) const {
           .sum = it.sum};
 }
 
-ControlMessage CopySums::CommitOf(NodeId node) const {
-  ControlMessage commit = {.kind = ControlMessage::Kind::kCommit, .sum = of(node)};
+control::Commit CopySums::CommitOf(NodeId node) const {
+  control::Commit commit = {.sum = of(node)};
   if (prover_ != nullptr) commit.proof = prover_->Prove(Of(node, ProvenSum::Sender::kLeader));
   return commit;
 }

@@ -32,7 +32,7 @@ class CopySums {
   /// there is no output. Errors (kRejected): which differs.
   Status CompareWith(const std::vector<std::optional<MessageSum>>& expected) const;
   /// What the leader answers `node` then.
-  ControlMessage CommitOf(NodeId node) const;
+  control::Commit CommitOf(NodeId node) const;
   const MessageSum& of(NodeId node) const { return nodes_[node.index()].sum; }
 
  private:

@@ -151,13 +151,13 @@ Result<LocalRun> LocalGroup::Run() {
 
 /// To the point where all copies have their names.
 Status LocalGroup::Lead() {
-  PREPOST_RETURN_IF_ERROR(control_.Open(
-      {.who = "the launching process",
-       .listens = false,
-       .failure_max = options_.failure_max,
-       .attention = [] { return milliseconds(0); },
-       .describe = [this](ControlMessage* answer) { answer->start_ns = computed_.load(); }},
-      options_.interrupt_fd, [this](KeeperEvent& event) { return Take(event); }));
+  PREPOST_RETURN_IF_ERROR(
+      control_.Open({.who = "the launching process",
+                     .listens = false,
+                     .failure_max = options_.failure_max,
+                     .attention = [] { return milliseconds(0); },
+                     .describe = [this] { return control::Progress{.steps = computed_.load()}; }},
+                    options_.interrupt_fd, [this](KeeperEvent& event) { return Take(event); }));
   const NodeId self(plan_.header().nodes);
   KeptGroup group = LocalRunGroup(plan_.header(), self);
   group.run->no_progress_max = options_.no_progress_max;

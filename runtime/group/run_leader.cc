@@ -8,8 +8,6 @@
 
 namespace prepost {
 
-using Kind = ControlMessage::Kind;
-
 namespace {
 
 constexpr std::chrono::milliseconds kProgressInterval{500};
@@ -29,28 +27,24 @@ Status RunLeader::Take(const KeeperEvent& event) {
   if (event.kind == KeeperEvent::Kind::kPassed && event.gate == Gate::kMoved) AskForSums();
   if (event.kind != KeeperEvent::Kind::kRunMessage) return {};
   if (event.node.index() >= reports_.size()) return {};  // this process, which plays no part
-  switch (event.message.kind) {
-    case Kind::kProgress:
-      NoteProgress(event.node, event.message.report);
-      return {};
-    case Kind::kReport:
-      sums_.NoteNonce(event.node, event.message.proof);
-      reports_[event.node.index()] = event.message.report;
-      reports_[event.node.index()].node = event.node;
-      return {};
-    case Kind::kSummed:
-      return NoteSum(event);
-    default:
-      return {};
+  if (const auto* progress = std::get_if<control::Progress>(&event.message)) {
+    NoteProgress(event.node, progress->so_far);
+  } else if (const auto* done = std::get_if<control::Report>(&event.message)) {
+    sums_.NoteNonce(event.node, done->nonce);
+    reports_[event.node.index()] = done->report;
+    reports_[event.node.index()].node = event.node;
+  } else if (const auto* summed = std::get_if<control::Summed>(&event.message)) {
+    return NoteSum(event.node, *summed);
   }
+  return {};
 }
 
 void RunLeader::AskForSums() {
   may_sum_ = true;
-  const ControlMessage question = {.kind = Kind::kSum, .proof = sums_.nonce()};
   for (uint32_t node = 0; node < header_.nodes; ++node) {
     if (NodeId(node) != options_.node)
-      control_.keeper().SendRunMessage(RunControl::kSerial, question, NodeId(node));
+      control_.keeper().SendRunMessage(RunControl::kSerial, control::Sum{sums_.nonce()},
+                                       NodeId(node));
   }
 }
 
@@ -68,8 +62,8 @@ void RunLeader::NoteProgress(NodeId node, const NodeReport& report) {
   options_.progress(bytes);
 }
 
-Status RunLeader::NoteSum(const KeeperEvent& event) {
-  if (!sums_.NoteSum(event.node, event.message.sum, event.message.proof) || may_commit_) return {};
+Status RunLeader::NoteSum(NodeId node, const control::Summed& summed) {
+  if (!sums_.NoteSum(node, summed.sum, summed.proof) || may_commit_) return {};
   if (options_.expected) {
     const auto expected = options_.expected();
     if (!expected.ok()) return expected.status();

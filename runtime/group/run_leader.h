@@ -64,7 +64,7 @@ class RunLeader {
 
  private:
   void AskForSums();
-  Status NoteSum(const KeeperEvent& event);
+  Status NoteSum(NodeId node, const control::Summed& summed);
   void NoteProgress(NodeId node, const NodeReport& report);
 
   const PlanHeader& header_;

@@ -13,7 +13,6 @@ namespace prepost {
 namespace {
 
 using std::chrono::milliseconds;
-using Kind = ControlMessage::Kind;
 
 constexpr GroupSerial kSerial = RunControl::kSerial;
 constexpr milliseconds kCauseMax{1000};  ///< beyond failure_max, for the cause of a failure
@@ -41,13 +40,12 @@ NodePartTask RunMember::PartTask() {
 Status RunMember::Open() {
   KeeperOptions options = std::move(task_.keeper);
   options.attention = [this] { return attention_.Get(); };
-  options.describe = [this](ControlMessage* answer) { Describe(answer); };
+  options.describe = [this] { return Describe(); };
   const Status opened = control_.Open(std::move(options), task_.interrupt_fd,
                                       [this](KeeperEvent& event) { return Take(event); });
   if (!opened.ok() && is_formed_) {
-    ControlMessage failed = {.kind = Kind::kFailed, .code = opened.code()};
-    failed.SetText(opened.ToString());
-    ControlSocket(std::move(task_.group.controls.front())).Send(failed);
+    ControlSocket(std::move(task_.group.controls.front()))
+        .Send(control::Failed{.code = opened.code(), .cause = ControlText(opened.ToString())});
   }
   PREPOST_RETURN_IF_ERROR(opened);
   if (task_.leads) leader_.emplace(task_.part.plan.header(), control_, *task_.leads);
@@ -69,17 +67,17 @@ Status RunMember::Play() {
   control_.keeper().Arrive(kSerial, Gate::kArmed, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_start_));
   PREPOST_RETURN_IF_ERROR(Transfer());
-  control_.keeper().SendRunMessage(
-      kSerial, {.kind = Kind::kReport, .report = part_.report(), .proof = nonce_});
+  control_.keeper().SendRunMessage(kSerial,
+                                   control::Report{.report = part_.report(), .nonce = nonce_});
   control_.keeper().Arrive(kSerial, Gate::kMoved, 0);
   PREPOST_RETURN_IF_ERROR(Await(may_sum_));
   const Result<MessageSum> sum = part_.Sum(Checking());
   if (!sum.ok()) return sum.status();
   sum_ = *sum;
-  ControlMessage summed = {.kind = Kind::kSummed, .sum = sum_};
+  control::Summed summed = {.sum = sum_};
   if (task_.prover != nullptr)
     summed.proof = task_.prover->Prove(OwnSum(ProvenSum::Sender::kMember));
-  control_.keeper().SendRunMessage(kSerial, std::move(summed));
+  control_.keeper().SendRunMessage(kSerial, summed);
   PREPOST_RETURN_IF_ERROR(Await(may_commit_));
   if (leader_) {
     leader_->LetCommit();
@@ -162,11 +160,9 @@ void RunMember::Publish() {
 }
 
 /// By the keeper's thread.
-void RunMember::Describe(ControlMessage* answer) {
+control::Progress RunMember::Describe() {
   const std::lock_guard lock(mutex_);
-  answer->report = so_far_;
-  answer->start_ns = progress_;
-  answer->SetText(waits_for_);
+  return {.steps = progress_, .so_far = so_far_, .waits_for = ControlText(waits_for_)};
 }
 
 Status RunMember::Take(KeeperEvent& event) {
@@ -185,11 +181,11 @@ Status RunMember::Take(KeeperEvent& event) {
       break;
     case KeeperEvent::Kind::kRunMessage:
       if (leader_) break;
-      if (event.message.kind == Kind::kSum) {
-        leader_nonce_ = event.message.proof;
+      if (const auto* sum = std::get_if<control::Sum>(&event.message)) {
+        leader_nonce_ = sum->nonce;
         may_sum_ = true;
-      } else if (event.message.kind == Kind::kCommit) {
-        commit_ = event.message;
+      } else if (const auto* commit = std::get_if<control::Commit>(&event.message)) {
+        commit_ = *commit;
         may_commit_ = true;
       }
       break;

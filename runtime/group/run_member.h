@@ -90,7 +90,7 @@ class RunMember {
   Status CheckPeers();
   Checkpoint Checking();
   void Publish();
-  void Describe(ControlMessage* answer);
+  control::Progress Describe();
   ProvenSum OwnSum(ProvenSum::Sender sender) const;
   Status CheckLeadersSum() const;
 
@@ -118,8 +118,8 @@ class RunMember {
   uint64_t start_ns_ = 0;
   NonceBytes nonce_ = RandomNonce();
   NonceBytes leader_nonce_ = {};
-  ControlMessage commit_;  ///< the leader's sum of this copy
-  MessageSum sum_;         ///< of this copy
+  control::Commit commit_;  ///< the leader's sum of this copy
+  MessageSum sum_;          ///< of this copy
 
   // For the keeper's thread.
   std::mutex mutex_;

@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
+#include <iterator>
 #include <system_error>
 #include <utility>
 
@@ -20,21 +20,26 @@
 #include "runtime/session/group_terms.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
-#include "runtime/transport/tcp_wire.h"
 
 namespace prepost {
 namespace {
 
 using std::chrono::milliseconds;
 
+constexpr milliseconds kTickMin{10}, kTickMax{60'000};
 constexpr milliseconds kFormingTick{100};  ///< while a group forms: calls are due, hosts looked up
 constexpr milliseconds kPartingMax{1000};
 constexpr milliseconds kPartingTick{100};
+constexpr milliseconds kCrowdedTick{1};
+/// Without groups: until a file that would wake it, and that the program has closed, is noticed.
+constexpr milliseconds kIdleTick{1000};
+constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
+constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
+
 /// Control messages of one member that are read per visit and second. A member whose queue is full
-/// keeps only the latest of a kind (ControlSocket::QueueLatest()), so that the rest can wait.
+/// keeps only the latest of a type (ControlSocket::QueueLatest()), so that the rest can wait.
 constexpr double kMessagesPerVisit = 64;
 constexpr double kMessagesPerSecond = 50'000;
-constexpr milliseconds kCrowdedTick{1};
 /// Messages that report nothing new. A member needs fewer: some ten answers per failure_max.
 constexpr uint32_t kRepeatsPerSecondMax = 1000;
 constexpr uint32_t kClaimsPerSecondMax = 200;  ///< that are told to all
@@ -42,25 +47,11 @@ constexpr uint32_t kClaimsPerSecondMax = 200;  ///< that are told to all
 /// takes.
 constexpr uint64_t kAnnouncedMax = 16;
 constexpr uint64_t kAttentionMax = 200'000'000;  ///< ms; more says no more
-/// Without groups: until a file that would wake it, and that the program has closed, is noticed.
-constexpr milliseconds kIdleTick{1000};
-constexpr size_t kParkedGuestsMax = 1024;  ///< connections of members whose group is not here yet
-constexpr size_t kSessionFiles = 8;        ///< of a session, with its engine's
-constexpr size_t kStalledMax = 4;          ///< members named when nothing moves
+constexpr size_t kStalledMax = 4;                ///< members named when nothing moves
 
-/// By gate: what a member says when it has come there, and what the leader says when all have.
-constexpr std::array<ControlMessage::Kind, kGates> kArrivals = {
-    ControlMessage::Kind::kArrived, ControlMessage::Kind::kPrepared, ControlMessage::Kind::kReady,
-    ControlMessage::Kind::kDelivered};
-constexpr std::array<ControlMessage::Kind, kGates> kPasses = {
-    ControlMessage::Kind::kPassed, ControlMessage::Kind::kArm, ControlMessage::Kind::kStart,
-    ControlMessage::Kind::kWhole};
-
-std::optional<Gate> GateOf(const std::array<ControlMessage::Kind, kGates>& kinds,
-                           ControlMessage::Kind kind) {
-  const auto found = std::ranges::find(kinds, kind);
-  if (found == kinds.end()) return std::nullopt;
-  return static_cast<Gate>(found - kinds.begin());
+template <typename... Type>
+bool IsOneOf(const ControlMessage& message) {
+  return (std::holds_alternative<Type>(message) || ...);
 }
 
 pollfd PollOf(const ControlSocket& control) {
@@ -72,8 +63,7 @@ pollfd PollOf(const ControlSocket& control) {
 
 Keeper::Keeper(KeeperOptions options)
     : options_(std::move(options)),
-      tick_(std::clamp(options_.failure_max / 8, milliseconds(10),
-                       milliseconds(kControlIntervalMsMax))),
+      tick_(std::clamp(options_.failure_max / 8, kTickMin, kTickMax)),
       silence_max_(options_.failure_max * 6 / 10),
       grace_(options_.failure_max * 2 / 10),
       open_max_(std::min(options_.connect_max, 5 * options_.failure_max)) {}
@@ -129,25 +119,29 @@ void Keeper::Want(GroupSerial group, std::vector<NodeId> peers) {
   Push({.kind = Command::Kind::kWant, .group = group, .peers = std::move(peers)});
 }
 void Keeper::Have(GroupSerial group, uint64_t number) {
-  Push({.kind = Command::Kind::kHave, .group = group, .number = number + 1});
+  Push({.kind = Command::Kind::kSay, .group = group, .message = control::Have{number + 1}});
 }
 void Keeper::Arrive(GroupSerial group, Gate gate, uint64_t number) {
   Push({.kind = Command::Kind::kArrive, .group = group, .number = number + 1, .gate = gate});
 }
 void Keeper::SendRunMessage(GroupSerial group, ControlMessage message, std::optional<NodeId> to) {
-  Push({.kind = Command::Kind::kRunMessage,
+  Push({.kind = to ? Command::Kind::kTell : Command::Kind::kSay,
         .group = group,
-        .lost_peer = to,
-        .message = std::move(message)});
+        .message = std::move(message),
+        .peer = to});
 }
 void Keeper::Place(GroupSerial group, std::string text) {
-  Push({.kind = Command::Kind::kPlace, .group = group, .text = std::move(text)});
+  Push({.kind = Command::Kind::kTell,
+        .group = group,
+        .message = control::Device{ControlText(text)}});
 }
 void Keeper::Announce(GroupSerial group, uint64_t bytes) {
-  Push({.kind = Command::Kind::kAnnounce, .group = group, .number = bytes});
+  Push({.kind = Command::Kind::kTell, .group = group, .message = control::Next{bytes}});
 }
 void Keeper::Claim(GroupSerial group, uint64_t number, std::string text) {
-  Push({.kind = Command::Kind::kClaim, .group = group, .number = number, .text = std::move(text)});
+  Push({.kind = Command::Kind::kSay,
+        .group = group,
+        .message = control::Waiting{.call = number, .what = ControlText(text)}});
 }
 void Keeper::Close(GroupSerial group, uint64_t number) {
   Push({.kind = Command::Kind::kClose, .group = group, .number = number});
@@ -156,12 +150,11 @@ void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_p
   Push({.kind = Command::Kind::kFail,
         .group = group,
         .status = std::move(status),
-        .lost_peer = lost_peer,
+        .peer = lost_peer,
         .differs = differs});
 }
-
 void Keeper::Stalled(GroupSerial group, NodeId peer) {
-  Push({.kind = Command::Kind::kStall, .group = group, .lost_peer = peer});
+  Push({.kind = Command::Kind::kSay, .group = group, .message = control::Stalled{peer}});
 }
 
 std::vector<KeeperEvent> Keeper::TakeEvents() {
@@ -173,9 +166,10 @@ void Keeper::Push(Command command) {
   {
     const std::lock_guard lock(mutex_);
     // Of many small messages the last one's notice is enough, and of many barriers the last one's.
-    const bool is_latest =
-        command.kind == Command::Kind::kHave || command.kind == Command::Kind::kArrive;
+    const bool is_latest = command.kind == Command::Kind::kArrive ||
+                           std::holds_alternative<control::Have>(command.message);
     if (is_latest && !commands_.empty() && commands_.back().kind == command.kind &&
+        commands_.back().message.index() == command.message.index() &&
         commands_.back().group == command.group && commands_.back().gate == command.gate) {
       commands_.pop_back();
     }
@@ -300,70 +294,54 @@ void Keeper::Obey(Command command) {
   const auto found = groups_.find(command.group);
   if (found == groups_.end() || found->second->is_over) return;
   Group& group = *found->second;
-  ControlMessage message = std::move(command.message);
-  message.progress = command.number;
   switch (command.kind) {
     case Command::Kind::kAdd:
-      return;
-    case Command::Kind::kRunMessage:
-      if (!group.is_leader() || !command.lost_peer || *command.lost_peer == group.kept.self) break;
-      if (Peer& to = group.peers[command.lost_peer->index()]; to.control)
-        to.control->Queue(message);
       return;
     case Command::Kind::kWant:
       for (const NodeId peer : command.peers) group.bootstrap->Want(peer, open_max_);
       return;
-    case Command::Kind::kHave:
-      message.kind = Kind::kHave;
-      break;
-    case Command::Kind::kArrive:
-      group.arrived[static_cast<size_t>(command.gate)] = command.number;
-      return CountArrivals(group);
-    case Command::Kind::kPlace:
-      message.kind = Kind::kDevice;
-      message.SetText(command.text);
-      return Broadcast(group, message);
-    case Command::Kind::kAnnounce:
-      message.kind = Kind::kNext;
-      return Broadcast(group, message);
-    case Command::Kind::kClaim:
-      message.kind = Kind::kWaiting;
-      message.SetText(command.text);
-      break;
-    case Command::Kind::kClose:
-      message.kind = Kind::kDone;
-      message.start_ns = group.arrived[static_cast<size_t>(Gate::kBarrier)];
-      group.is_done = true;
-      if (group.is_leader()) Broadcast(group, {.kind = Kind::kLast, .progress = command.number});
-      break;
-    case Command::Kind::kStall:
-      if (group.is_leader()) return NoteStall(group, group.kept.self, *command.lost_peer);
-      message.kind = Kind::kStalled;
-      message.progress = command.lost_peer->index() + 1;
-      break;
-    case Command::Kind::kFail: {
-      // The leader may have said already what this is a consequence of.
-      for (Peer& peer : group.peers) {
-        Hear(group, peer);
-        if (group.is_over) return;
-      }
-      if (command.lost_peer)
-        return Suspect(group, {.cause = std::move(command.status),
-                               .where = command.lost_peer,
-                               .by = group.kept.self});
-      if (command.status.code() == StatusCode::kInterrupted && group.is_leader())
-        command.status = Rejected(fmt::format("{} was interrupted", Who(group, group.kept.self)));
-      Failure failure = {.cause = std::move(command.status), .where = {}};
-      if (!command.differs) failure.where = group.kept.self;
-      if (group.is_leader() || group.peers.front().control) return End(group, failure);
-      ReportFailure(group, failure, /*is_own_finding=*/true);
-      group.last_word = std::move(failure);
+    case Command::Kind::kSay:
+      return Say(group, command.message);
+    case Command::Kind::kTell:
+      if (!command.peer) return Broadcast(group, command.message);
+      if (Peer& to = group.peers[command.peer->index()]; to.control)
+        to.control->Queue(command.message);
       return;
-    }
+    case Command::Kind::kArrive:
+      group.arrived[command.gate] = command.number;
+      return CountArrivals(group);
+    case Command::Kind::kClose:
+      group.is_done = true;
+      if (group.is_leader()) Broadcast(group, control::Last{command.number});
+      return Say(group, control::Done{group.arrived[Gate::kBarrier]});
+    case Command::Kind::kFail:
+      return FailPart(group, std::move(command));
   }
+}
+
+/// To the leader, which this node may be. What is done comes after all else that this node says, and
+/// only once.
+void Keeper::Say(Group& group, const ControlMessage& message) {
   if (group.is_leader()) return HearMember(group, group.own(), message);
-  // What is done comes after all else that this node says, and only once.
   BroadcastLatest(group, message);
+}
+
+void Keeper::FailPart(Group& group, Command command) {
+  // The leader may have said already what this is a consequence of.
+  for (Peer& peer : group.peers) {
+    Hear(group, peer);
+    if (group.is_over) return;
+  }
+  if (command.peer)
+    return Suspect(
+        group, {.cause = std::move(command.status), .where = command.peer, .by = group.kept.self});
+  if (command.status.code() == StatusCode::kInterrupted && group.is_leader())
+    command.status = Rejected(fmt::format("{} was interrupted", Who(group, group.kept.self)));
+  Failure failure = {.cause = std::move(command.status), .where = {}};
+  if (!command.differs) failure.where = group.kept.self;
+  if (group.is_leader() || group.peers.front().control) return End(group, failure);
+  ReportFailure(group, failure, /*is_own_finding=*/true);
+  group.last_word = std::move(failure);
 }
 
 std::string Keeper::Who(const Group& group, NodeId node) const {
@@ -410,6 +388,19 @@ void Keeper::Serve(Group& group) {
   }
 }
 
+void Keeper::AskAll(Group& group) {
+  if (Clock::now() < group.next_question) return;
+  group.next_question = Clock::now() + tick_;
+  Broadcast(group, control::Query{group.generation});
+}
+
+control::Progress Keeper::Answer() const {
+  control::Progress answer;
+  if (options_.describe) answer = options_.describe();
+  answer.attention_ms = static_cast<uint64_t>(Attention().count());
+  return answer;
+}
+
 /// As many messages as it is allowed: the others are not to wait, whatever it says.
 void Keeper::Hear(Group& group, Peer& peer) {
   const Clock::time_point now = Clock::now();
@@ -419,7 +410,7 @@ void Keeper::Hear(Group& group, Peer& peer) {
     const std::optional<ControlMessage> message = peer.control->Receive();
     if (!message) break;
     peer.heard = now;
-    if (RepeatsTooOften(peer, *message, now))
+    if (!IsNews(group, peer, *message) && RepeatsTooOften(peer, now))
       return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
     if (group.is_leader()) {
       HearMember(group, peer, *message);
@@ -431,15 +422,19 @@ void Keeper::Hear(Group& group, Peer& peer) {
   }
 }
 
-/// Whether `message` reports nothing new, as answers do, and is one too many of these in a second.
-bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now) {
-  const auto kind = static_cast<size_t>(message.kind);
-  uint64_t& said = peer.progress_max[std::min(kind, peer.progress_max.size() - 1)];
-  const bool is_counted = message.kind != Kind::kProgress && message.kind != Kind::kQuery &&
-                          message.kind != Kind::kWaiting;
-  const bool is_news = is_counted && message.progress > said;
-  said = std::max(said, message.progress);
-  if (is_news || message.kind == Kind::kNext) return false;
+/// Whether `message` reports more than this node knows. One more message to move is checked
+/// otherwise.
+bool Keeper::IsNews(const Group& group, const Peer& peer, const ControlMessage& message) {
+  if (const auto* have = std::get_if<control::Have>(&message)) return have->messages > peer.have;
+  if (const auto* arrived = std::get_if<control::Arrived>(&message))
+    return arrived->number > peer.arrived[arrived->gate];
+  if (const auto* passed = std::get_if<control::Passed>(&message))
+    return passed->number > group.passed[passed->gate];
+  return std::holds_alternative<control::Next>(message);
+}
+
+/// Of a message that reports nothing new, as answers do: it is one too many of these in a second.
+bool Keeper::RepeatsTooOften(Peer& peer, Clock::time_point now) {
   if (now - peer.repeats_since >= std::chrono::seconds(1)) {
     peer.repeats_since = now;
     peer.repeats = 0;
@@ -450,136 +445,112 @@ bool Keeper::RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::t
 /// At the leader; also of this node itself.
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
   if (TakeRunMessage(group, peer.node, message)) return;
-  switch (message.kind) {
-    case Kind::kProgress:
-      peer.progress = message.start_ns;
-      peer.waiting = message.text;
-      return JudgeStall(group, peer.node, milliseconds(std::min(message.progress, kAttentionMax)));
-    case Kind::kStalled: {
-      const std::optional<NodeId> where = WhereOf(group, message);
-      if (!where || where == peer.node)
-        return End(group, Nonsense(group, peer.node, "a stall of no other member"));
-      return NoteStall(group, peer.node, *where);
+  if (const auto* progress = std::get_if<control::Progress>(&message)) {
+    peer.progress = progress->steps;
+    peer.waiting = progress->waits_for;
+    JudgeStall(group, peer.node, milliseconds(std::min(progress->attention_ms, kAttentionMax)));
+  } else if (const auto* arrived = std::get_if<control::Arrived>(&message)) {
+    HearArrived(group, peer, *arrived);
+  } else if (const auto* have = std::get_if<control::Have>(&message)) {
+    peer.have = std::max(peer.have, have->messages);
+    const uint64_t delivered = std::ranges::min_element(group.peers, {}, &Peer::have)->have;
+    while (group.delivered < delivered) {
+      Report({.kind = KeeperEvent::Kind::kDelivered,
+              .group = group.kept.serial,
+              .number = group.delivered++});
     }
-    case Kind::kFailed: {
-      const bool is_interrupted = message.code == StatusCode::kInterrupted;
-      const bool is_of_machine = message.code == StatusCode::kEnvironment && group.kept.run &&
-                                 group.kept.run->is_one_machine;
-      Failure failure = {
-          .cause = {is_of_machine ? StatusCode::kEnvironment : StatusCode::kRejected,
-                    is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
-                                   : fmt::format("{}: {}", Who(group, peer.node), message.text)},
-          .where = WhereOf(group, message),
-          .by = peer.node};
-      return message.lost_peer ? Suspect(group, std::move(failure))
-                               : End(group, std::move(failure));
-    }
-    case Kind::kWaiting:
-      return RelayClaim(group, peer, message);
-    case Kind::kHave:
-      peer.have = std::max(peer.have, message.progress);
-      break;
-    case Kind::kDone:
-      peer.done = true;
-      peer.barriers = message.start_ns;
-      break;
-    case Kind::kJoined:
-      if (std::exchange(peer.joined, true)) return;
-      if (!std::ranges::all_of(group.peers, &Peer::joined)) return;
-      Broadcast(group, {.kind = Kind::kJoined});
-      group.introductions_due = Clock::now() + silence_max_;
-      return;
-    default: {
-      const std::optional<Gate> gate = GateOf(kArrivals, message.kind);
-      if (!gate)
-        return End(group, Nonsense(group, peer.node, fmt::format("\"{}\"", Name(message.kind))));
-      uint64_t& arrived = peer.arrived[static_cast<size_t>(*gate)];
-      arrived = std::max(arrived, message.progress);
-      return CountArrivals(group);
-    }
+  } else if (const auto* done = std::get_if<control::Done>(&message)) {
+    peer.done = true;
+    peer.barriers = done->barriers;
+    if (!std::ranges::all_of(group.peers, &Peer::done)) return;
+    // Those that all have come to have passed, also where the tree has not heard of them yet.
+    const uint64_t barriers = std::ranges::min_element(group.peers, {}, &Peer::barriers)->barriers;
+    ReportPassed(group, {.gate = Gate::kBarrier, .number = barriers});
+    Broadcast(group, control::Release{barriers});
+    Finish(group);
+  } else if (const auto* claim = std::get_if<control::Waiting>(&message)) {
+    RelayClaim(group, peer, *claim);
+  } else if (std::holds_alternative<control::Joined>(message)) {
+    if (std::exchange(peer.joined, true)) return;
+    if (!std::ranges::all_of(group.peers, &Peer::joined)) return;
+    Broadcast(group, control::Joined());
+    group.introductions_due = Clock::now() + silence_max_;
+  } else if (const auto* failed = std::get_if<control::Failed>(&message)) {
+    HearFailed(group, peer, *failed);
+  } else if (const auto* stalled = std::get_if<control::Stalled>(&message)) {
+    if (group.Has(stalled->peer) && stalled->peer != peer.node)
+      return NoteStall(group, peer.node, stalled->peer);
+    End(group, Nonsense(group, peer.node, "a stall of no other member"));
+  } else {
+    End(group, Nonsense(group, peer.node, message));
   }
-  const uint64_t delivered = std::ranges::min_element(group.peers, {}, &Peer::have)->have;
-  while (group.delivered < delivered) {
-    Report({.kind = KeeperEvent::Kind::kDelivered,
-            .group = group.kept.serial,
-            .number = group.delivered++});
-  }
-  if (!std::ranges::all_of(group.peers, &Peer::done)) return;
-  // Those that all have come to have passed, also where the tree has not heard of them yet.
-  const uint64_t barriers = std::ranges::min_element(group.peers, {}, &Peer::barriers)->barriers;
-  ReportPassed(group, Gate::kBarrier, barriers, 0);
-  Broadcast(group, {.kind = Kind::kRelease, .start_ns = barriers});
-  Finish(group);
+}
+
+void Keeper::HearFailed(Group& group, const Peer& peer, const control::Failed& failed) {
+  const bool is_interrupted = failed.code == StatusCode::kInterrupted;
+  const bool is_of_machine =
+      failed.code == StatusCode::kEnvironment && group.kept.run && group.kept.run->is_one_machine;
+  Failure failure = {
+      .cause = {is_of_machine ? StatusCode::kEnvironment : StatusCode::kRejected,
+                is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
+                               : fmt::format("{}: {}", Who(group, peer.node), failed.cause)},
+      .where = group.WhereOf(failed.where),
+      .by = peer.node};
+  return failed.lost_peer ? Suspect(group, std::move(failure)) : End(group, failure);
 }
 
 void Keeper::HearLeader(Group& group, const ControlMessage& message) {
-  if (TakeRunMessage(group, group.kept.leader, message)) return;
-  switch (message.kind) {
-    case Kind::kQuery:
-      // Of a group whose connections were there: all members are.
-      if (!group.kept.controls.empty() && !group.introductions_due)
-        group.introductions_due = Clock::now() + silence_max_;
-      if (group.bootstrap != nullptr && group.generation != message.progress) {
-        group.generation = message.progress;
-        group.bootstrap->set_data_terms(
-            {.plan = DataTermsOfGroup(group.kept.terms, message.progress),
-             .is_sealed = group.kept.is_sealed});
-        lobby_->Reconsider();  // peers may have come before the leader's word
-      }
-      return BroadcastLatest(group, Answer());
-    case Kind::kGone: {
-      group.also_gone.clear();
-      std::istringstream in(message.text);
-      for (uint32_t node = 0; in >> node;) {
-        if (node < group.kept.members.size()) group.also_gone.emplace_back(node);
-      }
-      return;
+  const NodeId leader = group.kept.leader;
+  const GroupSerial serial = group.kept.serial;
+  if (TakeRunMessage(group, leader, message)) return;
+  if (const auto* query = std::get_if<control::Query>(&message)) {
+    // Of a group whose connections were there: all members are.
+    if (!group.kept.controls.empty() && !group.introductions_due)
+      group.introductions_due = Clock::now() + silence_max_;
+    if (group.bootstrap != nullptr && group.generation != query->generation) {
+      group.generation = query->generation;
+      group.bootstrap->set_data_terms(
+          {.plan = DataTermsOfGroup(group.kept.terms, query->generation),
+           .is_sealed = group.kept.is_sealed});
+      lobby_->Reconsider();  // peers may have come before the leader's word
     }
-    case Kind::kAbort:
-      ReportFailure(group,
-                    {.cause = Rejected(message.text),
-                     .where = WhereOf(group, message),
-                     .is_gone = message.lost_peer,
-                     .also_gone = std::move(group.also_gone)},
-                    /*is_own_finding=*/false);
-      return Part(group);
-    case Kind::kJoined:
-      if (!group.introductions_due) group.introductions_due = Clock::now() + silence_max_;
-      return;
-    case Kind::kDevice:
-      return Report(
-          {.kind = KeeperEvent::Kind::kPlace, .group = group.kept.serial, .text = message.text});
-    case Kind::kWaiting:
-      if (message.start_ns >= group.kept.members.size())
-        return End(group, Nonsense(group, group.kept.leader, "a call of no member"));
-      return ReportClaim(group, NodeId(static_cast<uint32_t>(message.start_ns)), message);
-    case Kind::kNext:
-      if (++group.announced > group.passed[static_cast<size_t>(Gate::kMoved)] + kAnnouncedMax)
-        return End(group, Nonsense(group, group.kept.leader, "messages announced without end"));
-      return Report({.kind = KeeperEvent::Kind::kNext,
-                     .group = group.kept.serial,
-                     .number = message.progress});
-    case Kind::kLast:
-      if (std::exchange(group.has_last, true))
-        return End(group, Nonsense(group, group.kept.leader, "\"last\" out of turn"));
-      return Report({.kind = KeeperEvent::Kind::kLast,
-                     .group = group.kept.serial,
-                     .number = message.progress});
-    case Kind::kRelease:
-      if (!group.is_done)
-        return End(group, Nonsense(group, group.kept.leader, "\"release\" out of turn"));
-      ReportPassed(group, Gate::kBarrier,
-                   std::min(message.start_ns, group.arrived[static_cast<size_t>(Gate::kBarrier)]),
-                   0);
-      return Finish(group);
-    default:
-      if (const std::optional<Gate> gate = GateOf(kPasses, message.kind);
-          gate && message.progress <= group.reported[static_cast<size_t>(*gate)] &&
-          group.tree.ParentOf(group.kept.self) == group.kept.leader) {
-        return Pass(group, *gate, message.progress, message.start_ns);
-      }
-      return End(group,
-                 Nonsense(group, group.kept.leader, fmt::format("\"{}\"", Name(message.kind))));
+    BroadcastLatest(group, Answer());
+  } else if (const auto* passed = std::get_if<control::Passed>(&message)) {
+    HearPassed(group, group.peers.front(), *passed);
+  } else if (const auto* gone = std::get_if<control::Gone>(&message)) {
+    group.also_gone.clear();
+    std::ranges::copy_if(gone->nodes, std::back_inserter(group.also_gone),
+                         [&group](NodeId node) { return group.Has(node); });
+  } else if (const auto* abort = std::get_if<control::Abort>(&message)) {
+    ReportFailure(group,
+                  {.cause = Rejected(abort->cause),
+                   .where = group.WhereOf(abort->where),
+                   .is_gone = abort->is_gone,
+                   .also_gone = std::move(group.also_gone)},
+                  /*is_own_finding=*/false);
+    Part(group);
+  } else if (std::holds_alternative<control::Joined>(message)) {
+    if (!group.introductions_due) group.introductions_due = Clock::now() + silence_max_;
+  } else if (const auto* device = std::get_if<control::Device>(&message)) {
+    Report({.kind = KeeperEvent::Kind::kPlace, .group = serial, .text = device->place});
+  } else if (const auto* claim = std::get_if<control::Waiting>(&message)) {
+    if (!group.Has(claim->node)) return End(group, Nonsense(group, leader, "a call of no member"));
+    ReportClaim(group, *claim);
+  } else if (const auto* next = std::get_if<control::Next>(&message)) {
+    if (++group.announced > group.passed[Gate::kMoved] + kAnnouncedMax)
+      return End(group, Nonsense(group, leader, "messages announced without end"));
+    Report({.kind = KeeperEvent::Kind::kNext, .group = serial, .number = next->bytes});
+  } else if (const auto* last = std::get_if<control::Last>(&message)) {
+    if (std::exchange(group.has_last, true))
+      return End(group, Nonsense(group, leader, "\"last\" out of turn"));
+    Report({.kind = KeeperEvent::Kind::kLast, .group = serial, .number = last->messages});
+  } else if (const auto* release = std::get_if<control::Release>(&message)) {
+    if (!group.is_done) return End(group, Nonsense(group, leader, "\"release\" out of turn"));
+    ReportPassed(group, {.gate = Gate::kBarrier,
+                         .number = std::min(release->barriers, group.arrived[Gate::kBarrier])});
+    Finish(group);
+  } else {
+    End(group, Nonsense(group, leader, message));
   }
 }
 
@@ -593,8 +564,8 @@ void Keeper::Finish(Group& group) {
 /// To all, the first of a call, again after a while, and whatever differs from it; of a member not
 /// more often than it has to (Engine::ClaimCall()), nor of all together so often that the others would
 /// take it for a flood.
-void Keeper::RelayClaim(Group& group, Peer& peer, const ControlMessage& message) {
-  const bool is_known = message.progress == group.claim && message.text == group.claim_text;
+void Keeper::RelayClaim(Group& group, Peer& peer, const control::Waiting& claim) {
+  const bool is_known = claim.call == group.claim.call && claim.what == group.claim.what;
   const auto now = Clock::now();
   if (is_known && now - group.claimed_at < options_.failure_max / 2) return;
   if (now - peer.claimed_at < options_.failure_max / 8) return;
@@ -603,35 +574,18 @@ void Keeper::RelayClaim(Group& group, Peer& peer, const ControlMessage& message)
     group.claims = 0;
   }
   if (++group.claims > kClaimsPerSecondMax) return;
-  peer.claimed_at = now;
-  group.claim = message.progress;
-  group.claim_text = message.text;
-  group.claimed_at = now;
-  ControlMessage told = message;
-  told.start_ns = peer.node.value;
-  Broadcast(group, told);
-  ReportClaim(group, peer.node, message);
+  peer.claimed_at = group.claimed_at = now;
+  group.claim = {.call = claim.call, .node = peer.node, .what = claim.what};
+  Broadcast(group, group.claim);
+  ReportClaim(group, group.claim);
 }
 
-void Keeper::ReportClaim(const Group& group, NodeId node, const ControlMessage& message) {
+void Keeper::ReportClaim(const Group& group, const control::Waiting& claim) {
   Report({.kind = KeeperEvent::Kind::kClaim,
           .group = group.kept.serial,
-          .number = message.progress,
-          .node = node,
-          .text = message.text});
-}
-
-/// Over a connection of the GateTree with another member than the leader.
-void Keeper::HearGate(Group& group, Peer& peer, const ControlMessage& message) {
-  if (message.kind == Kind::kQuery) return;  // a sign of life
-  const bool is_parent = group.tree.ParentOf(group.kept.self) == peer.node;
-  const std::optional<Gate> gate = GateOf(is_parent ? kPasses : kArrivals, message.kind);
-  const auto i = static_cast<size_t>(gate.value_or(Gate::kBarrier));
-  if (!gate || (is_parent && message.progress > group.reported[i]))
-    return End(group, Nonsense(group, peer.node, fmt::format("\"{}\"", Name(message.kind))));
-  if (is_parent) return Pass(group, *gate, message.progress, message.start_ns);
-  peer.arrived[i] = std::max(peer.arrived[i], message.progress);
-  CountArrivals(group);
+          .number = claim.call,
+          .node = claim.node,
+          .text = claim.what});
 }
 
 /// Where one is lost nobody goes on; it may be a consequence of something else.
@@ -640,7 +594,7 @@ void Keeper::ServeGates(Group& group) {
   const bool is_sign_due = now >= group.next_sign;
   if (is_sign_due) group.next_sign = now + tick_;
   for (Peer& peer : group.gates) {
-    if (is_sign_due) peer.control->QueueLatest({.kind = Kind::kQuery});
+    if (is_sign_due) peer.control->QueueLatest(control::Query());
     peer.control->Flush();
     Hear(group, peer);
     if (group.is_over) return;
@@ -657,6 +611,30 @@ void Keeper::ServeGates(Group& group) {
   }
 }
 
+/// Over a connection of the GateTree with another member than the leader.
+void Keeper::HearGate(Group& group, Peer& peer, const ControlMessage& message) {
+  if (std::holds_alternative<control::Query>(message)) return;  // a sign of life
+  const auto* arrived = std::get_if<control::Arrived>(&message);
+  const bool is_child = std::ranges::count(group.children, peer.node) > 0;
+  if (arrived != nullptr && is_child) return HearArrived(group, peer, *arrived);
+  if (const auto* passed = std::get_if<control::Passed>(&message))
+    return HearPassed(group, peer, *passed);
+  End(group, Nonsense(group, peer.node, message));
+}
+
+void Keeper::HearArrived(Group& group, Peer& peer, const control::Arrived& arrived) {
+  uint64_t& number = peer.arrived[arrived.gate];
+  number = std::max(number, arrived.number);
+  CountArrivals(group);
+}
+
+/// Only a parent says it, of what this node has reported to it.
+void Keeper::HearPassed(Group& group, const Peer& peer, const control::Passed& passed) {
+  const bool is_parent = group.tree.ParentOf(group.kept.self) == peer.node;
+  if (is_parent && passed.number <= group.reported[passed.gate]) return Pass(group, passed);
+  End(group, Nonsense(group, peer.node, passed));
+}
+
 /// At the other end of an edge of the tree.
 Keeper::Peer& Keeper::NeighbourOf(Group& group, NodeId node) {
   if (group.is_leader()) return group.peers[node.index()];
@@ -669,89 +647,69 @@ Keeper::Peer& Keeper::NeighbourOf(Group& group, NodeId node) {
 /// Of this node and all below it in the tree: reported up, or, at the leader, passed.
 void Keeper::CountArrivals(Group& group) {
   for (size_t i = 0; i < kGates; ++i) {
-    uint64_t arrived = group.arrived[i];
+    const auto gate = static_cast<Gate>(i);
+    uint64_t arrived = group.arrived[gate];
     for (const NodeId child : group.children)
-      arrived = std::min(arrived, NeighbourOf(group, child).arrived[i]);
-    if (arrived <= group.reported[i]) continue;
-    group.reported[i] = arrived;
+      arrived = std::min(arrived, NeighbourOf(group, child).arrived[gate]);
+    if (arrived <= group.reported[gate]) continue;
+    group.reported[gate] = arrived;
     if (group.is_leader()) {
-      Pass(group, static_cast<Gate>(i), arrived, MonotonicNs());
+      Pass(group, {.gate = gate, .number = arrived, .start_ns = MonotonicNs()});
       continue;
     }
     Peer& parent = NeighbourOf(group, *group.tree.ParentOf(group.kept.self));
-    if (parent.control) parent.control->QueueLatest({.kind = kArrivals[i], .progress = arrived});
+    if (parent.control)
+      parent.control->QueueLatest(control::Arrived{.gate = gate, .number = arrived});
   }
 }
 
-/// All have come to `number` of `gate`, at `start_ns` by the leader's clock: those below hear it.
-void Keeper::Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
-  if (number <= group.passed[static_cast<size_t>(gate)]) return;
+/// All have come there: those below hear it.
+void Keeper::Pass(Group& group, const control::Passed& passed) {
+  if (passed.number <= group.passed[passed.gate]) return;
   for (const NodeId child : group.children) {
     Peer& peer = NeighbourOf(group, child);
-    if (peer.control)
-      peer.control->QueueLatest(
-          {.kind = kPasses[static_cast<size_t>(gate)], .start_ns = start_ns, .progress = number});
+    if (peer.control) peer.control->QueueLatest(passed);
   }
-  ReportPassed(group, gate, number, start_ns);
+  ReportPassed(group, passed);
 }
 
-void Keeper::ReportPassed(Group& group, Gate gate, uint64_t number, uint64_t start_ns) {
-  uint64_t& passed = group.passed[static_cast<size_t>(gate)];
-  while (passed < number) {
+void Keeper::ReportPassed(Group& group, const control::Passed& passed) {
+  uint64_t& number = group.passed[passed.gate];
+  while (number < passed.number) {
     Report({.kind = KeeperEvent::Kind::kPassed,
             .group = group.kept.serial,
-            .number = passed++,
-            .gate = gate,
-            .start_ns = start_ns});
+            .number = number++,
+            .gate = passed.gate,
+            .start_ns = passed.start_ns});
   }
-}
-
-ControlMessage Keeper::Question(const Group& group) const {
-  return {.kind = Kind::kQuery,
-          .interval_ms = static_cast<uint32_t>(tick_.count()),
-          .progress = group.generation};
-}
-
-void Keeper::AskAll(Group& group) {
-  if (Clock::now() < group.next_question) return;
-  group.next_question = Clock::now() + tick_;
-  Broadcast(group, Question(group));
-}
-
-ControlMessage Keeper::Answer() const {
-  ControlMessage answer = {.kind = Kind::kProgress};
-  if (options_.describe) options_.describe(&answer);
-  answer.progress = static_cast<uint64_t>(Attention().count());
-  return answer;
 }
 
 /// Whether `message` is for those who lead and play a run, and nothing else.
 bool Keeper::TakeRunMessage(Group& group, NodeId from, const ControlMessage& message) {
   if (!group.kept.run) return false;
-  const bool is_note = group.is_leader()
-                           ? message.kind == Kind::kReport || message.kind == Kind::kSummed
-                           : message.kind == Kind::kSum || message.kind == Kind::kCommit;
-  const bool is_with_more = group.is_leader() && message.kind == Kind::kProgress;
-  if (is_note || is_with_more)
+  const bool is_theirs = group.is_leader() ? IsOneOf<control::Report, control::Summed>(message)
+                                           : IsOneOf<control::Sum, control::Commit>(message);
+  const bool is_for_both = group.is_leader() && IsOneOf<control::Progress>(message);
+  if (is_theirs || is_for_both)
     Report({.kind = KeeperEvent::Kind::kRunMessage,
             .group = group.kept.serial,
             .node = from,
             .message = message});
-  return is_note;
+  return is_theirs;
 }
 
 /// At the leader of a run, from when all are there.
 void Keeper::CheckProgress(Group& group) {
   if (!group.kept.run || !std::ranges::all_of(group.peers, &Peer::joined)) return;
   if (options_.describe) {
-    const ControlMessage own = Answer();
-    group.own().progress = own.start_ns;
-    group.own().waiting = own.text;
+    control::Progress own = options_.describe();
+    group.own().progress = own.steps;
+    group.own().waiting = std::move(own.waits_for);
   }
   uint64_t progress = 0;
   for (const Peer& peer : group.peers) {
     progress += peer.progress;
-    for (const uint64_t arrived : peer.arrived) progress += arrived;
+    for (const uint64_t arrived : peer.arrived.counts) progress += arrived;
     progress += peer.done ? 1 : 0;
   }
   const Clock::time_point now = Clock::now();
@@ -762,9 +720,10 @@ void Keeper::CheckProgress(Group& group) {
     return;
   }
   // Of a member's progress the leader hears two ticks later, at most.
-  const milliseconds interval =
+  const std::chrono::milliseconds interval =
       group.kept.run->is_over_device ? DeviceInterval(options_.failure_max) : tick_;
-  const milliseconds limit = std::max(group.kept.run->no_progress_max, 2 * (interval + tick_));
+  const std::chrono::milliseconds limit =
+      std::max(group.kept.run->no_progress_max, 2 * (interval + tick_));
   if (now - group.progress_at < limit) return;
   std::vector<std::string> reasons;
   for (const Peer& peer : group.peers) {
@@ -782,7 +741,7 @@ void Keeper::Broadcast(Group& group, const ControlMessage& message) {
   }
 }
 
-/// `message` says all that those of its kind before it said.
+/// `message` says all that those of its type, and gate, before it said.
 void Keeper::BroadcastLatest(Group& group, const ControlMessage& message) {
   for (Peer& peer : group.peers) {
     if (peer.control) peer.control->QueueLatest(message);

@@ -103,15 +103,6 @@ constexpr std::chrono::milliseconds PeerAnswerMax(std::chrono::milliseconds fail
   return failure_max / 2;
 }
 
-/// What all members of a group are to reach before any goes on, each counted by itself.
-enum class Gate : uint8_t {
-  kBarrier,  ///< of the callers
-  kMemory,   ///< of a message that a mover moves, as are the following
-  kArmed,
-  kMoved
-};
-inline constexpr size_t kGates = 4;
-
 /// What the keeper reports to the engine.
 struct KeeperEvent {
   enum class Kind : uint8_t {
@@ -162,9 +153,9 @@ struct KeeperOptions {
   /// For how long the connections for data have been polled, without a longer pause. By the
   /// keeper's thread.
   std::function<std::chrono::milliseconds()> attention;
-  /// Of a run: what this node has done so far, what it waits for, and in `start_ns` a number that
-  /// rises whenever it makes progress. By the keeper's thread; may be empty.
-  std::function<void(ControlMessage* answer)> describe = {};
+  /// Of a run: what this node has done so far and waits for, without the attention. By the keeper's
+  /// thread; may be empty.
+  std::function<control::Progress()> describe = {};
 };
 
 /// Functions may be called by any thread.
@@ -185,7 +176,7 @@ class Keeper final : private Lobby::Owner {
   void Have(GroupSerial group, uint64_t number);
   /// This node has come to `number` of `gate`.
   void Arrive(GroupSerial group, Gate gate, uint64_t number);
-  /// Of a run: to the leader or, there, to `to`; kRunMessage at the other end.
+  /// Of a run: to the leader or, there, to the member `to`; kRunMessage at the other end.
   void SendRunMessage(GroupSerial group, ControlMessage message,
                       std::optional<NodeId> to = std::nullopt);
   /// At the leader: what members must know to find its NICs (printable, at most kControlTextBytes).
@@ -207,7 +198,6 @@ class Keeper final : private Lobby::Owner {
 
  private:
   using Clock = std::chrono::steady_clock;
-  using Kind = ControlMessage::Kind;
   struct Peer;
   struct Newcomer;
   struct Group;
@@ -215,27 +205,22 @@ class Keeper final : private Lobby::Owner {
     enum class Kind : uint8_t {
       kAdd,
       kWant,
-      kHave,
+      kSay,   ///< `message` to the leader, which this node may be
+      kTell,  ///< at the leader: `message` to all others or, if there is one, to `peer`
       kArrive,
-      kPlace,
-      kAnnounce,
-      kClaim,
       kClose,
-      kFail,
-      kRunMessage,
-      kStall
+      kFail
     };
     Kind kind = Kind::kAdd;
     GroupSerial group = 0;
     uint64_t number = 0;
     Gate gate = Gate::kBarrier;
-    std::string text = {};
+    ControlMessage message = {};
     Status status = {};
-    std::optional<NodeId> lost_peer = {};
+    std::optional<NodeId> peer = {};  ///< kFail: a lost one
     bool differs = false;
     KeptGroup kept = {};
     std::vector<NodeId> peers = {};
-    ControlMessage message = {};
   };
   /// A member that another one hears nothing of over their connections for data.
   struct Stall {
@@ -261,7 +246,7 @@ class Keeper final : private Lobby::Owner {
     bool is_sealed = false;
     NodeId leader;
     std::set<NodeId> told;  ///< by this or otherwise
-    ControlMessage last_word;
+    control::Abort last_word;
     Clock::time_point from, until;
   };
   /// A control connection that is over: its last words are still under way.
@@ -279,6 +264,8 @@ class Keeper final : private Lobby::Owner {
   void EndPartings();
   void Wait();
   void Obey(Command command);
+  void Say(Group& group, const ControlMessage& message);
+  void FailPart(Group& group, Command command);
 
   std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
   void NoteRefused(const LinkName& name, const std::string& address,
@@ -302,15 +289,19 @@ class Keeper final : private Lobby::Owner {
   void Hear(Group& group, Peer& peer);
   void HearGate(Group& group, Peer& peer, const ControlMessage& message);
   void ServeGates(Group& group);
+  void HearArrived(Group& group, Peer& peer, const control::Arrived& arrived);
+  void HearPassed(Group& group, const Peer& peer, const control::Passed& passed);
   void CountArrivals(Group& group);
   static Peer& NeighbourOf(Group& group, NodeId node);
-  static bool RepeatsTooOften(Peer& peer, const ControlMessage& message, Clock::time_point now);
+  static bool IsNews(const Group& group, const Peer& peer, const ControlMessage& message);
+  static bool RepeatsTooOften(Peer& peer, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
+  void HearFailed(Group& group, const Peer& peer, const control::Failed& failed);
   void HearLeader(Group& group, const ControlMessage& message);
-  void RelayClaim(Group& group, Peer& peer, const ControlMessage& message);
-  void ReportClaim(const Group& group, NodeId node, const ControlMessage& message);
-  void Pass(Group& group, Gate gate, uint64_t number, uint64_t start_ns);
-  void ReportPassed(Group& group, Gate gate, uint64_t number, uint64_t start_ns);
+  void RelayClaim(Group& group, Peer& peer, const control::Waiting& claim);
+  void ReportClaim(const Group& group, const control::Waiting& claim);
+  void Pass(Group& group, const control::Passed& passed);
+  void ReportPassed(Group& group, const control::Passed& passed);
   void Finish(Group& group);
   void CheckSilence(Group& group);
   bool is_silent(const Peer& peer) const;
@@ -318,10 +309,9 @@ class Keeper final : private Lobby::Owner {
   void Lose(Group& group, Failure failure);
   void NoteMembers(const Group& group, const Failure& failure);
   std::vector<NodeId> KnownNodes(const KeptGroup& kept) const;
-  ControlMessage Question(const Group& group) const;
   void AskAll(Group& group);
   void CheckProgress(Group& group);
-  ControlMessage Answer() const;
+  control::Progress Answer() const;
   bool TakeRunMessage(Group& group, NodeId from, const ControlMessage& message);
   void NoteStall(Group& group, NodeId by, NodeId where);
   void JudgeStall(Group& group, NodeId where, std::chrono::milliseconds attention);
@@ -329,10 +319,11 @@ class Keeper final : private Lobby::Owner {
   static const Failure& CauseOf(const std::vector<Failure>& suspicions);
   void End(Group& group, const Failure& failure);
   void ReportFailure(const Group& group, const Failure& failure, bool is_own_finding);
-  static ControlMessage FailureMessage(ControlMessage::Kind kind, const Failure& failure);
-  static std::optional<NodeId> WhereOf(const Group& group, const ControlMessage& message);
+  static control::Failed FailedOf(const Failure& failure, bool lost_peer);
+  static control::Abort AbortOf(const Failure& failure);
   Failure NotAuthenticFrom(const Group& group, NodeId node) const;
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
+  Failure Nonsense(const Group& group, NodeId node, const ControlMessage& message) const;
   void Broadcast(Group& group, const ControlMessage& message);
   void BroadcastLatest(Group& group, const ControlMessage& message);
   void Part(Group& group);

@@ -156,11 +156,7 @@ void Keeper::Suspect(Group& group, Failure failure) {
   const bool has_said =
       std::ranges::any_of(group.suspicions, [&](const Failure& it) { return it.by == failure.by; });
   if (has_said || (!is_first && !group.is_leader())) return;
-  if (!group.is_leader()) {
-    ControlMessage message = FailureMessage(Kind::kFailed, failure);
-    message.lost_peer = true;
-    Broadcast(group, message);
-  }
+  if (!group.is_leader()) Broadcast(group, FailedOf(failure, /*lost_peer=*/true));
   group.suspicions.push_back(std::move(failure));
   if (!is_first) return;
   group.suspicion_due = Clock::now() + (group.is_leader() ? grace_ : silence_max_ + grace_);
@@ -182,15 +178,14 @@ const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
 
 /// `failure` is this node's own finding, which the leader passes on.
 void Keeper::End(Group& group, const Failure& failure) {
-  if (group.is_leader() && !failure.also_gone.empty()) {
-    ControlMessage gone = {.kind = Kind::kGone};
-    for (const NodeId node : failure.also_gone) {
-      const std::string next = fmt::format("{} ", node.value);
-      if (gone.text.size() + next.size() <= kControlTextBytes) gone.text += next;
-    }
-    Broadcast(group, gone);
+  if (!group.is_leader()) {
+    Broadcast(group, FailedOf(failure, /*lost_peer=*/false));
+  } else {
+    control::Gone gone = {.nodes = failure.also_gone};
+    if (gone.nodes.size() > kControlNodesMax) gone.nodes.resize(kControlNodesMax);
+    if (!gone.nodes.empty()) Broadcast(group, gone);
+    Broadcast(group, AbortOf(failure));
   }
-  Broadcast(group, FailureMessage(group.is_leader() ? Kind::kAbort : Kind::kFailed, failure));
   ReportFailure(group, failure, /*is_own_finding=*/true);
   NoteUnformed(group, failure);
   Part(group);
@@ -208,19 +203,17 @@ void Keeper::ReportFailure(const Group& group, const Failure& failure, bool is_o
   Report(std::move(event));
 }
 
-ControlMessage Keeper::FailureMessage(ControlMessage::Kind kind, const Failure& failure) {
-  ControlMessage message = {.kind = kind};
-  if (kind == Kind::kFailed) message.code = failure.cause.code();
-  if (kind == Kind::kAbort) message.lost_peer = failure.is_gone;
-  if (failure.where) message.progress = failure.where->index() + 1;
-  message.SetText(failure.cause.ToString());
-  return message;
+control::Failed Keeper::FailedOf(const Failure& failure, bool lost_peer) {
+  return {.code = failure.cause.code(),
+          .lost_peer = lost_peer,
+          .where = failure.where,
+          .cause = ControlText(failure.cause.ToString())};
 }
 
-/// Of kFailed and kAbort.
-std::optional<NodeId> Keeper::WhereOf(const Group& group, const ControlMessage& message) {
-  if (message.progress == 0 || message.progress > group.kept.members.size()) return std::nullopt;
-  return NodeId::FromIndex(message.progress - 1);
+control::Abort Keeper::AbortOf(const Failure& failure) {
+  return {.is_gone = failure.is_gone,
+          .where = failure.where,
+          .cause = ControlText(failure.cause.ToString())};
 }
 
 Keeper::Failure Keeper::NotAuthenticFrom(const Group& group, NodeId node) const {
@@ -233,6 +226,12 @@ Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node, const std::str
   return {.cause = Rejected(fmt::format("{} sent nonsense over its control connection: {}",
                                         Who(group, node), what)),
           .where = node};
+}
+
+/// Of one that is no nonsense in itself, and that `node` has no reason to send.
+Keeper::Failure Keeper::Nonsense(const Group& group, NodeId node,
+                                 const ControlMessage& message) const {
+  return Nonsense(group, node, fmt::format("\"{}\"", Name(message)));
 }
 
 }  // namespace prepost

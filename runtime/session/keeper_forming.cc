@@ -93,7 +93,7 @@ void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
                        .is_sealed = group.kept.is_sealed,
                        .leader = group.kept.leader,
                        .told = {group.kept.self},
-                       .last_word = FailureMessage(Kind::kAbort, failure),
+                       .last_word = AbortOf(failure),
                        .from = now + silence_max_,
                        .until = now + 2 * options_.failure_max};
   // Who came with other terms was refused.
@@ -189,7 +189,7 @@ void Keeper::AddGroup(KeptGroup kept) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
     peer.heard = Clock::now();
-    peer.control->Queue(Question(group));
+    peer.control->Queue(control::Query{group.generation});
   });
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
@@ -207,7 +207,7 @@ void Keeper::SayLastWord(Group& group) {
   if (!bootstrap.Step().ok()) return Part(group);
   if (!bootstrap.connected()) return;
   group.peers.front().control.emplace(bootstrap.TakeControl());
-  Broadcast(group, FailureMessage(Kind::kFailed, *group.last_word));
+  Broadcast(group, FailedOf(*group.last_word, /*lost_peer=*/false));
   Part(group);
 }
 
@@ -236,12 +236,7 @@ void Keeper::Connect(Group& group) {
     group.bootstrap.reset();
     if (group.kept.run) lobby_->Close();
   }
-  const ControlMessage joined = {.kind = Kind::kJoined};
-  if (group.is_leader()) {
-    HearMember(group, group.own(), joined);
-  } else {
-    Broadcast(group, joined);
-  }
+  Say(group, control::Joined());
 }
 
 /// Connections that are wanted, or that a peer has opened, while the group runs.

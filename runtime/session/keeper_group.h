@@ -18,6 +18,14 @@
 
 namespace prepost {
 
+/// A number for each gate.
+struct GateCounts {
+  uint64_t& operator[](Gate gate) { return counts[static_cast<size_t>(gate)]; }
+  uint64_t operator[](Gate gate) const { return counts[static_cast<size_t>(gate)]; }
+
+  std::array<uint64_t, kGates> counts = {};
+};
+
 /// The other end of a control connection: at the leader any node, elsewhere the leader.
 struct Keeper::Peer {
   NodeId node;
@@ -26,12 +34,11 @@ struct Keeper::Peer {
   // How many messages are read of it now, as of when; those that reported nothing new of late.
   double allowance = 0;
   Clock::time_point allowed_at;
-  std::array<uint64_t, 32> progress_max = {};  ///< by kind
   uint32_t repeats = 0;
   Clock::time_point repeats_since;
-  uint64_t have = 0;                          ///< messages
-  std::array<uint64_t, kGates> arrived = {};  ///< by gate
-  bool joined = false;                        ///< it has all its connections
+  uint64_t have = 0;  ///< messages
+  GateCounts arrived;
+  bool joined = false;  ///< it has all its connections
   bool done = false;
   uint64_t barriers = 0;         ///< when done: how many it has come to
   Clock::time_point claimed_at;  ///< at the leader: when a claim of its was told to all
@@ -57,9 +64,7 @@ struct Keeper::Group {
   bool is_formed = false;   ///< this node has the connections that the group begins with
   uint64_t generation = 0;  ///< the leader's word
   uint64_t announced = 0;   ///< not at the leader: messages, for a mover
-  // At the leader: the call that a member waits in, as it was told to all last.
-  uint64_t claim = 0;
-  std::string claim_text;
+  control::Waiting claim;   ///< at the leader: what was told to all last
   Clock::time_point claimed_at;
   uint32_t claims = 0;  ///< since then
   Clock::time_point claims_since;
@@ -79,12 +84,12 @@ struct Keeper::Group {
   // Of a run, at the leader: what all have reported together, and since when nothing new.
   uint64_t progress = 0;
   Clock::time_point progress_at;
-  std::array<uint64_t, kGates> passed = {};    ///< by gate
-  std::array<uint64_t, kGates> arrived = {};   ///< this node, by gate
-  std::array<uint64_t, kGates> reported = {};  ///< by gate: it and all below it, up the tree
-  std::optional<NodeId> of_other_terms;        ///< while it forms: who came with these
-  bool is_other_seal = false;                  ///< and that is what differs
-  std::vector<Failure> suspicions;  ///< lost connections, one of each member that says so
+  GateCounts passed;
+  GateCounts arrived;                    ///< this node
+  GateCounts reported;                   ///< it and all below it, up the tree
+  std::optional<NodeId> of_other_terms;  ///< while it forms: who came with these
+  bool is_other_seal = false;            ///< and that is what differs
+  std::vector<Failure> suspicions;       ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member
   std::optional<Failure> finding;  ///< at the leader: a member is gone, and others may go with it
@@ -96,6 +101,11 @@ struct Keeper::Group {
 
   bool is_leader() const { return kept.self == kept.leader; }
   Peer& own() { return peers[kept.self.index()]; }
+  bool Has(NodeId node) const { return node.index() < kept.members.size(); }
+  /// Of a message: `where`, unless it is no member.
+  std::optional<NodeId> WhereOf(std::optional<NodeId> where) const {
+    return where && Has(*where) ? where : std::nullopt;
+  }
 };
 
 }  // namespace prepost

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<ControlMessage> said;
   std::vector<std::byte> stream;
   std::span<const std::byte> rest = std::as_bytes(std::span(data + 5, size - 5));
-  while (!rest.empty() && said.size() < 16) {
+  while (!rest.empty() && said.size() < 32) {
     std::array<std::byte, kControlMessageBytes> one = {};
     std::ranges::copy(rest.first(std::min(rest.size(), one.size())), one.begin());
     rest = rest.subspan(std::min(rest.size(), one.size()));
@@ -62,8 +62,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   while (const std::optional<ControlMessage> message = to->second.Receive()) {
     PREPOST_CHECK(got < said.size());
     std::array<std::byte, kControlMessageBytes> a = {}, b = {};
-    EncodeControlMessage(*message, a);
-    EncodeControlMessage(said[got++], b);
+    prepost::EncodeControlMessage(*message, a);
+    prepost::EncodeControlMessage(said[got++], b);
     PREPOST_CHECK(a == b);
   }
   PREPOST_CHECK(got == (is_whole ? said.size() : at / kSealedBytes));

@@ -34,7 +34,7 @@ RelayedBytes Sealed(ControlMessage message, size_t said, size_t count) {
     EXPECT_EQ(recv(pair->second.fd(), one.data(), one.size(), MSG_WAITALL),
               static_cast<ssize_t>(one.size()));
     if (i >= said) bytes.insert(bytes.end(), one.begin(), one.end());
-    if (message.kind == ControlMessage::Kind::kWaiting) ++message.progress;
+    if (auto* const claim = std::get_if<control::Waiting>(&message)) ++claim->call;
   }
   return bytes;
 }
@@ -53,7 +53,7 @@ TEST(ControlAttackTest, AFloodEndsItsOwnGroupAlone) {
     if (!is_flooding || said % kMessageBytes != 0) return;
     flood = std::thread([&, send = link.send] {
       for (size_t sent = said / kMessageBytes; !is_over; sent += 500)
-        send(false, Sealed({.kind = ControlMessage::Kind::kHave}, sent, 500));
+        send(false, Sealed(control::Have(), sent, 500));
     });
   });
   sessions->Create(1, {0, 1, 2}, 0, {.algorithm = "chain"});
@@ -110,20 +110,19 @@ std::string EndBy(const ControlMessage& lie, size_t count, bool is_of_leader) {
 // The root announces what only members with NICs are told of, without end. Catches memory that
 // grows with it.
 TEST(ControlAttackTest, AnnouncementsOutOfTurnEndTheGroup) {
-  EXPECT_THAT(EndBy({.kind = ControlMessage::Kind::kNext, .progress = 1}, 100, true),
+  EXPECT_THAT(EndBy(control::Next{1}, 100, true),
               AnyOf(HasSubstr("announces a message out of turn"),
                     HasSubstr("messages announced without end")));
 }
 
 // Catches a member that takes a group for closed that it has not closed.
 TEST(ControlAttackTest, AReleaseOutOfTurnEndsTheGroup) {
-  EXPECT_THAT(EndBy({.kind = ControlMessage::Kind::kRelease}, 1, true),
-              HasSubstr("\"release\" out of turn"));
+  EXPECT_THAT(EndBy(control::Release(), 1, true), HasSubstr("\"release\" out of turn"));
 }
 
 // Catches claims that are taken for news, are told to everybody, or are kept, however many come.
 TEST(ControlAttackTest, ClaimsWithoutEndEndTheGroup) {
-  const ControlMessage claim = {.kind = ControlMessage::Kind::kWaiting, .progress = 1};
+  const control::Waiting claim = {.call = 1};
   EXPECT_THAT(EndBy(claim, 3000, true), HasSubstr("messages without pause"));
   EXPECT_THAT(EndBy(claim, 3000, false), HasSubstr("messages without pause"));
 }

@@ -4,12 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <vector>
 
 namespace prepost::control_socket_test {
 namespace {
-
-using Kind = ControlMessage::Kind;
 
 class ControlSocketTest : public testing::Test {
  protected:
@@ -34,40 +33,50 @@ class ControlSocketTest : public testing::Test {
   std::optional<ControlSocket> near_, far_;
 };
 
-// Nobody reads meanwhile: catches a full connection that counts as gone.
-TEST_F(ControlSocketTest, TheLatestOfEachKindArrivesHoweverMuchIsSaid) {
-  constexpr uint64_t kCount = 100'000;
+// Nobody reads meanwhile: catches a full connection that counts as gone, and a message that takes the
+// place of one about something else.
+TEST_F(ControlSocketTest, TheLatestOfEachTypeAndGateArrivesHoweverMuchIsSaid) {
+  constexpr uint64_t kCount = 50'000;
+  constexpr auto kOther = Gate::kMoved;
   for (uint64_t i = 1; i <= kCount; ++i) {
-    near_->QueueLatest({.kind = Kind::kArrived, .progress = i});
-    near_->QueueLatest({.kind = Kind::kHave, .progress = 2 * i});
+    near_->QueueLatest(control::Arrived{.gate = Gate::kBarrier, .number = i});
+    near_->QueueLatest(control::Have{2 * i});
+    near_->QueueLatest(control::Arrived{.gate = kOther, .number = 3 * i});
+    near_->QueueLatest(control::Passed{.gate = kOther, .number = 4 * i});
+    near_->QueueLatest(control::Passed{.gate = Gate::kBarrier, .number = 5 * i});
   }
   EXPECT_TRUE(near_->has_unsent());
   EXPECT_FALSE(near_->closed());
-  near_->Queue({.kind = Kind::kDone, .progress = 7});
-  uint64_t arrived = 0, had = 0;
+  near_->Queue(control::Done{7});
+  std::array<uint64_t, 5> numbers = {};
+  const auto note = [&numbers](size_t which, uint64_t number) {
+    EXPECT_GT(number, numbers[which]);
+    numbers[which] = number;
+  };
   const std::vector<ControlMessage> messages = ReadAll();
   for (const ControlMessage& message : messages) {
-    uint64_t& last = message.kind == Kind::kHave ? had : arrived;
-    if (message.kind == Kind::kDone) continue;
-    EXPECT_GT(message.progress, last);
-    last = message.progress;
+    if (const auto* have = std::get_if<control::Have>(&message)) {
+      note(1, have->messages);
+    } else if (const auto* arrived = std::get_if<control::Arrived>(&message)) {
+      note(arrived->gate == kOther ? 2 : 0, arrived->number);
+    } else if (const auto* passed = std::get_if<control::Passed>(&message)) {
+      note(passed->gate == kOther ? 3 : 4, passed->number);
+    }
   }
-  EXPECT_EQ(arrived, kCount);
-  EXPECT_EQ(had, 2 * kCount);
+  for (uint64_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i], (i + 1) * kCount) << i;
   ASSERT_FALSE(messages.empty());
-  EXPECT_EQ(messages.back().kind, Kind::kDone);
+  EXPECT_TRUE(std::holds_alternative<control::Done>(messages.back()));
   EXPECT_FALSE(near_->has_unsent());
 }
 
 TEST_F(ControlSocketTest, WhatIsQueuedArrivesInOrderAndIsBounded) {
   uint64_t queued = 0;
-  while (!near_->has_unsent()) near_->Queue({.kind = Kind::kNext, .progress = queued++});
-  for (int i = 0; i < 10; ++i) near_->Queue({.kind = Kind::kNext, .progress = queued++});
+  while (!near_->has_unsent()) near_->Queue(control::Next{queued++});
+  for (int i = 0; i < 10; ++i) near_->Queue(control::Next{queued++});
   const std::vector<ControlMessage> messages = ReadAll();
   ASSERT_EQ(messages.size(), queued);
-  for (uint64_t i = 0; i < queued; ++i) EXPECT_EQ(messages[i].progress, i);
-  for (size_t i = 0; i < queued + 2 * ControlSocket::kUnsentMax; ++i)
-    near_->Queue({.kind = Kind::kNext});
+  for (uint64_t i = 0; i < queued; ++i) EXPECT_EQ(std::get<control::Next>(messages[i]).bytes, i);
+  for (size_t i = 0; i < queued + 2 * ControlSocket::kUnsentMax; ++i) near_->Queue(control::Next());
   EXPECT_TRUE(near_->closed());
   EXPECT_FALSE(near_->has_unsent());
 }
@@ -83,7 +92,7 @@ std::vector<std::byte> BytesOf(const ControlSocket& far) {
 // Catches a stream that is read from elsewhere than a message's begin, most of whose bytes are
 // zeros, which is a message, too; and a message that comes again.
 TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
-  near_->Send({.kind = Kind::kDone, .progress = 7});
+  near_->Send(control::Done{7});
   const std::vector<std::byte> one = BytesOf(*far_);
   ASSERT_EQ(one.size(), kControlMessageBytes + ControlSocket::kCheckBytes);
   std::vector<std::byte> twice = one;
@@ -119,7 +128,7 @@ TEST(SealedControlSocketTest, HearsNoMoreAndStillSpeaks) {
     ControlSocket near(pair->first.TakeFile(), seal(true));
     ControlSocket far(pair->second.TakeFile(), seal(false));
     const int near_fd = near.fd();
-    near.Queue({.kind = Kind::kHave, .progress = 7});
+    near.Queue(control::Have{7});
     std::vector<std::byte> one = BytesOf(far);
     ASSERT_EQ(one.size(), kControlMessageBytes + ControlSocket::kCheckBytes);
     const auto say = [&] {
@@ -132,15 +141,15 @@ TEST(SealedControlSocketTest, HearsNoMoreAndStillSpeaks) {
       one[600] ^= std::byte{1};
     }
     say();
-    near.Queue({.kind = Kind::kDone, .progress = 8});
+    near.Queue(control::Done{8});
     EXPECT_FALSE(far.Receive().has_value());
     EXPECT_FALSE(far.Receive().has_value());
     EXPECT_FALSE(far.is_authentic());
     EXPECT_TRUE(far.closed());
-    far.Queue({.kind = Kind::kDone, .progress = 9});
+    far.Queue(control::Done{9});
     const std::optional<ControlMessage> heard = near.Receive();
     ASSERT_TRUE(heard.has_value());
-    EXPECT_EQ(heard->progress, 9u);
+    EXPECT_EQ(std::get<control::Done>(*heard).barriers, 9u);
     EXPECT_TRUE(near.is_authentic());
   }
 }

@@ -24,7 +24,6 @@ namespace {
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using Kind = ControlMessage::Kind;
 
 constexpr milliseconds kFailureMax{800};
 
@@ -34,19 +33,26 @@ class PlayedMember {
   explicit PlayedMember(ControlSocket socket) : socket_(std::move(socket)) {}
 
   void Send(const ControlMessage& message) { socket_.Send(message); }
-  /// The next message of another kind than questions; an abort if the connection ends.
+  /// The next message of another type than questions; an abort if the connection ends.
   ControlMessage Receive() {
     for (;;) {
       const std::optional<ControlMessage> message = socket_.Receive();
-      if (message && message->kind != Kind::kQuery) return *message;
+      if (message && !std::holds_alternative<control::Query>(*message)) return *message;
       if (message) {
-        socket_.Send({.kind = Kind::kProgress});
+        socket_.Send(control::Progress());
         continue;
       }
-      if (socket_.closed()) return {.kind = Kind::kAbort};
+      if (socket_.closed()) return control::Abort();
       pollfd wait = {.fd = socket_.fd(), .events = POLLIN, .revents = 0};
       poll(&wait, 1, -1);
     }
+  }
+  template <typename Type>
+  Type Receive() {
+    const ControlMessage message = Receive();
+    const Type* const received = std::get_if<Type>(&message);
+    EXPECT_NE(received, nullptr) << Name(message);
+    return received != nullptr ? *received : Type();
   }
   void Leave() { socket_ = ControlSocket(FileDescriptor()); }
 
@@ -86,16 +92,18 @@ class RunLeaderTest : public ::testing::Test {
   /// All members at once: they are armed, have delivered with these reports, and have been asked for
   /// their sums.
   void Deliver(uint64_t elapsed_ns = 1) {
-    for (PlayedMember& member : members_) member.Send({.kind = Kind::kReady, .progress = 1});
-    for (PlayedMember& member : members_) EXPECT_EQ(member.Receive().kind, Kind::kStart);
+    for (PlayedMember& member : members_)
+      member.Send(control::Arrived{.gate = Gate::kArmed, .number = 1});
+    for (PlayedMember& member : members_)
+      EXPECT_EQ(member.Receive<control::Passed>().gate, Gate::kArmed);
     for (PlayedMember& member : members_) {
-      member.Send({.kind = Kind::kReport, .report = {.elapsed_ns = elapsed_ns++}});
-      member.Send({.kind = Kind::kDelivered, .progress = 1});
-      member.Send({.kind = Kind::kProgress});  // it sums for seconds, and is asked meanwhile
+      member.Send(control::Report{.report = {.elapsed_ns = elapsed_ns++}});
+      member.Send(control::Arrived{.gate = Gate::kMoved, .number = 1});
+      member.Send(control::Progress());  // it sums for seconds, and is asked meanwhile
     }
     for (PlayedMember& member : members_) {
-      EXPECT_EQ(member.Receive().kind, Kind::kWhole);
-      EXPECT_EQ(member.Receive().kind, Kind::kSum);
+      EXPECT_EQ(member.Receive<control::Passed>().gate, Gate::kMoved);
+      member.Receive<control::Sum>();
     }
   }
 
@@ -110,12 +118,12 @@ TEST_F(RunLeaderTest, LeadsMembersToTheEnd) {
   std::thread playing([this] {
     Deliver(/*elapsed_ns=*/7);
     for (PlayedMember& member : members_)
-      member.Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
-    for (PlayedMember& member : members_) EXPECT_EQ(member.Receive().kind, Kind::kCommit);
-    for (PlayedMember& member : members_) member.Send({.kind = Kind::kDone, .progress = 1});
+      member.Send(control::Summed{.sum = {.bytes = {std::byte{1}}}});
+    for (PlayedMember& member : members_) member.Receive<control::Commit>();
+    for (PlayedMember& member : members_) member.Send(control::Done());
     for (PlayedMember& member : members_) {
-      EXPECT_EQ(member.Receive().kind, Kind::kLast);
-      EXPECT_EQ(member.Receive().kind, Kind::kRelease);
+      member.Receive<control::Last>();
+      member.Receive<control::Release>();
     }
   });
   EXPECT_TRUE(Lead().ok());
@@ -133,8 +141,8 @@ TEST_F(RunLeaderTest, LeadsMembersToTheEnd) {
 TEST_F(RunLeaderTest, SumsThatDifferAreAnError) {
   std::thread playing([this] {
     Deliver();
-    members_[0].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{1}}}});
-    members_[1].Send({.kind = Kind::kSummed, .sum = {.bytes = {std::byte{2}}}});
+    members_[0].Send(control::Summed{.sum = {.bytes = {std::byte{1}}}});
+    members_[1].Send(control::Summed{.sum = {.bytes = {std::byte{2}}}});
   });
   EXPECT_THAT(Lead().message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));
   playing.join();
@@ -142,25 +150,23 @@ TEST_F(RunLeaderTest, SumsThatDifferAreAnError) {
 
 // Catches a step that is taken for another one.
 TEST_F(RunLeaderTest, WhatOnlyALeaderSaysIsNonsense) {
-  members_[1].Send({.kind = Kind::kReady, .progress = 1});
-  members_[1].Send({.kind = Kind::kRelease});
+  members_[1].Send(control::Arrived{.gate = Gate::kArmed, .number = 1});
+  members_[1].Send(control::Release());
   EXPECT_EQ(Lead().message(), "node 1 sent nonsense over its control connection: \"release\"");
 }
 
 // The loss of a peer comes first, its cause later: catches a report of the loss.
 TEST_F(RunLeaderTest, ACauseIsReportedRatherThanALoss) {
-  members_[0].Send({.kind = Kind::kFailed,
-                    .lost_peer = true,
-                    .code = StatusCode::kRejected,
-                    .text = "node 0 lost its connection to node 1"});
-  members_[1].Send({.kind = Kind::kFailed, .code = StatusCode::kEnvironment, .text = "disk full"});
+  members_[0].Send(
+      control::Failed{.lost_peer = true, .cause = "node 0 lost its connection to node 1"});
+  members_[1].Send(control::Failed{.code = StatusCode::kEnvironment, .cause = "disk full"});
   const Status status = Lead();
   EXPECT_EQ(status.message(), "node 1: disk full");
   EXPECT_EQ(status.code(), StatusCode::kEnvironment);
 }
 
 TEST_F(RunLeaderTest, AMemberThatGoesIsNamed) {
-  std::thread playing([this] { EXPECT_EQ(members_[0].Receive().kind, Kind::kAbort); });
+  std::thread playing([this] { members_[0].Receive<control::Abort>(); });
   members_[1].Leave();
   EXPECT_EQ(Lead().message(), "node 1 is gone");
   playing.join();
@@ -168,7 +174,7 @@ TEST_F(RunLeaderTest, AMemberThatGoesIsNamed) {
 
 // One member moves on and on: catches a group that never ends because of it.
 TEST_F(RunLeaderTest, AMemberThatDoesNotAnswerIsNamedWhileOthersMove) {
-  std::thread playing([this] { EXPECT_EQ(members_[0].Receive().kind, Kind::kAbort); });
+  std::thread playing([this] { members_[0].Receive<control::Abort>(); });
   EXPECT_EQ(Lead().message(), "node 1 has said nothing for 480 ms");
   playing.join();
 }

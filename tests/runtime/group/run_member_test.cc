@@ -19,7 +19,6 @@ namespace prepost::run_member_test {
 namespace {
 
 using std::chrono::milliseconds;
-using Kind = ControlMessage::Kind;
 
 /// Waits for its wake-up source until the test has it fail. Its host sees nothing of what happens.
 class PlayedPlayer final : public Player {
@@ -77,21 +76,23 @@ class RunMemberTest : public testing::Test {
     if (thread_.joinable()) thread_.join();
   }
 
-  /// The next message of this kind.
-  ControlMessage Await(Kind kind) {
+  /// The next message of this type.
+  template <typename Type>
+  Type Await() {
     for (;;) {
       const std::optional<ControlMessage> message = leader_->Receive();
-      if (message && message->kind == kind) return *message;
+      if (message && std::holds_alternative<Type>(*message)) return std::get<Type>(*message);
       if (message) continue;
-      if (leader_->closed()) return {.kind = Kind::kAbort};
+      if (leader_->closed()) return {};
       pollfd wait = {.fd = leader_->fd(), .events = POLLIN, .revents = 0};
       poll(&wait, 1, -1);
     }
   }
-  ControlMessage Answer() {
-    leader_->Send({.kind = Kind::kQuery, .interval_ms = 1000});
-    return Await(Kind::kProgress);
+  control::Progress Answer() {
+    leader_->Send(control::Query());
+    return Await<control::Progress>();
   }
+  void AwaitArmed() { EXPECT_EQ(Await<control::Arrived>().gate, Gate::kArmed); }
 
   const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
   Result<NodeBuffer> buffer_ =
@@ -107,36 +108,34 @@ class RunMemberTest : public testing::Test {
 // An answer with what the host has seen, which is nothing while its NIC does all: the leader would
 // end a healthy run.
 TEST_F(RunMemberTest, ProgressIsAskedForWhileTheNicDoesAll) {
-  Await(Kind::kReady);
-  leader_->Send({.kind = Kind::kStart, .progress = 1});
-  ControlMessage answer = Answer();
-  while (answer.text != "waits for the test") answer = Answer();
-  for (const uint64_t first = answer.start_ns; answer.start_ns == first; answer = Answer()) {
+  AwaitArmed();
+  leader_->Send(control::Passed{.gate = Gate::kArmed, .number = 1});
+  control::Progress answer = Answer();
+  while (answer.waits_for != "waits for the test") answer = Answer();
+  for (const uint64_t first = answer.steps; answer.steps == first; answer = Answer()) {
     poll(nullptr, 0, /*timeout=*/10);
   }
 }
 
 // A NIC that forwards on while its host waits for the end of a run that has failed.
 TEST_F(RunMemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
-  Await(Kind::kReady);
-  leader_->Send({.kind = Kind::kStart, .progress = 1});
+  AwaitArmed();
+  leader_->Send(control::Passed{.gate = Gate::kArmed, .number = 1});
   fails_ = true;
-  EXPECT_EQ(Await(Kind::kFailed).text, "its NIC is on fire");
+  EXPECT_EQ(Await<control::Failed>().cause, "its NIC is on fire");
   EXPECT_TRUE(is_stopped_);
 }
 
 // Catches a member that takes the launcher's failure for its loss: it would say that the launcher died.
 TEST_F(RunMemberTest, KnowsALostLeaderFromOneThatEndsTheRun) {
-  Await(Kind::kReady);
-  ControlMessage abort = {.kind = Kind::kAbort};
-  abort.SetText("the disk is full");
-  leader_->Send(abort);
+  AwaitArmed();
+  leader_->Send(control::Abort{.cause = "the disk is full"});
   thread_.join();
   EXPECT_EQ(status_.message(), "the disk is full");
   EXPECT_FALSE(member_->has_lost_leader());
 }
 TEST_F(RunMemberTest, ALeaderThatIsGoneIsLost) {
-  Await(Kind::kReady);
+  AwaitArmed();
   leader_.reset();
   thread_.join();
   EXPECT_EQ(status_.message(), "the test is gone");

@@ -36,7 +36,6 @@ namespace {
 using test::Command;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Kind = ControlMessage::Kind;
 
 constexpr int kPollMs = 20;
 constexpr size_t kBytes = 2'000'000;
@@ -160,22 +159,25 @@ class ManInTheMiddle {
           {{.fd = member.fd(), .events = POLLIN}, {.fd = root.fd(), .events = POLLIN}}};
       if (!Wait(&polls)) return;
       while (std::optional<ControlMessage> message = member.Receive()) {
-        const Kind kind = message->kind;
-        if (kind == Kind::kSummed) member_sum_ = message->sum;
-        if (kind == Kind::kSummed && lie_ == Lie::kSum) {
-          message->sum = root_sum_;
-          has_lied_ = true;
+        if (auto* const summed = std::get_if<control::Summed>(&*message)) {
+          member_sum_ = summed->sum;
+          if (lie_ == Lie::kSum) {
+            summed->sum = root_sum_;
+            has_lied_ = true;
+          }
         }
-        if (kind == Kind::kFailed && lie_ == Lie::kCommit) return;  // both see the other go
-        if (kind == Kind::kDone && lie_ == Lie::kCommit) {
-          member.Send({.kind = Kind::kRelease});
+        const bool is_commit = lie_ == Lie::kCommit;
+        if (is_commit && std::holds_alternative<control::Failed>(*message))
+          return;  // both see the other go
+        if (is_commit && std::holds_alternative<control::Done>(*message)) {
+          member.Send(control::Release());
         } else {
           root.Send(*message);
         }
       }
       while (std::optional<ControlMessage> message = root.Receive()) {
-        if (message->kind == Kind::kAbort && lie_ == Lie::kCommit) {
-          message = ControlMessage{.kind = Kind::kCommit, .sum = member_sum_};
+        if (lie_ == Lie::kCommit && std::holds_alternative<control::Abort>(*message)) {
+          message = control::Commit{.sum = member_sum_};
           has_lied_ = true;
         }
         member.Send(*message);
@@ -189,8 +191,8 @@ class ManInTheMiddle {
       std::array<pollfd, 2> polls = {{{.fd = member.fd(), .events = POLLIN}, {.fd = -1}}};
       if (!Wait(&polls)) return;
       while (const std::optional<ControlMessage> message = member.Receive()) {
-        if (message->kind == Kind::kFailed) return;
-        if (message->kind == Kind::kDone) member.Send({.kind = Kind::kRelease});
+        if (std::holds_alternative<control::Failed>(*message)) return;
+        if (std::holds_alternative<control::Done>(*message)) member.Send(control::Release());
       }
     }
   }
