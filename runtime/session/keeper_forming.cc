@@ -132,14 +132,6 @@ void Keeper::AddFormed(KeptGroup kept) {
   groups_.emplace(group.kept.serial, std::move(made));
 }
 
-void Keeper::AddGates(Group& group, std::vector<GateSocket> gates) {
-  for (GateSocket& gate : gates) {
-    Peer& peer = group.gates.emplace_back();
-    peer.node = gate.peer;
-    peer.control.emplace(std::move(gate.control));
-  }
-}
-
 void Keeper::AddGroup(KeptGroup kept) {
   if (!kept.controls.empty()) return AddFormed(std::move(kept));
   std::erase_if(unformed_,
