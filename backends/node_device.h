@@ -10,12 +10,12 @@
 
 #include "backends/nic/program/lower.h"
 #include "backends/registry.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/executor_choice.h"
+#include "runtime/device/player_device.h"
+#include "runtime/executor/executor_choice.h"
 #include "runtime/group/node_group.h"
-#include "runtime/player_device.h"
 
 namespace prepost {
 

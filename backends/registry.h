@@ -13,9 +13,9 @@
 #include "backends/nic/device.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/lower.h"
-#include "ir/status.h"
-#include "runtime/device_kind.h"
-#include "runtime/player_device.h"
+#include "ir/base/status.h"
+#include "runtime/device/device_kind.h"
+#include "runtime/device/player_device.h"
 
 namespace prepost {
 

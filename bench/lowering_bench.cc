@@ -30,7 +30,7 @@
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/verify/verify.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace prepost {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sealing costs (runtime/transport/sealed_stream.h): the processor time of both ends of one
+// What sealing costs (runtime/transport/sealing/sealed_stream.h): the processor time of both ends of one
 // connection over loopback that carry a message from memory to memory, with nothing sealed and with
 // each cipher, in seconds per GB (10^9 bytes), and how many GB go through in a second. The bound
 // beside it is the same with nothing sealed plus the cipher alone, sealing and opening as many
@@ -20,11 +20,11 @@
 
 #include "bench/provenance.h"
 #include "compiler/compile.h"
-#include "runtime/clock.h"
-#include "runtime/executor.h"
-#include "runtime/transport/sealed_stream.h"
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/base/clock.h"
+#include "runtime/executor/executor.h"
+#include "runtime/transport/sealing/sealed_stream.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 namespace {

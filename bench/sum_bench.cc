@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "bench/provenance.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/files/message_sum.h"
 
 namespace prepost {

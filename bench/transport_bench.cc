@@ -30,7 +30,7 @@
 
 #include "bench/provenance.h"
 #include "compiler/compile.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/group/local_group.h"
 
 namespace prepost {

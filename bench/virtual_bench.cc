@@ -30,9 +30,9 @@
 #include "bench/provenance.h"
 #include "compiler/compile.h"
 #include "compiler/schedules/schedule.h"
-#include "runtime/clock.h"
-#include "sim/cpu_driven.h"
-#include "sim/preposted.h"
+#include "runtime/base/clock.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/preposted.h"
 
 namespace prepost {
 namespace {

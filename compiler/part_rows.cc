@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/plan.h"
 
 namespace prepost {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

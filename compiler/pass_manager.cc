@@ -9,7 +9,7 @@
 #include <ostream>
 
 #include "compiler/passes/scratch.h"
-#include "ir/near_name.h"
+#include "ir/base/near_name.h"
 #include "ir/verify/verify.h"
 
 namespace prepost {

@@ -18,7 +18,7 @@
 #include "compiler/schedules/rolled_compose.h"
 #include "compiler/schedules/rolled_schedule.h"
 #include "compiler/schedules/schedule_player.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/version.h"
 
 namespace prepost {

@@ -14,9 +14,9 @@
 #include "compiler/collectives/collective_schedule.h"
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
-#include "ir/count.h"
-#include "ir/near_name.h"
-#include "ir/words.h"
+#include "ir/base/count.h"
+#include "ir/base/near_name.h"
+#include "ir/base/words.h"
 
 namespace prepost {
 namespace {

@@ -7,9 +7,9 @@
 #include <ostream>
 
 #include "compiler/topology/topology_json.h"
+#include "ir/base/utf8.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/json_word.h"
-#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

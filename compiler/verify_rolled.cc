@@ -30,7 +30,7 @@
 #include <numeric>
 
 #include "compiler/roll.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/collective.h"
 
 namespace prepost {

@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/plan_fields.h"
 
 namespace prepost {

@@ -19,10 +19,10 @@
 #include <type_traits>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/collective.h"
 #include "ir/combine.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost {
 

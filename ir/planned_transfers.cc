@@ -9,8 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "ir/base/count.h"
 #include "ir/block_history.h"
-#include "ir/count.h"
 
 namespace prepost {
 namespace {

@@ -21,9 +21,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/collective.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -9,7 +9,7 @@
 #include <bit>
 #include <functional>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

@@ -14,7 +14,7 @@
 #include "compiler/choice/stream_cost.h"
 #include "compiler/compile.h"
 #include "compiler/spec.h"
-#include "runtime/playable.h"
+#include "runtime/executor/playable.h"
 
 namespace prepost {
 namespace {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 #include "runtime/session/group_plans.h"
 
 namespace prepost {

@@ -29,9 +29,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/count.h"
-#include "runtime/event_fd.h"
-#include "runtime/player.h"
+#include "ir/base/count.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/executor/player.h"
 
 namespace prepost {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 
 #include "ir/ids.h"
-#include "runtime/device_kind.h"
-#include "runtime/executor_choice.h"
+#include "runtime/device/device_kind.h"
+#include "runtime/executor/executor_choice.h"
+#include "runtime/executor/wait_policy.h"
 #include "runtime/session/group_plans.h"
 #include "runtime/session/message_mover.h"
-#include "runtime/wait_policy.h"
 
 namespace prepost {
 

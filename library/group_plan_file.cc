@@ -14,7 +14,7 @@
 #include "compiler/roll.h"
 #include "compiler/spec.h"
 #include "compiler/verify_rolled.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/file_format.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/rolled_plan_json.h"

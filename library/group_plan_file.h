@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "library/group_plans.h"
 #include "runtime/session/group_plans.h"
 

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
 #include "ir/rolled/rolled_plan.h"
-#include "ir/status.h"
 #include "runtime/session/group_plans.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "prepost/prepost.h"
-#include "runtime/transport/tcp_hook.h"
+#include "runtime/transport/tcp/tcp_hook.h"
 
 namespace prepost {
 

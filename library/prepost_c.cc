@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
 #include "runtime/group/group_key.h"
 

@@ -15,19 +15,19 @@
 #include <utility>
 
 #include "backends/registry.h"
-#include "ir/count.h"
-#include "ir/status.h"
+#include "ir/base/count.h"
+#include "ir/base/status.h"
 #include "library/call_plans.h"
 #include "library/device_group.h"
 #include "library/group_plans.h"
 #include "library/hooked_session.h"
 #include "library/session_impl.h"
 #include "prepost/prepost.h"
-#include "runtime/executor_choice.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/executor/executor_choice.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/member_words.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 namespace {

@@ -11,9 +11,9 @@
 #include <mutex>
 #include <thread>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/session/engine.h"
 
 namespace prepost {

@@ -13,7 +13,7 @@
 #include <cstdlib>
 #include <memory>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
 
 namespace prepost::python {

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "python/interpreter.h"
 
 namespace prepost::python {

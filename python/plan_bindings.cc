@@ -39,12 +39,12 @@
 #include "python/buffer_view.h"
 #include "python/interpreter.h"
 #include "python/status_error.h"
-#include "viz/graph.h"
-#include "viz/page.h"
-#include "viz/queues.h"
-#include "viz/spacetime.h"
-#include "viz/trace_picture.h"
-#include "viz/tree.h"
+#include "viz/page_data/page.h"
+#include "viz/plan/graph.h"
+#include "viz/plan/spacetime.h"
+#include "viz/plan/trace_picture.h"
+#include "viz/plan/tree.h"
+#include "viz/queues/queues.h"
 
 namespace prepost::python {
 namespace {
@@ -260,7 +260,7 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
   }
   if (options.view == "tree") return viz::DrawTree(plan, *selection, trace, on);
   if (options.view == "queues") return viz::DrawQueues(plan, *selection);
-  static std::mutex graphviz;  // one at a time (viz/graphviz.h)
+  static std::mutex graphviz;  // one at a time (viz/plan/graphviz.h)
   const std::lock_guard lock(graphviz);
   return viz::DrawGraph(plan, *selection,
                         options.format == "dot" ? viz::GraphFormat::kDot : viz::GraphFormat::kSvg,

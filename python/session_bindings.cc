@@ -18,16 +18,16 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/words.h"
 #include "ir/collective.h"
 #include "ir/combine.h"
-#include "ir/words.h"
 #include "prepost/prepost.h"
 #include "python/bindings.h"
 #include "python/group_state.h"
 #include "python/interpreter.h"
 #include "python/status_error.h"
-#include "runtime/event_fd.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/group/group_key.h"
 
 namespace prepost::python {

@@ -8,10 +8,10 @@
 #include <optional>
 #include <utility>
 
-#include "sim/cpu_driven.h"
-#include "sim/group.h"
-#include "sim/long_paths.h"
-#include "sim/preposted.h"
+#include "sim/network/long_paths.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/group.h"
+#include "sim/runs/preposted.h"
 #include "sim/simulation.h"
 
 namespace prepost::sim {

@@ -9,8 +9,8 @@
 #include "compiler/choice/collective_choice.h"
 #include "compiler/choice/plan_timing.h"
 #include "ir/analysis/network.h"
-#include "runtime/wait_policy.h"
-#include "sim/profile.h"
+#include "runtime/executor/wait_policy.h"
+#include "sim/cluster/profile.h"
 
 namespace prepost::sim {
 

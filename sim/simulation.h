@@ -16,11 +16,11 @@
 #include "ir/analysis/network.h"
 #include "ir/plan.h"
 #include "ir/verify/verify.h"
-#include "sim/cpu_driven.h"
-#include "sim/group.h"
-#include "sim/preposted.h"
-#include "sim/profile.h"
-#include "sim/time_trail.h"
+#include "sim/causes/time_trail.h"
+#include "sim/cluster/profile.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/group.h"
+#include "sim/runs/preposted.h"
 
 namespace prepost::sim {
 

@@ -101,6 +101,36 @@ TEST(IncludeDirectionTest, RoomsIncludeOnlyWhatTheyMay) {
   }
 }
 
+/// The picture of the layout in docs/internals.md: for each room at its left edge, the lines about it.
+std::map<std::string, std::string> ReadLayout() {
+  std::map<std::string, std::string> rooms;
+  std::string room;
+  bool is_layout = false;
+  for (const std::string& line : LinesOf(fs::path(PREPOST_SOURCE_DIR) / "docs/internals.md")) {
+    if (line == "```text") is_layout = true;
+    if (line == "```" && is_layout) break;
+    if (!is_layout) continue;
+    if (!line.starts_with(' ')) room = line.substr(0, line.find('/'));
+    rooms[room] += line + "\n";
+  }
+  return rooms;
+}
+
+// A newcomer finds any part by the layout alone: it names every folder of every room.
+TEST(IncludeDirectionTest, TheLayoutNamesEveryFolder) {
+  std::map<std::string, std::string> layout = ReadLayout();
+  for (const char* room :
+       {"ir", "compiler", "runtime", "backends", "library", "planning", "sim", "viz", "tools"}) {
+    EXPECT_TRUE(layout.contains(room)) << "docs/internals.md: the layout has no room " << room;
+    for (const fs::path& source : SourcesIn(room)) {
+      const fs::path folder = source.parent_path().filename();
+      EXPECT_NE(layout[room].find(folder.string() + "/"), std::string::npos)
+          << "docs/internals.md: the layout of " << room << " does not name " << folder
+          << ", where " << source << " is";
+    }
+  }
+}
+
 // Headers that other folders include expose std types only; those marked "Internal to" are not for
 // them.
 TEST(IncludeDirectionTest, PublicHeadersExposeStdOnly) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/near_name.h"
+#include "ir/base/near_name.h"
 #include "planning/text/messages.h"
 #include "tools/commands/app.h"
 

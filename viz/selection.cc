@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::viz {
 namespace {

@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace prepost::emulated {
 namespace {

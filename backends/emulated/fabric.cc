@@ -12,7 +12,7 @@
 #include "backends/emulated/device.h"
 #include "backends/emulated/nic_state.h"
 #include "ir/plan.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace prepost::emulated {
 namespace {

@@ -26,7 +26,7 @@
 #include "backends/nic/device.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/pairing.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 
 namespace prepost::emulated {
 

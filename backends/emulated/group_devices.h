@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "backends/nic/nic_model.h"
-#include "runtime/device_kind.h"
+#include "runtime/device/device_kind.h"
 
 namespace prepost::emulated {
 

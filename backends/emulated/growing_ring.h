@@ -12,7 +12,7 @@
 #include <memory>
 #include <utility>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::emulated {
 

@@ -13,7 +13,7 @@
 
 #include "backends/emulated/nic_state.h"
 #include "backends/nic/nic_model.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 
 namespace prepost::emulated {
 

@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/mapping.h"
+#include "runtime/base/mapping.h"
 
 namespace prepost::emulated {
 

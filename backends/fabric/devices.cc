@@ -16,7 +16,7 @@
 #include "backends/fabric/endpoints.h"
 #include "backends/fabric/triggered_player.h"
 #include "backends/triggered/deferred_program.h"
-#include "runtime/executor_choice.h"
+#include "runtime/executor/executor_choice.h"
 
 namespace prepost::fabric {
 namespace {

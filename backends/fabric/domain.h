@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/fabric/libfabric.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::fabric {
 

@@ -7,8 +7,8 @@
 #include <array>
 #include <utility>
 
-#include "runtime/little_endian.h"
-#include "runtime/transport/queue_names.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/device/queue_names.h"
 
 namespace prepost::fabric {
 

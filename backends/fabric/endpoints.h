@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Endpoints: those of one node for one message, one for each end of a channel, and how peers learn
-// where they are. The CPU drives them (runtime/transport/queued_endpoint.h), or deferred work does
+// where they are. The CPU drives them (runtime/device/queued_endpoint.h), or deferred work does
 // (backends/triggered/).
 #ifndef PREPOST_BACKENDS_FABRIC_ENDPOINTS_H_
 #define PREPOST_BACKENDS_FABRIC_ENDPOINTS_H_
@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "backends/fabric/domain.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "runtime/executor.h"
-#include "runtime/player_device.h"
-#include "runtime/transport/channel_ends.h"
-#include "runtime/transport/queued_endpoint.h"
+#include "runtime/device/channel_ends.h"
+#include "runtime/device/player_device.h"
+#include "runtime/device/queued_endpoint.h"
+#include "runtime/executor/executor.h"
 
 namespace prepost::fabric {
 

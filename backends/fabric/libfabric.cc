@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 
-#include "runtime/shared_library.h"
+#include "runtime/base/shared_library.h"
 
 namespace prepost::fabric {
 namespace {

@@ -17,7 +17,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::fabric {
 

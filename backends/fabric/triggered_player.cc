@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/fabric/endpoints.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::fabric {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "backends/fabric/domain.h"
 #include "backends/triggered/deferred_program.h"
-#include "ir/status.h"
-#include "runtime/player_device.h"
+#include "ir/base/status.h"
+#include "runtime/device/player_device.h"
 
 namespace prepost::fabric {
 

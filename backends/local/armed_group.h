@@ -18,9 +18,9 @@
 #include "backends/nic/host/queue_objects.h"
 #include "backends/nic/program/pairing.h"
 #include "backends/nic/program/queue_program.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
+#include "runtime/files/checkpoint.h"
 
 namespace prepost::local {
 

@@ -40,10 +40,10 @@
 #include "backends/local/armed_group.h"
 #include "backends/local/driven_group.h"
 #include "backends/nic/host/preposted_host.h"
-#include "runtime/clock.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/files/node_buffer.h"
-#include "runtime/interrupt.h"
 
 namespace prepost::local {
 namespace {

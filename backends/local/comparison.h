@@ -16,11 +16,11 @@
 
 #include "backends/emulated/engine.h"
 #include "backends/nic/program/lower.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/statistics.h"
-#include "runtime/wait_policy.h"
+#include "runtime/base/statistics.h"
+#include "runtime/executor/wait_policy.h"
 
 namespace prepost::local {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "ir/json/plan_shard.h"
-#include "runtime/program.h"
+#include "runtime/executor/program.h"
 
 namespace prepost::local {
 

@@ -14,10 +14,10 @@
 
 #include "backends/emulated/fabric.h"
 #include "backends/nic/host/device_endpoint.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 
 namespace prepost::local {
 

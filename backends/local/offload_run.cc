@@ -17,10 +17,10 @@
 #include "backends/nic/host/preposted_host.h"
 #include "backends/nic/host/queue_watch.h"
 #include "backends/nic/validate/object_table.h"
-#include "runtime/clock.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/interrupt.h"
-#include "runtime/wait_policy.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/executor/wait_policy.h"
 
 namespace prepost::local {
 namespace {

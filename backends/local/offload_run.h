@@ -17,12 +17,12 @@
 #include "backends/local/armed_group.h"
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/lower.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/op_event.h"
-#include "runtime/op_times.h"
-#include "runtime/report.h"
+#include "runtime/executor/op_event.h"
+#include "runtime/trace/op_times.h"
+#include "runtime/trace/report.h"
 
 namespace prepost::local {
 

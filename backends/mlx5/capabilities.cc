@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <memory>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::mlx5 {
 namespace {

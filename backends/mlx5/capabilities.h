@@ -11,7 +11,7 @@
 
 #include "backends/mlx5/prm.h"
 #include "backends/mlx5/verbs.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::mlx5 {
 

@@ -11,8 +11,8 @@
 
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/verbs.h"
-#include "ir/status.h"
-#include "runtime/device_kind.h"
+#include "ir/base/status.h"
+#include "runtime/device/device_kind.h"
 
 namespace prepost::mlx5 {
 

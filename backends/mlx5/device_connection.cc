@@ -8,7 +8,7 @@
 
 #include "backends/mlx5/device.h"
 #include "backends/nic/wqe.h"
-#include "runtime/transport/ack_timeout.h"
+#include "runtime/device/ack_timeout.h"
 
 namespace prepost::mlx5 {
 namespace {

@@ -2,7 +2,7 @@
 #include "backends/mlx5/prm.h"
 
 #include "backends/nic/wqe.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::mlx5::prm {
 namespace {

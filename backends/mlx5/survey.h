@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "backends/mlx5/verbs.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::mlx5 {
 

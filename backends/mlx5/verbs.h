@@ -20,7 +20,7 @@
 
 #include "backends/mlx5/prm.h"
 #include "backends/nic/device.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::mlx5 {
 

@@ -8,7 +8,7 @@
 #include <bit>
 #include <cerrno>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::nic {
 namespace {

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "backends/nic/wqe.h"
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

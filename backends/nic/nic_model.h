@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "backends/nic/device.h"
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this folder registers (runtime/device_kind.h): the mlx5 cards of this machine.
+// What this folder registers (runtime/device/device_kind.h): the mlx5 cards of this machine.
 #ifndef PREPOST_BACKENDS_RDMA_CORE_DEVICES_H_
 #define PREPOST_BACKENDS_RDMA_CORE_DEVICES_H_
 
-#include "runtime/device_kind.h"
+#include "runtime/device/device_kind.h"
 
 namespace prepost::rdma_core {
 

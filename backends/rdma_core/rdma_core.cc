@@ -19,8 +19,8 @@
 #include "backends/mlx5/verbs.h"
 #include "backends/rdma_core/devices.h"
 #include "backends/verbs/libibverbs.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/shared_library.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/shared_library.h"
 
 #define PREPOST_MLX5DV_CALLS(X)        \
   X(mlx5dv_devx_alloc_uar)             \

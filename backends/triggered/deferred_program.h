@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/transport/channel_ends.h"
+#include "runtime/device/channel_ends.h"
 
 namespace prepost::triggered {
 

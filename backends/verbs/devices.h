@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What this folder registers (runtime/device_kind.h): any device of libibverbs.
+// What this folder registers (runtime/device/device_kind.h): any device of libibverbs.
 #ifndef PREPOST_BACKENDS_VERBS_DEVICES_H_
 #define PREPOST_BACKENDS_VERBS_DEVICES_H_
 
-#include "runtime/device_kind.h"
+#include "runtime/device/device_kind.h"
 
 namespace prepost::verbs {
 

@@ -5,8 +5,8 @@
 
 #include <cerrno>
 
-#include "runtime/file_descriptor.h"
-#include "runtime/shared_library.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/shared_library.h"
 
 namespace prepost::verbs {
 namespace {

@@ -11,7 +11,7 @@
 #include <memory>
 #include <span>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 // Macros around functions: the first is QueryPort() below, the second chooses another function for
 // access flags that are not used here.
@@ -19,19 +19,19 @@
 #undef ibv_reg_mr
 
 #define PREPOST_LIBIBVERBS_CALLS(X) \
-  X(_ibv_query_gid_ex)                                                                         \
+  X(_ibv_query_gid_ex)              \
   X(_ibv_query_gid_table)           \
   X(ibv_ack_async_event)            \
   X(ibv_ack_cq_events)              \
   X(ibv_alloc_pd)                   \
   X(ibv_close_device)               \
-  X(ibv_create_ah)                                                                             \
+  X(ibv_create_ah)                  \
   X(ibv_create_comp_channel)        \
   X(ibv_create_cq)                  \
   X(ibv_create_qp)                  \
   X(ibv_dealloc_pd)                 \
   X(ibv_dereg_mr)                   \
-  X(ibv_destroy_ah)                                                                            \
+  X(ibv_destroy_ah)                 \
   X(ibv_destroy_comp_channel)       \
   X(ibv_destroy_cq)                 \
   X(ibv_destroy_qp)                 \

@@ -17,10 +17,10 @@
 #include <random>
 #include <utility>
 
-#include "runtime/little_endian.h"
-#include "runtime/transport/ack_timeout.h"
-#include "runtime/transport/block_immediate.h"
-#include "runtime/transport/queue_names.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/device/ack_timeout.h"
+#include "runtime/device/block_immediate.h"
+#include "runtime/device/queue_names.h"
 
 namespace prepost::verbs {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // QueuePairs: those of one node for one message, a reliably connected one for each end of a channel,
-// for the CPU to drive (runtime/transport/queued_endpoint.h).
+// for the CPU to drive (runtime/device/queued_endpoint.h).
 #ifndef PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 #define PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 
@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "backends/verbs/rdma_device.h"
-#include "ir/status.h"
-#include "runtime/executor.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/player_device.h"
-#include "runtime/transport/channel_ends.h"
-#include "runtime/transport/queued_endpoint.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/device/channel_ends.h"
+#include "runtime/device/player_device.h"
+#include "runtime/device/queued_endpoint.h"
+#include "runtime/executor/executor.h"
 
 namespace prepost::verbs {
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/file_descriptor.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/transport/tcp/tcp_address.h"
 
 namespace prepost::verbs {
 namespace {

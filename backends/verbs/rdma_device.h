@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "backends/verbs/libibverbs.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::verbs {
 

@@ -15,7 +15,7 @@
 
 #include "compiler/choice/cost_model.h"
 #include "compiler/spec.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
 
 namespace prepost {

@@ -15,7 +15,7 @@
 #include "compiler/schedules/node_order.h"
 #include "compiler/schedules/schedule.h"
 #include "ir/analysis/network.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

@@ -15,7 +15,7 @@
 #include <memory>
 #include <optional>
 
-#include "ir/near_name.h"
+#include "ir/base/near_name.h"
 
 namespace prepost {
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "compiler/rounds/rounds_findings.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

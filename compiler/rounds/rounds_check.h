@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "compiler/rounds/rounds_file.h"
+#include "ir/base/status.h"
 #include "ir/collective.h"
-#include "ir/status.h"
 
 namespace prepost {
 

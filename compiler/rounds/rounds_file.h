@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/collective.h"
 #include "ir/combine.h"
 #include "ir/planned_transfers.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
 
 namespace prepost {

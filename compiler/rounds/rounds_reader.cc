@@ -23,7 +23,7 @@
 #include "compiler/rounds/rounds_check.h"
 #include "compiler/rounds/rounds_file.h"
 #include "compiler/spec.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/planned_transfers.h"
 #include "ir/version.h"
 

@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/diagnostic.h"
 #include "ir/plan.h"
 #include "ir/planned_transfers.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 namespace {

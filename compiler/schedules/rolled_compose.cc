@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/schedules/rolled_compose.h"
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 namespace {

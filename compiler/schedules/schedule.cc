@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "ir/near_name.h"
-#include "ir/utf8.h"
+#include "ir/base/near_name.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "ir/base/utf8.h"
 #include "ir/plan.h"
-#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

@@ -6,7 +6,7 @@
 #define PREPOST_COMPILER_TOPOLOGY_TOPOLOGY_H_
 
 #include "ir/analysis/network.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "compiler/topology/host_list.h"
+#include "ir/base/near_name.h"
 #include "ir/json/rate_text.h"
-#include "ir/near_name.h"
 #include "ir/plan.h"
 
 namespace prepost {

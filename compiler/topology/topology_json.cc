@@ -13,11 +13,11 @@
 #include <utility>
 
 #include "compiler/topology/host_list.h"
+#include "ir/base/near_name.h"
+#include "ir/base/utf8.h"
 #include "ir/json/rate_json.h"
 #include "ir/json/rate_text.h"
-#include "ir/near_name.h"
 #include "ir/plan.h"
-#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

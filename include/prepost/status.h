@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Status and Result<T>: how Prepost reports a mistake of the caller or of the environment. Nothing
-// here throws. Part of the public API; inside the project ir/status.h adds what only we need.
+// here throws. Part of the public API; inside the project ir/base/status.h adds what only we need.
 #ifndef PREPOST_STATUS_H_
 #define PREPOST_STATUS_H_
 

@@ -40,7 +40,7 @@
 #include <limits>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

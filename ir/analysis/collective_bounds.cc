@@ -27,7 +27,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

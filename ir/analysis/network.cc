@@ -9,7 +9,7 @@
 #include <limits>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/rate_text.h"
 
 namespace prepost {

@@ -5,7 +5,7 @@
 // switch (ToR) has uplinks, and downlinks from it, or links, such as paths between sites or cables
 // between switches, over which routes lead from rack to rack. Node i of a plan is host i. It comes
 // from a topology file (compiler/topology/topology_json.h), from what other systems know of their
-// network (topology_import.h), or from a profile (sim/profile.h).
+// network (topology_import.h), or from a profile (sim/cluster/profile.h).
 //
 // Rates are bytes per second.
 // A resource is something that carries so many bytes per second: a node's port out or in, a rack's
@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost {
 
@@ -106,8 +106,9 @@ struct Network {
   struct Pair {
     NodeId from;
     NodeId to;
-    double rate = 0;       ///< bytes/s
-    bool is_given = true;  ///< somebody says so; else it follows from links (sim/long_paths.h)
+    double rate = 0;  ///< bytes/s
+    bool is_given =
+        true;  ///< somebody says so; else it follows from links (sim/network/long_paths.h)
 
     friend bool operator==(const Pair&, const Pair&) = default;
   };

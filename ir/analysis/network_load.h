@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/analysis/network.h"
-#include "ir/byte_sum.h"
+#include "ir/base/byte_sum.h"
 #include "ir/plan_tables.h"
 
 namespace prepost {

@@ -24,7 +24,7 @@
 #include <set>
 #include <tuple>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/messages.h"
 #include "ir/plan_fields.h"
 #include "ir/wanted_order.h"

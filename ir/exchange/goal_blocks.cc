@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

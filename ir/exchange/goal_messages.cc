@@ -11,7 +11,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/exchange/goal_graph.h"
 #include "ir/exchange/goal_writer.h"
 

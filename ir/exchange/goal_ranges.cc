@@ -23,7 +23,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/planned_transfers.h"
 
 namespace prepost {

@@ -42,11 +42,11 @@ class GoalTextReader {
         return Rejected(status.message(), fmt::format("{}:{}", name_, line_));
     }
     if (too_long_) {
-      return Rejected(barren_bytes_ > kBarrenBytesMax
-                          ? fmt::format("more than {} bytes of comments and white space",
-                                        kBarrenBytesMax)
-                          : fmt::format("a line of more than {} bytes", kLineBytesMax),
-                      fmt::format("{}:{}", name_, line_));
+      return Rejected(
+          barren_bytes_ > kBarrenBytesMax
+              ? fmt::format("more than {} bytes of comments and white space", kBarrenBytesMax)
+              : fmt::format("a line of more than {} bytes", kLineBytesMax),
+          fmt::format("{}:{}", name_, line_));
     }
     if (in_.bad()) return Rejected("cannot read", name_);
     if (in_rank_) return Rejected(fmt::format("rank {} has no '}}'", rank_), name_);

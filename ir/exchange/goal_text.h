@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

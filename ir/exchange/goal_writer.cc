@@ -30,7 +30,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "ir/text_writer.h"
+#include "ir/base/text_writer.h"
 
 namespace prepost {
 namespace {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/text_writer.h"
 #include "ir/exchange/xml_text.h"
 #include "ir/messages.h"
 #include "ir/plan_fields.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 namespace {

@@ -34,8 +34,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/text_writer.h"
 #include "ir/exchange/xml_text.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 namespace {

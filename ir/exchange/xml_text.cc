@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "ir/utf8.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 namespace {

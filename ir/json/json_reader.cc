@@ -13,9 +13,9 @@
 #include <istream>
 #include <nlohmann/json.hpp>
 
+#include "ir/base/near_name.h"
+#include "ir/base/utf8.h"
 #include "ir/json/json_source.h"
-#include "ir/near_name.h"
-#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

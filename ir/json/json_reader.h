@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/near_name.h"
+#include "ir/base/words.h"
 #include "ir/json/json_reader.h"
-#include "ir/near_name.h"
-#include "ir/words.h"
 
 namespace prepost {
 

@@ -25,9 +25,9 @@
 #include <string_view>
 #include <utility>
 
+#include "ir/base/status.h"
+#include "ir/base/text_writer.h"
 #include "ir/json/json_text.h"
-#include "ir/status.h"
-#include "ir/text_writer.h"
 
 namespace prepost {
 

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/json_fields.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/plan_forms.h"

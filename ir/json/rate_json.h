@@ -7,8 +7,8 @@
 
 #include <functional>
 
+#include "ir/base/status.h"
 #include "ir/json/json_reader.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <span>
 
-#include "ir/utf8.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

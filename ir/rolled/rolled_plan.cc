@@ -177,7 +177,8 @@ Status CheckRolled(const RolledPlan& plan) {
     return Rejected(fmt::format("a plan has 1 to {} nodes, found {}", kNodesMax, plan.header.nodes),
                     "/nodes");
   }
-  if (plan.header.collective.kind != CollectiveKind::kMulticast || plan.header.collective.helpers != 0)
+  if (plan.header.collective.kind != CollectiveKind::kMulticast ||
+      plan.header.collective.helpers != 0)
     return Rejected("rolled plans are of multicasts without helpers", "/collective");
   if (plan.header.collective.root.value >= plan.header.nodes) {
     return Rejected(fmt::format("root {} is out of range, the nodes are 0 to {}",

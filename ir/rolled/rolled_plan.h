@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/op_stream.h"
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
-#include "ir/status.h"
 
 namespace prepost {
 

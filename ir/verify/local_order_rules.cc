@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "ir/base/count.h"
 #include "ir/block_history.h"
-#include "ir/count.h"
 #include "ir/verify/first_receives.h"
 #include "ir/verify/rules.h"
 #include "ir/verify/scratch_uses.h"

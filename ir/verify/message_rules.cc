@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/verify/rules.h"
 
 namespace prepost {

@@ -5,7 +5,7 @@
 // makes credits.
 #include <fmt/format.h>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/verify/rules.h"
 
 namespace prepost {

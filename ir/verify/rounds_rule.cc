@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ir/base/count.h"
 #include "ir/block_history.h"
-#include "ir/count.h"
 #include "ir/verify/first_receives.h"
 #include "ir/verify/rules.h"
 

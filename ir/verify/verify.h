@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/diagnostic.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost {
 

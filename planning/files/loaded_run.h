@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "runtime/op_times.h"
-#include "runtime/trace_file.h"
+#include "runtime/trace/op_times.h"
+#include "runtime/trace/trace_file.h"
 
 namespace prepost {
 

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "planning/text/messages.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/files/temporary_file.h"
-#include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/text/messages.h"
 
 namespace prepost {

@@ -20,9 +20,9 @@
 #include "planning/files/named_file.h"
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
-#include "runtime/executor_choice.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/executor/executor_choice.h"
 #include "runtime/files/plan_folder.h"
-#include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {

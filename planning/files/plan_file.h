@@ -10,9 +10,9 @@
 
 #include "compiler/topology/topology.h"
 #include "ir/analysis/network.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "planning/flags/values.h"
 

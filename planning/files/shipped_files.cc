@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "ir/near_name.h"
-#include "ir/utf8.h"
+#include "ir/base/near_name.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

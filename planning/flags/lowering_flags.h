@@ -9,8 +9,8 @@
 
 #include "backends/nic/program/lower.h"
 #include "compiler/spec.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "planning/flags/values.h"
 

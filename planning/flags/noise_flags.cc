@@ -13,8 +13,8 @@
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
 #include "planning/flags/values.h"
-#include "sim/profile.h"
-#include "sim/time.h"
+#include "sim/cluster/profile.h"
+#include "sim/nics/time.h"
 
 namespace prepost {
 namespace {

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "ir/analysis/network.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/profile_settings.h"
 #include "planning/flags/values.h"
-#include "sim/host_costs.h"
+#include "sim/hosts/host_costs.h"
 
 namespace prepost {
 

@@ -9,8 +9,8 @@
 #include <system_error>
 
 #include "compiler/part_rows.h"
+#include "ir/base/utf8.h"
 #include "ir/plan.h"
-#include "ir/utf8.h"
 #include "planning/files/named_file.h"
 #include "planning/flags/values.h"
 

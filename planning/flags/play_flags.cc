@@ -11,7 +11,7 @@
 
 #include "compiler/roll.h"
 #include "compiler/verify_rolled.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/rate_text.h"
 #include "planning/files/named_file.h"
 #include "planning/flags/values.h"

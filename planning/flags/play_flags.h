@@ -17,16 +17,16 @@
 #include <string_view>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
 #include "ir/rolled/rolled_play.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "planning/flags/values.h"
+#include "runtime/executor/playable.h"
+#include "runtime/executor/wait_policy.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/plan_folder.h"
-#include "runtime/playable.h"
-#include "runtime/wait_policy.h"
 
 namespace prepost {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "sim/profile.h"
+#include "ir/base/status.h"
+#include "sim/cluster/profile.h"
 
 namespace prepost {
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/command_line.h"
 #include "planning/flags/lowering_flags.h"
 #include "planning/flags/noise_flags.h"

@@ -20,9 +20,9 @@
 #include "planning/flags/lowering_flags.h"
 #include "planning/flags/play_flags.h"
 #include "planning/text/messages.h"
+#include "sim/cluster/workload_json.h"
+#include "sim/nics/time.h"
 #include "sim/simulation.h"
-#include "sim/time.h"
-#include "sim/workload_json.h"
 
 namespace prepost {
 Result<Network> SimulatedPlan::NetworkIn(const sim::Profile& profile) const {

@@ -19,14 +19,14 @@
 #include "backends/nic/program/lower.h"
 #include "compiler/topology/topology.h"
 #include "ir/analysis/network.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
 #include "ir/rolled/rolled_plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
 #include "planning/flags/spec_flags.h"
 #include "planning/flags/values.h"
-#include "sim/group.h"
-#include "sim/profile.h"
+#include "sim/cluster/profile.h"
+#include "sim/runs/group.h"
 
 namespace prepost {
 

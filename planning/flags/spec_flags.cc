@@ -13,7 +13,7 @@
 #include "compiler/roll.h"
 #include "compiler/schedules/schedule.h"
 #include "compiler/spec_json.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
 #include "planning/files/named_file.h"

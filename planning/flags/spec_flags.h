@@ -14,9 +14,9 @@
 #include "compiler/choice/choice.h"
 #include "compiler/rounds/rounds_reader.h"
 #include "compiler/spec.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/values.h"
-#include "runtime/wait_policy.h"
+#include "runtime/executor/wait_policy.h"
 #include "sim/plan_timer.h"
 
 namespace prepost {

@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
-#include "ir/near_name.h"
+#include "ir/base/near_name.h"
+#include "ir/base/utf8.h"
 #include "ir/plan.h"
-#include "ir/utf8.h"
 
 namespace prepost {
 namespace {

@@ -20,7 +20,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace CLI {
 

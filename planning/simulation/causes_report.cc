@@ -12,10 +12,10 @@
 #include <string>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "planning/simulation/simulation_report.h"
-#include "sim/causes.h"
-#include "sim/time_by_cause.h"
+#include "sim/causes/causes.h"
+#include "sim/causes/time_by_cause.h"
 
 namespace prepost {
 namespace {

@@ -14,7 +14,7 @@
 #include "planning/flags/values.h"
 #include "planning/simulation/simulation_run.h"
 #include "planning/text/messages.h"
-#include "runtime/executor_choice.h"
+#include "runtime/executor/executor_choice.h"
 
 namespace prepost {
 namespace {

@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/profile_settings.h"
 #include "planning/flags/simulation_flags.h"
 #include "planning/flags/simulation_input.h"
-#include "sim/profile.h"
+#include "sim/cluster/profile.h"
 #include "sim/simulation.h"
 
 namespace prepost {

@@ -13,14 +13,14 @@
 #include <ostream>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "ir/json/rate_text.h"
-#include "ir/utf8.h"
 #include "ir/version.h"
 #include "planning/simulation/causes_report.h"
 #include "planning/text/plan_text.h"
 #include "planning/text/table.h"
-#include "runtime/block_places.h"
+#include "runtime/executor/block_places.h"
 
 namespace prepost {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/trace_file.h"
+#include "runtime/trace/trace_file.h"
 #include "sim/simulation.h"
 
 namespace prepost {

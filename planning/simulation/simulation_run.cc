@@ -11,11 +11,11 @@
 
 #include "ir/analysis/network.h"
 #include "planning/text/messages.h"
-#include "sim/cpu_driven.h"
-#include "sim/fluid_network.h"
-#include "sim/long_paths.h"
-#include "sim/preposted.h"
-#include "sim/time.h"
+#include "sim/network/fluid_network.h"
+#include "sim/network/long_paths.h"
+#include "sim/nics/time.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/preposted.h"
 
 namespace prepost {
 namespace {

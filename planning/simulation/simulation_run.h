@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "backends/nic/program/lower.h"
-#include "ir/status.h"
-#include "runtime/wait_policy.h"
-#include "sim/host_costs.h"
+#include "ir/base/status.h"
+#include "runtime/executor/wait_policy.h"
+#include "sim/hosts/host_costs.h"
 #include "sim/simulation.h"
 
 namespace prepost {

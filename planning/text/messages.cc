@@ -11,7 +11,7 @@
 #include <string_view>
 #include <system_error>
 
-#include "ir/utf8.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 namespace {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

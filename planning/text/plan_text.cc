@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "ir/count.h"
-#include "ir/utf8.h"
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
 
 namespace prepost {
 

@@ -10,8 +10,8 @@
 
 #include "ir/analysis/expressions.h"
 #include "ir/plan_tables.h"
-#include "runtime/block_places.h"
-#include "runtime/combine_blocks.h"
+#include "runtime/executor/block_places.h"
+#include "runtime/executor/combine_blocks.h"
 
 namespace prepost {
 namespace {

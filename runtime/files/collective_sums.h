@@ -12,9 +12,9 @@
 #include <span>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/checkpoint.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 
 namespace prepost {

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

@@ -11,12 +11,12 @@
 #include <span>
 #include <string>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/mapping.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/files/temporary_file.h"
-#include "runtime/mapping.h"
 
 namespace prepost {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
-#include "runtime/little_endian.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {
@@ -72,8 +72,8 @@ void RunningSum::Add(std::span<const std::byte> bytes) {
 MessageSum RunningSum::Get() const {
   MessageSum sum;
   State end = *state_;
-  crypto_generichash_blake2b_final(
-      &end.blake2b, reinterpret_cast<unsigned char*>(sum.bytes.data()), sum.bytes.size());
+  crypto_generichash_blake2b_final(&end.blake2b, reinterpret_cast<unsigned char*>(sum.bytes.data()),
+                                   sum.bytes.size());
   return sum;
 }
 

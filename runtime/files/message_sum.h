@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
+#include "ir/base/status.h"
+#include "runtime/files/checkpoint.h"
 
 namespace prepost {
 

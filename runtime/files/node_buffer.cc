@@ -9,7 +9,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 

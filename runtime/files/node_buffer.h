@@ -11,14 +11,14 @@
 #include <optional>
 #include <span>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/mapping.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/files/output_set.h"
-#include "runtime/mapping.h"
 
 namespace prepost {
 

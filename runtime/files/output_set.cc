@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/files/temporary_file.h"
 
 namespace prepost {

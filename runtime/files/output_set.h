@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/collective.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -21,8 +21,8 @@
 #include <optional>
 
 #include "ir/verify/verify_shard.h"
+#include "runtime/base/interrupt.h"
 #include "runtime/files/temporary_file.h"
-#include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/json/plan_shard.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "runtime/files/plan_hash.h"
 
 namespace prepost {

@@ -20,7 +20,7 @@
 
 #include "ir/plan_fields.h"
 #include "ir/rolled/rolled_fields.h"
-#include "runtime/little_endian.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <string>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 struct stat;
 

@@ -40,10 +40,10 @@
 #include <system_error>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "runtime/group/conversation.h"
 #include "runtime/group/gate_tree.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 
 namespace prepost {
 namespace {

@@ -15,18 +15,18 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/executor/playable.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/hello.h"
 #include "runtime/group/lobby.h"
 #include "runtime/group/peers_file.h"
-#include "runtime/playable.h"
-#include "runtime/transport/tcp_address.h"
-#include "runtime/transport/tcp_mesh.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_address.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 

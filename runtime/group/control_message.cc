@@ -12,7 +12,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "runtime/little_endian.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {

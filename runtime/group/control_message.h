@@ -13,11 +13,11 @@
 #include <variant>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/group/group_key.h"
-#include "runtime/report.h"
+#include "runtime/trace/report.h"
 
 namespace prepost {
 

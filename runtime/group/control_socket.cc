@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "runtime/little_endian.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {

@@ -15,10 +15,10 @@
 #include <string>
 #include <utility>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/group/control_message.h"
-#include "runtime/transport/record_seal.h"
+#include "runtime/transport/sealing/record_seal.h"
 
 namespace prepost {
 

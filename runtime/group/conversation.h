@@ -13,7 +13,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/group/hello.h"
 
 namespace prepost {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "runtime/group/control_message.h"
 #include "runtime/group/sum_proof.h"
 

@@ -14,8 +14,8 @@
 #include <mutex>
 #include <new>
 
-#include "ir/count.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/count.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost {
 namespace {

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost {
 

@@ -17,10 +17,10 @@
 #include <optional>
 #include <string_view>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/plan.h"
-#include "runtime/little_endian.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 namespace {

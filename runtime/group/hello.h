@@ -22,7 +22,7 @@
 #include "ir/plan.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/group_key.h"
-#include "runtime/transport/record_seal.h"
+#include "runtime/transport/sealing/record_seal.h"
 
 namespace prepost {
 

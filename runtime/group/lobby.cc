@@ -23,8 +23,8 @@
 #include <utility>
 
 #include "runtime/group/conversation.h"
-#include "runtime/transport/tcp_address.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_address.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 namespace {

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/hello.h"
 #include "runtime/group/peers_file.h"

@@ -29,12 +29,12 @@ extern "C" {
 #include <utility>
 #include <vector>
 
+#include "runtime/base/interrupt.h"
 #include "runtime/files/collective_sums.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/gate_tree.h"
 #include "runtime/group/local_node.h"
 #include "runtime/group/run_control.h"
-#include "runtime/interrupt.h"
 
 namespace prepost {
 namespace {

@@ -8,16 +8,16 @@
 #include <chrono>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/executor/playable.h"
+#include "runtime/executor/player.h"
+#include "runtime/executor/wait_policy.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/files/output_set.h"
-#include "runtime/op_times.h"
-#include "runtime/playable.h"
-#include "runtime/player.h"
 #include "runtime/session/keeper.h"
+#include "runtime/trace/op_times.h"
 #include "runtime/transport/local_transport.h"
-#include "runtime/wait_policy.h"
 
 namespace prepost {
 

@@ -9,14 +9,14 @@
 #include <string>
 #include <utility>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/group/run_member.h"
 #include "runtime/group/sum_proof.h"
-#include "runtime/transport/path_notes.h"
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_links.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/path_notes.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_links.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 namespace {

@@ -13,15 +13,15 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
+#include "runtime/executor/playable.h"
+#include "runtime/executor/player.h"
+#include "runtime/executor/wait_policy.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/bootstrap.h"
 #include "runtime/group/run_leader.h"
-#include "runtime/op_times.h"
-#include "runtime/playable.h"
-#include "runtime/player.h"
-#include "runtime/wait_policy.h"
+#include "runtime/trace/op_times.h"
 
 namespace prepost {
 

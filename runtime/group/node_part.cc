@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/clock.h"
-#include "runtime/combine_blocks.h"
+#include "runtime/base/clock.h"
+#include "runtime/executor/combine_blocks.h"
 
 namespace prepost {
 

@@ -11,16 +11,16 @@
 #include <memory>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
+#include "ir/base/status.h"
+#include "runtime/base/mapping.h"
+#include "runtime/executor/playable.h"
+#include "runtime/executor/player.h"
+#include "runtime/executor/wait_policy.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
-#include "runtime/mapping.h"
-#include "runtime/op_times.h"
-#include "runtime/playable.h"
-#include "runtime/player.h"
 #include "runtime/session/attention.h"
-#include "runtime/wait_policy.h"
+#include "runtime/trace/op_times.h"
 
 namespace prepost {
 

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 
 namespace prepost {
 

@@ -11,10 +11,10 @@
 #include <memory>
 #include <optional>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
-#include "runtime/event_fd.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/session/keeper.h"
 
 namespace prepost {

@@ -12,13 +12,13 @@
 #include <optional>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/group/copy_sums.h"
 #include "runtime/group/run_control.h"
 #include "runtime/group/sum_proof.h"
-#include "runtime/report.h"
+#include "runtime/trace/report.h"
 
 namespace prepost {
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/clock.h"
-#include "runtime/interrupt.h"
+#include "runtime/base/clock.h"
+#include "runtime/base/interrupt.h"
 
 namespace prepost {
 namespace {

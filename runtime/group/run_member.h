@@ -25,16 +25,16 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/endpoint.h"
+#include "ir/base/status.h"
+#include "runtime/executor/endpoint.h"
+#include "runtime/executor/player.h"
 #include "runtime/group/node_part.h"
 #include "runtime/group/run_control.h"
 #include "runtime/group/run_leader.h"
 #include "runtime/group/sum_proof.h"
-#include "runtime/player.h"
 #include "runtime/session/attention.h"
 #include "runtime/session/keeper.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 

@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/little_endian.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {

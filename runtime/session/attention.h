@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace prepost {
 

@@ -27,16 +27,16 @@
 #include <set>
 #include <utility>
 
-#include "ir/count.h"
-#include "runtime/clock.h"
+#include "ir/base/count.h"
+#include "runtime/base/clock.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
-#include "runtime/transport/path_notes.h"
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_links.h"
-#include "runtime/transport/tcp_watch.h"
+#include "runtime/transport/tcp/path_notes.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_links.h"
+#include "runtime/transport/tcp/tcp_watch.h"
 
 namespace prepost {
 namespace {

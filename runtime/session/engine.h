@@ -20,21 +20,21 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
-#include "runtime/event_fd.h"
-#include "runtime/executor.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/message_endpoint.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/message_endpoint.h"
+#include "runtime/executor/wait_policy.h"
 #include "runtime/session/attention.h"
 #include "runtime/session/file_sync.h"
 #include "runtime/session/group_call.h"
 #include "runtime/session/group_plans.h"
 #include "runtime/session/keeper.h"
 #include "runtime/session/message_mover.h"
-#include "runtime/transport/tcp_hook.h"
-#include "runtime/transport/tcp_watch.h"
-#include "runtime/wait_policy.h"
+#include "runtime/transport/tcp/tcp_hook.h"
+#include "runtime/transport/tcp/tcp_watch.h"
 
 namespace prepost {
 

@@ -14,7 +14,7 @@
 #include <iterator>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/engine_group.h"
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <utility>
 
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 #include "runtime/session/engine.h"
-#include "runtime/transport/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
 
 namespace prepost {
 

@@ -17,7 +17,7 @@
 #include <exception>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/memory_pool.h"

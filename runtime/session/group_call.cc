@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost {
 namespace {

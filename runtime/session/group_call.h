@@ -13,13 +13,13 @@
 #include <string>
 #include <tuple>
 
+#include "ir/base/status.h"
 #include "ir/collective.h"
 #include "ir/combine.h"
 #include "ir/ids.h"
-#include "ir/status.h"
-#include "runtime/block_places.h"
-#include "runtime/combine_blocks.h"
-#include "runtime/message_endpoint.h"
+#include "runtime/executor/block_places.h"
+#include "runtime/executor/combine_blocks.h"
+#include "runtime/executor/message_endpoint.h"
 
 namespace prepost {
 

@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
+#include "runtime/executor/playable.h"
 #include "runtime/files/plan_hash.h"
-#include "runtime/playable.h"
 #include "runtime/session/group_call.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <span>
 
-#include "runtime/little_endian.h"
+#include "runtime/base/little_endian.h"
 
 namespace prepost {
 namespace {

@@ -34,9 +34,9 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/little_endian.h"
-#include "runtime/transport/tcp_address.h"
-#include "runtime/transport/tcp_wire.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/transport/tcp/tcp_address.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
 namespace {

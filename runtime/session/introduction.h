@@ -20,7 +20,7 @@
 
 #include "runtime/group/group_key.h"
 #include "runtime/transport/memory_window.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 

@@ -24,17 +24,17 @@
 #include <thread>
 #include <vector>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
-#include "runtime/event_fd.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/file_descriptor.h"
 #include "runtime/files/plan_hash.h"
 #include "runtime/group/bootstrap.h"
 #include "runtime/group/control_message.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/lobby.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 

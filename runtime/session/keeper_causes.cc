@@ -25,7 +25,7 @@
 
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
-#include "runtime/transport/tcp_wire.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
 

@@ -15,7 +15,7 @@
 #include "runtime/session/introduction.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 namespace {

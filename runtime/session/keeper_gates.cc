@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 #include "runtime/session/keeper_group.h"
 
 namespace prepost {

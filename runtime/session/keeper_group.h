@@ -14,7 +14,7 @@
 #include "runtime/group/gate_tree.h"
 #include "runtime/session/introduction.h"
 #include "runtime/session/keeper.h"
-#include "runtime/transport/tcp_watch.h"
+#include "runtime/transport/tcp/tcp_watch.h"
 
 namespace prepost {
 

@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/mapping.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/mapping.h"
 
 namespace prepost {
 

@@ -17,9 +17,9 @@
 #include <span>
 #include <string>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost {

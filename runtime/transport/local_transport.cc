@@ -3,11 +3,11 @@
 
 #include <utility>
 
-#include "runtime/transport/shm_board.h"
-#include "runtime/transport/shm_endpoint.h"
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_links.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/shm/shm_board.h"
+#include "runtime/transport/shm/shm_endpoint.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_links.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 namespace {

@@ -13,12 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
-#include "runtime/endpoint.h"
+#include "ir/base/status.h"
+#include "runtime/executor/endpoint.h"
+#include "runtime/executor/playable.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
-#include "runtime/playable.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost {

@@ -14,8 +14,8 @@
 #include <span>
 #include <string>
 
+#include "ir/base/status.h"
 #include "ir/ids.h"
-#include "ir/status.h"
 
 namespace prepost {
 

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "backends/local/driven_group.h"
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/local_nodes.h"
 #include "tests/support/node_memory.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs and groups rely on of any PlayerDevice (runtime/player_device.h), of each in the table of
+// What runs and groups rely on of any PlayerDevice (runtime/device/player_device.h), of each in the table of
 // engines. Whole groups over devices, also across processes, are in tests/differential and
 // tests/library.
 #include <gmock/gmock.h>

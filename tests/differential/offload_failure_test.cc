@@ -13,7 +13,7 @@
 #include "backends/local/offload_run.h"
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/stand_in/stand_in.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"

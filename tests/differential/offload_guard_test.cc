@@ -18,7 +18,7 @@
 #include "backends/local/armed_group.h"
 #include "backends/local/offload_run.h"
 #include "backends/nic/program/lower.h"
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 #include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/random.h"

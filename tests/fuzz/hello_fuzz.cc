@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "runtime/group/hello.h"
 
 namespace {

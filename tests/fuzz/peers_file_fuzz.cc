@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "runtime/group/peers_file.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "compiler/compile.h"
-#include "sim/cpu_driven.h"
-#include "sim/preposted.h"
-#include "sim/profile.h"
+#include "sim/cluster/profile.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/preposted.h"
 #include "tests/support/preposted_alone.h"
 
 namespace {

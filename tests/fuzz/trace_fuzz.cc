@@ -9,9 +9,9 @@
 #include <string>
 
 #include "compiler/compile.h"
-#include "runtime/trace_file.h"
-#include "viz/trace_picture.h"
-#include "viz/tree.h"
+#include "runtime/trace/trace_file.h"
+#include "viz/plan/trace_picture.h"
+#include "viz/plan/tree.h"
 
 namespace {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "compiler/compile.h"
-#include "sim/cpu_driven.h"
-#include "sim/workload_json.h"
+#include "sim/cluster/workload_json.h"
+#include "sim/runs/cpu_driven.h"
 
 namespace {
 

@@ -14,8 +14,8 @@
 
 #include "backends/registry.h"
 #include "library/group_plans.h"
-#include "runtime/transport/tcp_links.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_links.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 #include "tests/support/engines.h"
 #include "tests/support/plans.h"
 #include "tests/support/sessions.h"

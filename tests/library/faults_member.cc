@@ -21,7 +21,7 @@
 #include <utility>
 
 #include "library/hooked_session.h"
-#include "runtime/mapping.h"
+#include "runtime/base/mapping.h"
 #include "tests/support/random.h"
 #include "tests/support/tcp_disturbance.h"
 #include "tests/support/temp_folder.h"

@@ -14,7 +14,7 @@
 #include <mutex>
 
 #include "prepost/prepost.h"
-#include "runtime/mapping.h"
+#include "runtime/base/mapping.h"
 #include "tests/support/sessions.h"
 #include "tests/support/temp_folder.h"
 

@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/collective_transfer.h"
 #include "tests/support/fake_network.h"
 #include "tests/support/plans.h"

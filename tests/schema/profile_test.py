@@ -207,7 +207,7 @@ def check_documentation():
 
 
 def main():
-    schema = json.loads((SOURCE / "sim/profile.schema.json").read_text())
+    schema = json.loads((SOURCE / "sim/cluster/profile.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     paths = sorted((SOURCE / "examples" / "profiles").glob("*.json"))

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <iostream>
 
-#include "sim/profile.h"
+#include "sim/cluster/profile.h"
 
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {

@@ -170,7 +170,7 @@ def wrong_traces(trace):
 
 
 def main():
-    schema = json.loads((SOURCE / "runtime/trace.schema.json").read_text())
+    schema = json.loads((SOURCE / "runtime/trace/trace.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     count = arrows = 0

@@ -180,7 +180,7 @@ def check_generator(validator, folder):
 
 
 def main():
-    schema = json.loads((SOURCE / "sim/workload.schema.json").read_text())
+    schema = json.loads((SOURCE / "sim/cluster/workload.schema.json").read_text())
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
     shipped = sorted((SOURCE / "examples" / "workloads").glob("*.json"))

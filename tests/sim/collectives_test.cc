@@ -11,9 +11,9 @@
 
 #include "compiler/spec.h"
 #include "ir/analysis/collective_bounds.h"
-#include "sim/cpu_driven.h"
+#include "sim/cluster/profile.h"
 #include "sim/plan_timer.h"
-#include "sim/profile.h"
+#include "sim/runs/cpu_driven.h"
 #include "sim/simulation.h"
 #include "tests/support/host_run_fixture.h"
 #include "tests/support/networks.h"

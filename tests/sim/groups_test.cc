@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "compiler/schedules/schedule.h"
-#include "sim/cpu_driven.h"
-#include "sim/group.h"
-#include "sim/preposted.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/group.h"
+#include "sim/runs/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/preposted_alone.h"

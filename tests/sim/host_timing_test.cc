@@ -2,7 +2,7 @@
 //
 // What calibrate is made of. How long things take is not tested, only that every step is timed and
 // that times can be what they are called.
-#include "runtime/host_timing.h"
+#include "runtime/calibration/host_timing.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <cerrno>
 
 #include "compiler/compile.h"
-#include "sim/executor_timing.h"
+#include "sim/calibration/executor_timing.h"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "sim/cpu_driven.h"
-#include "sim/preposted.h"
-#include "sim/profile.h"
+#include "sim/cluster/profile.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/preposted.h"
 #include "tests/support/plans.h"
 #include "tests/support/preposted_alone.h"
 #include "tests/support/random.h"

@@ -3,7 +3,7 @@
 // When hosts of virtual time poll for completions: how they wait, and who else has their cores.
 #include <gtest/gtest.h>
 
-#include "sim/cpu_driven.h"
+#include "sim/runs/cpu_driven.h"
 #include "tests/support/host_run_fixture.h"
 
 namespace prepost::sim::polls_test {

@@ -12,8 +12,8 @@
 
 #include "compiler/compile.h"
 #include "compiler/spec.h"
+#include "sim/cluster/profile.h"
 #include "sim/plan_timer.h"
-#include "sim/profile.h"
 
 namespace prepost::sim::preposted_choice_test {
 namespace {

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "ir/analysis/bounds.h"
-#include "sim/cpu_driven.h"
-#include "sim/preposted.h"
+#include "sim/runs/cpu_driven.h"
+#include "sim/runs/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/preposted_alone.h"

@@ -9,7 +9,7 @@
 #include <array>
 #include <vector>
 
-#include "sim/preposted.h"
+#include "sim/runs/preposted.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 #include "tests/support/preposted_alone.h"

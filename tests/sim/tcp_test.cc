@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/cpu_driven.h"
+#include "sim/runs/cpu_driven.h"
 #include "tests/support/host_run_fixture.h"
 
 namespace prepost::sim::tcp_test {

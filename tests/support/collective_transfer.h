@@ -16,8 +16,8 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/executor.h"
-#include "runtime/playable.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/playable.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {

@@ -25,7 +25,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost::test {

@@ -17,7 +17,7 @@
 #include "backends/nic/host/armed_node.h"
 #include "backends/nic/host/device_endpoint.h"
 #include "backends/registry.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/op_trace.h"
 #include "tests/support/oracle.h"
 #include "tests/support/playing_nodes.h"

@@ -20,10 +20,10 @@
 #include "backends/nic/nic_model.h"
 #include "backends/nic/program/lower.h"
 #include "ir/verify/verify.h"
-#include "runtime/executor.h"
-#include "runtime/report.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/wait_policy.h"
+#include "runtime/trace/report.h"
 #include "runtime/transport/local_transport.h"
-#include "runtime/wait_policy.h"
 #include "tests/support/local_nodes.h"
 #include "tests/support/plans.h"
 

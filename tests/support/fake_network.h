@@ -15,7 +15,7 @@
 #include <random>
 #include <vector>
 
-#include "runtime/endpoint.h"
+#include "runtime/executor/endpoint.h"
 
 namespace prepost::test {
 

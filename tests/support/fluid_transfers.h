@@ -12,7 +12,7 @@
 #include <numeric>
 #include <vector>
 
-#include "sim/fluid_network.h"
+#include "sim/network/fluid_network.h"
 #include "tests/support/networks.h"
 #include "tests/support/random.h"
 

@@ -12,7 +12,7 @@
 
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/verbs.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost::test {

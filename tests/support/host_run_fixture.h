@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/cpu_driven.h"
+#include "sim/runs/cpu_driven.h"
 #include "tests/support/networks.h"
 #include "tests/support/plans.h"
 

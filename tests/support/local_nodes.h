@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/event_fd.h"
-#include "runtime/executor.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/executor/executor.h"
 #include "runtime/files/collective_sums.h"
 #include "runtime/transport/local_transport.h"
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 

@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::test {
 

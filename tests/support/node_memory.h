@@ -4,7 +4,7 @@
 #ifndef PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_
 #define PREPOST_TESTS_SUPPORT_NODE_MEMORY_H_
 
-#include "runtime/executor.h"
+#include "runtime/executor/executor.h"
 #include "tests/support/transfer.h"
 
 namespace prepost::test {

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "runtime/executor.h"
-#include "runtime/program.h"
+#include "runtime/executor/executor.h"
+#include "runtime/executor/program.h"
 
 namespace prepost::test {
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlayingNodes: the nodes of a plan in one process, each with a thread, a PlayerDevice and connections
-// with its peers (runtime/player_device.h).
+// with its peers (runtime/device/player_device.h).
 #ifndef PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
 #define PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
 
@@ -24,8 +24,8 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "runtime/transport/tcp_links.h"
-#include "runtime/transport/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_links.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost::test {
 

@@ -11,7 +11,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "ir/analysis/network.h"
 #include "ir/verify/verify.h"
-#include "sim/preposted.h"
+#include "sim/runs/preposted.h"
 
 namespace prepost::sim {
 

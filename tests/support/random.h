@@ -16,7 +16,7 @@
 #include <random>
 #include <utility>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::test {
 

@@ -16,7 +16,7 @@
 #include <sstream>
 #include <tuple>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::test {
 namespace {

@@ -15,7 +15,7 @@
 #include <tuple>
 #include <utility>
 
-#include "runtime/transport/tcp_hook.h"
+#include "runtime/transport/tcp/tcp_hook.h"
 #include "tests/support/random.h"
 
 namespace prepost::test {

@@ -24,10 +24,10 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/little_endian.h"
 #include "runtime/group/hello.h"
-#include "runtime/little_endian.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 
 namespace prepost::test {
 

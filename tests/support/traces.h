@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "ir/plan.h"
-#include "runtime/op_times.h"
+#include "runtime/trace/op_times.h"
 
 namespace prepost::test {
 

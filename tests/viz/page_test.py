@@ -1166,9 +1166,10 @@ class Page(unittest.TestCase):
                 r"0x[0-9a-f]{2}", (SOURCE / path).read_text().partition(name)[2].partition(";")[0]
             )
 
-        self.assertEqual(len(scale("viz/palette.cc", "kBlockScale")), 30)
+        self.assertEqual(len(scale("viz/svg/palette.cc", "kBlockScale")), 30)
         self.assertEqual(
-            scale("viz/page/src/palette.ts", "BLOCK_SCALE"), scale("viz/palette.cc", "kBlockScale")
+            scale("viz/page/src/palette.ts", "BLOCK_SCALE"),
+            scale("viz/svg/palette.cc", "kBlockScale"),
         )
 
     def test_it_is_built_from_its_sources(self):

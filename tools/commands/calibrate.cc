@@ -25,9 +25,9 @@
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
-#include "runtime/host_timing.h"
-#include "sim/executor_timing.h"
-#include "sim/profile.h"
+#include "runtime/calibration/host_timing.h"
+#include "sim/calibration/executor_timing.h"
+#include "sim/cluster/profile.h"
 #include "tools/commands/commands.h"
 
 namespace prepost::tools {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/rate_text.h"
 #include "planning/flags/spec_flags.h"
 #include "planning/text/messages.h"

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/values.h"
 
 namespace prepost::tools {

@@ -16,7 +16,7 @@
 
 #include "backends/local/comparison.h"
 #include "backends/registry.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
 #include "planning/flags/lowering_flags.h"
@@ -28,7 +28,7 @@
 #include "planning/simulation/simulation_run.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/compare_device.h"
 #include "tools/report/comparison_report.h"

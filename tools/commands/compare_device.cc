@@ -18,10 +18,10 @@
 #include <vector>
 
 #include "backends/registry.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/device/player_device.h"
 #include "runtime/files/message_file.h"
 #include "runtime/group/local_group.h"
-#include "runtime/player_device.h"
 
 namespace prepost::tools {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/local/comparison.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
 
 namespace prepost::tools {

@@ -17,11 +17,11 @@
 #include "tools/commands/commands.h"
 #include "tools/commands/draw_flags.h"
 #include "tools/commands/draw_page.h"
-#include "viz/graph.h"
-#include "viz/queues.h"
-#include "viz/spacetime.h"
-#include "viz/trace_picture.h"
-#include "viz/tree.h"
+#include "viz/plan/graph.h"
+#include "viz/plan/spacetime.h"
+#include "viz/plan/trace_picture.h"
+#include "viz/plan/tree.h"
+#include "viz/queues/queues.h"
 
 namespace prepost::tools {
 namespace {

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "ir/analysis/network.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "planning/files/loaded_run.h"
 #include "planning/flags/lowering_flags.h"
-#include "viz/queues.h"
+#include "viz/queues/queues.h"
 #include "viz/selection.h"
 
 namespace prepost::tools {

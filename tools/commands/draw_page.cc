@@ -14,7 +14,7 @@
 #include "planning/files/plan_file.h"
 #include "planning/text/messages.h"
 #include "tools/report/plan_stats.h"
-#include "viz/page.h"
+#include "viz/page_data/page.h"
 
 namespace prepost::tools {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "ir/verify/verify.h"
 #include "tools/commands/draw_flags.h"
 

@@ -20,7 +20,7 @@
 #include "backends/nic/validate/object_table.h"
 #include "backends/registry.h"
 #include "backends/triggered/deferred_program.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
 #include "planning/flags/lowering_flags.h"

@@ -16,7 +16,7 @@
 
 #include "backends/emulated/fabric.h"
 #include "backends/registry.h"
-#include "ir/near_name.h"
+#include "ir/base/near_name.h"
 #include "ir/version.h"
 #include "planning/flags/values.h"
 #include "planning/text/plan_text.h"

@@ -11,13 +11,13 @@
 #include "backends/local/offload_run.h"
 #include "planning/flags/play_flags.h"
 #include "planning/text/messages.h"
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/base/interrupt.h"
+#include "runtime/base/mapping.h"
+#include "runtime/device/player_device.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/group/local_group.h"
-#include "runtime/interrupt.h"
-#include "runtime/mapping.h"
-#include "runtime/player_device.h"
 
 namespace prepost::tools {
 

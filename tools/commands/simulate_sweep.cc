@@ -19,11 +19,11 @@
 #include <utility>
 #include <vector>
 
-#include "ir/count.h"
-#include "ir/near_name.h"
+#include "ir/base/count.h"
+#include "ir/base/near_name.h"
+#include "ir/base/status.h"
+#include "ir/base/utf8.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "ir/utf8.h"
 #include "planning/files/named_file.h"
 #include "planning/flags/command_line.h"
 #include "planning/flags/play_flags.h"

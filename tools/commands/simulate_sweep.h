@@ -4,7 +4,7 @@
 #ifndef PREPOST_TOOLS_COMMANDS_SIMULATE_SWEEP_H_
 #define PREPOST_TOOLS_COMMANDS_SIMULATE_SWEEP_H_
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/simulation/simulate.h"
 #include "tools/flags/simulate_flags.h"
 

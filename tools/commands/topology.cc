@@ -18,7 +18,7 @@
 #include "compiler/topology/host_list.h"
 #include "compiler/topology/topology_import.h"
 #include "compiler/topology/topology_json.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "ir/json/rate_text.h"
 #include "planning/files/named_file.h"
 #include "planning/flags/values.h"

@@ -14,15 +14,15 @@
 
 #include "backends/nic/program/fit.h"
 #include "compiler/verify_rolled.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "ir/json/plan_json.h"
-#include "ir/utf8.h"
 #include "planning/files/plan_file.h"
 #include "planning/flags/lowering_flags.h"
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
-#include "runtime/executor_choice.h"
+#include "runtime/executor/executor_choice.h"
 #include "tools/commands/commands.h"
 #include "tools/report/fit_print.h"
 

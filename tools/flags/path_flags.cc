@@ -6,7 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "ir/json/rate_text.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost::tools {
 

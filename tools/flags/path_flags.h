@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "planning/flags/values.h"
 #include "prepost/prepost.h"
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 #include "tools/push/line_channel.h"
 
 namespace prepost::tools {

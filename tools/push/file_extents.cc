@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <span>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::tools {
 namespace {

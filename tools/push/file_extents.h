@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
+#include "ir/base/status.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 
 namespace prepost::tools {

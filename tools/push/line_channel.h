@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::tools {
 

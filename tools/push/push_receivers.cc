@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 
 namespace prepost::tools {
 namespace {

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/transport/tcp_address.h"
+#include "ir/base/status.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tools/push/agent_process.h"
 #include "tools/push/push_options.h"
 

@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "ir/count.h"
-#include "runtime/event_fd.h"
-#include "runtime/transport/tcp_address.h"
+#include "ir/base/count.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tools/push/push_protocol.h"
 #include "tools/report/quantities.h"
 

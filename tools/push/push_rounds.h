@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "prepost/prepost.h"
 #include "tools/push/push_options.h"
 #include "tools/push/push_receivers.h"

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "runtime/files/temporary_file.h"
 #include "tools/push/file_extents.h"
 

@@ -17,7 +17,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ir/utf8.h"
+#include "ir/base/utf8.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/temporary_file.h"
 #include "tools/push/file_extents.h"

@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 #include "tools/push/manifest.h"
 

@@ -15,9 +15,9 @@
 #include <set>
 #include <utility>
 
-#include "ir/count.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/transport/tcp_address.h"
+#include "ir/base/count.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tools/push/push_protocol.h"
 #include "tools/push/push_receivers.h"
 #include "tools/push/push_rounds.h"

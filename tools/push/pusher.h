@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "tools/push/manifest.h"
 #include "tools/push/push_options.h"
 #include "tools/push/push_source.h"

@@ -19,8 +19,8 @@
 #include <vector>
 
 #include "prepost/prepost.h"
-#include "runtime/event_fd.h"
-#include "runtime/interrupt.h"
+#include "runtime/base/event_fd.h"
+#include "runtime/base/interrupt.h"
 #include "tools/push/line_channel.h"
 #include "tools/push/manifest.h"
 #include "tools/push/push_protocol.h"

@@ -5,8 +5,8 @@
 #ifndef PREPOST_TOOLS_PUSH_RECEIVER_H_
 #define PREPOST_TOOLS_PUSH_RECEIVER_H_
 
-#include "ir/status.h"
-#include "runtime/file_descriptor.h"
+#include "ir/base/status.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::tools {
 

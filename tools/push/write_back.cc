@@ -9,7 +9,7 @@
 #include <system_error>
 #include <utility>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 
 namespace prepost::tools {
 namespace {

@@ -10,10 +10,10 @@
 #include <ostream>
 #include <string_view>
 
-#include "ir/count.h"
-#include "ir/utf8.h"
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "ir/version.h"
-#include "runtime/statistics.h"
+#include "runtime/base/statistics.h"
 #include "planning/text/plan_text.h"
 #include "planning/simulation/simulation_report.h"
 

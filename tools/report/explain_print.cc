@@ -10,7 +10,7 @@
 #include <string>
 
 #include "ir/analysis/expressions.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::tools {
 namespace {

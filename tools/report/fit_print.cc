@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::tools {
 namespace {

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "ir/analysis/collective_bounds.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "ir/json/rate_text.h"
-#include "ir/utf8.h"
 #include "planning/text/plan_text.h"
 
 namespace prepost::tools {

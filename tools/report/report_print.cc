@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "planning/text/plan_text.h"
 #include "runtime/files/collective_sums.h"
 

@@ -14,12 +14,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ir/base/count.h"
+#include "ir/base/utf8.h"
+#include "ir/base/words.h"
 #include "ir/collective.h"
-#include "ir/count.h"
 #include "ir/json/rate_text.h"
-#include "ir/utf8.h"
 #include "ir/version.h"
-#include "ir/words.h"
 #include "planning/simulation/simulation_report.h"
 #include "planning/text/table.h"
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/status.h"
+#include "ir/base/status.h"
 #include "tools/flags/sweep.h"
 
 namespace prepost::tools {

@@ -15,7 +15,7 @@
 #include "backends/mlx5/device.h"
 #include "backends/mlx5/stand_in/stand_in_address.h"
 #include "backends/nic/wqe.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::mlx5 {
 namespace {

@@ -22,8 +22,8 @@
 #include "backends/nic/program/encode.h"
 #include "backends/nic/program/pairing.h"
 #include "backends/nic/program/queue_program.h"
-#include "ir/status.h"
-#include "runtime/report.h"
+#include "ir/base/status.h"
+#include "runtime/trace/report.h"
 
 namespace prepost::nic {
 

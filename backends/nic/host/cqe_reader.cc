@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::nic {
 

@@ -21,8 +21,8 @@
 
 #include "backends/nic/program/encode.h"
 #include "backends/nic/program/queue_program.h"
-#include "runtime/file_descriptor.h"
-#include "runtime/program.h"
+#include "runtime/base/file_descriptor.h"
+#include "runtime/executor/program.h"
 
 namespace prepost::nic {
 namespace {

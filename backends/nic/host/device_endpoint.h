@@ -24,7 +24,7 @@
 #include "backends/nic/host/request_queue.h"
 #include "backends/nic/program/pairing.h"
 #include "backends/nic/validate/number_index.h"
-#include "runtime/endpoint.h"
+#include "runtime/executor/endpoint.h"
 
 namespace prepost::nic {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "backends/nic/device.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

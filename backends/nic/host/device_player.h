@@ -12,10 +12,10 @@
 #include "backends/nic/device.h"
 #include "backends/nic/program/device_profile.h"
 #include "backends/nic/program/queue_program.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/player.h"
+#include "runtime/executor/player.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost::nic {

@@ -11,7 +11,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "runtime/transport/peer_exchange.h"
+#include "runtime/device/peer_exchange.h"
 
 namespace prepost::nic {
 namespace {

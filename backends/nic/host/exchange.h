@@ -8,8 +8,8 @@
 #include <chrono>
 
 #include "backends/nic/program/pairing.h"
-#include "ir/status.h"
-#include "runtime/checkpoint.h"
+#include "ir/base/status.h"
+#include "runtime/files/checkpoint.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost::nic {

@@ -8,7 +8,7 @@
 #include <span>
 
 #include "backends/nic/host/armed_node.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

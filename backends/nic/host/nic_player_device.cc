@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "backends/nic/host/device_player.h"
-#include "runtime/executor_choice.h"
+#include "runtime/executor/executor_choice.h"
 
 namespace prepost::nic {
 namespace {

@@ -10,7 +10,7 @@
 #include "backends/nic/program/device_profile.h"
 #include "backends/nic/program/lower.h"
 #include "backends/nic/program/queue_program.h"
-#include "runtime/player_device.h"
+#include "runtime/device/player_device.h"
 
 namespace prepost::nic {
 

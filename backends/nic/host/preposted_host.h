@@ -12,8 +12,8 @@
 
 #include "backends/nic/device.h"
 #include "backends/nic/host/armed_node.h"
-#include "ir/status.h"
-#include "runtime/report.h"
+#include "ir/base/status.h"
+#include "runtime/trace/report.h"
 
 namespace prepost::nic {
 

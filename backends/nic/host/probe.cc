@@ -22,7 +22,7 @@
 
 #include "backends/nic/host/cqe_reader.h"
 #include "backends/nic/program/encode.h"
-#include "runtime/clock.h"
+#include "runtime/base/clock.h"
 
 namespace prepost::nic {
 namespace {

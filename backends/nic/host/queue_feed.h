@@ -21,7 +21,7 @@
 #include "backends/nic/device.h"
 #include "backends/nic/program/link.h"
 #include "backends/nic/program/queue_program.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

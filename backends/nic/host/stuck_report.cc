@@ -26,7 +26,7 @@
 #include <tuple>
 #include <vector>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::nic {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "backends/nic/wqe.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

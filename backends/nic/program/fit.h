@@ -15,8 +15,8 @@
 
 #include "backends/nic/program/lower.h"
 #include "backends/nic/program/queue_program.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

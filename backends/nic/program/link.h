@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "backends/nic/program/encode.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

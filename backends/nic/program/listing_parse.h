@@ -8,7 +8,7 @@
 #include <string>
 
 #include "backends/nic/program/queue_program.h"
-#include "ir/status.h"
+#include "ir/base/status.h"
 
 namespace prepost::nic {
 

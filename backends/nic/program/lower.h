@@ -19,8 +19,8 @@
 
 #include "backends/nic/program/device_profile.h"
 #include "backends/nic/program/queue_program.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 #include "ir/verify/verify.h"
 
 namespace prepost::nic {

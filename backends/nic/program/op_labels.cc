@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "runtime/program.h"
+#include "runtime/executor/program.h"
 
 namespace prepost::nic {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "backends/nic/device.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

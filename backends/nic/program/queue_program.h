@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "backends/nic/wqe.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
-#include "runtime/transport/block_immediate.h"
+#include "runtime/device/block_immediate.h"
 
 namespace prepost::nic {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "backends/nic/program/encode.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::nic {
 

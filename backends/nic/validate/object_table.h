@@ -11,8 +11,8 @@
 #include "backends/nic/program/link.h"
 #include "backends/nic/program/queue_program.h"
 #include "backends/nic/validate/validate.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

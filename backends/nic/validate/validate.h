@@ -31,8 +31,8 @@
 #include <vector>
 
 #include "backends/nic/host/queue_objects.h"
+#include "ir/base/status.h"
 #include "ir/plan.h"
-#include "ir/status.h"
 
 namespace prepost::nic {
 

@@ -11,7 +11,7 @@
 
 #include "backends/nic/program/decode.h"
 #include "backends/nic/program/device_profile.h"
-#include "ir/count.h"
+#include "ir/base/count.h"
 
 namespace prepost::nic {
 namespace {

@@ -15,7 +15,7 @@
 #include "backends/nic/validate/number_index.h"
 #include "backends/nic/validate/validate_node.h"
 #include "ir/plan.h"
-#include "runtime/program.h"
+#include "runtime/executor/program.h"
 
 namespace prepost::nic {
 

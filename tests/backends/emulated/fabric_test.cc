@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "backends/emulated/device.h"
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 #include "tests/support/test_queue.h"
 
 namespace prepost::emulated::fabric_test {

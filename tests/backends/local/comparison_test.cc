@@ -9,7 +9,7 @@
 
 #include <chrono>
 
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/plans.h"
 
 namespace prepost::local::comparison_test {

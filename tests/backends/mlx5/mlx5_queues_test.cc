@@ -9,7 +9,7 @@
 #include <chrono>
 #include <memory>
 
-#include "runtime/interrupt.h"
+#include "runtime/base/interrupt.h"
 #include "tests/support/device_errors.h"
 #include "tests/support/mlx5_fixture.h"
 #include "tests/support/test_queue.h"

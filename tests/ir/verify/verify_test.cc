@@ -11,7 +11,7 @@
 #include <ostream>
 #include <string>
 
-#include "ir/count.h"
+#include "ir/base/count.h"
 #include "tests/support/checker.h"
 #include "tests/support/draft.h"
 #include "tests/support/plans.h"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "prepost/prepost.h"
-#include "runtime/transport/tcp_wire.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 #include "tests/support/relayed_sessions.h"
 
 namespace prepost::read_memory_test {

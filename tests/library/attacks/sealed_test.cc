@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "prepost/prepost.h"
+#include "runtime/base/little_endian.h"
 #include "runtime/group/control_socket.h"
-#include "runtime/little_endian.h"
-#include "runtime/transport/sealed_stream.h"
+#include "runtime/transport/sealing/sealed_stream.h"
 #include "tests/support/relayed_sessions.h"
 
 namespace prepost::sealed_attack_test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/file_descriptor.h"
+#include "runtime/base/file_descriptor.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 

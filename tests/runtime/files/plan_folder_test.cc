@@ -15,7 +15,7 @@
 
 #include "compiler/compile.h"
 #include "ir/verify/verify_shard.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/temp_folder.h"
 

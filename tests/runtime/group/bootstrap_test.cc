@@ -14,7 +14,7 @@
 #include <map>
 
 #include "compiler/compile.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tests/support/loopback.h"
 #include "tests/support/random_bytes.h"
 

@@ -9,7 +9,7 @@
 
 #include <optional>
 
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_path.h"
 #include "tests/support/random.h"
 #include "tests/support/random_bytes.h"
 

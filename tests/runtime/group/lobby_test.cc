@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tests/support/loopback.h"
 
 namespace prepost::lobby_test {

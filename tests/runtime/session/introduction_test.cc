@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "runtime/little_endian.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/base/little_endian.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tests/support/loopback.h"
 
 namespace prepost::introduction_test {

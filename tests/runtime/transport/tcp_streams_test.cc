@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/transport/tcp_endpoint.h"
-#include "runtime/transport/tcp_mesh.h"
-#include "runtime/transport/tcp_path.h"
+#include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_path.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/tcp_disturbance.h"
 #include "tests/support/two_blocks.h"

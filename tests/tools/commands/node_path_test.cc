@@ -24,7 +24,7 @@
 #include "runtime/group/control_socket.h"
 #include "runtime/group/hello.h"
 #include "runtime/group/peers_file.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tests/support/command.h"
 #include "tests/support/loopback.h"
 #include "tests/support/random_bytes.h"

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "runtime/group/peers_file.h"
-#include "runtime/transport/tcp_address.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "tests/support/command.h"
 #include "tests/support/loopback.h"
 #include "tests/support/random_bytes.h"

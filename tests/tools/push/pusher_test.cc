@@ -19,7 +19,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/temp_folder.h"
 #include "tools/push/push_protocol.h"
 #include "tools/push/push_source.h"

@@ -5,7 +5,7 @@
 import { Columns } from "./decode";
 import type { Header } from "./model";
 
-/** As viz/page_collective.h has it. */
+/** As viz/page_data/page_collective.h has it. */
 export interface CollectiveHead {
   kind: string;
   root: number | null;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The times of a run. They are written as differences to each other (viz/page_run.h): a send's start
+// The times of a run. They are written as differences to each other (viz/page_data/page_run.h): a send's start
 // to what it waited for, all else of its message to that. So messages are read after those that
 // they wait for.
 import { Columns } from "./decode";

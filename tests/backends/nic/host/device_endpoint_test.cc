@@ -12,7 +12,7 @@
 
 #include "backends/emulated/fabric.h"
 #include "backends/mlx5/stand_in/stand_in.h"
-#include "runtime/event_fd.h"
+#include "runtime/base/event_fd.h"
 #include "tests/support/plans.h"
 #include "tests/support/transfer.h"
 

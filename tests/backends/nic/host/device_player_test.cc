@@ -18,8 +18,8 @@
 
 #include "backends/emulated/fabric.h"
 #include "backends/nic/program/lower.h"
-#include "runtime/mapping.h"
-#include "runtime/transport/tcp_links.h"
+#include "runtime/base/mapping.h"
+#include "runtime/transport/tcp/tcp_links.h"
 #include "tests/support/plans.h"
 
 namespace prepost::device_player_test {

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// WaitPolicy: how a host waits for completions: it polls all the time (polling), sleeps until
+// it is woken (interrupt), or polls for a while first (hybrid, RDMC's way). WaitPacer turns that
+// into the timeout of each Poll(). Every host that plays a plan uses it, over any transport or
+// device.
+#ifndef PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
+#define PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+namespace prepost {
+
+enum class WaitMode : uint8_t { kPolling, kHybrid, kInterrupt };
+
+inline constexpr std::array<std::string_view, 3> kWaitModeNames = {"polling", "hybrid",
+                                                                   "interrupt"};
+constexpr std::string_view Name(WaitMode mode) { return kWaitModeNames[static_cast<size_t>(mode)]; }
+
+struct WaitPolicy {
+  WaitMode mode = WaitMode::kInterrupt;
+  std::chrono::milliseconds idle_max{50};  ///< hybrid: how long it polls after the last progress
+};
+
+/// Used by one thread:
+///     while (!executor.done()) {
+///       status = executor.Poll(pacer.Timeout(executor.progress()));
+///     }
+class WaitPacer {
+ public:
+  explicit WaitPacer(const WaitPolicy& policy) : policy_(policy) {}
+
+  WaitMode mode() const { return policy_.mode; }
+
+  /// How long the next Poll() may sleep: not at all (0) or until it is woken (-1). `progress` is
+  /// any count that rises with progress. A poll that brought none yields the rest of its time
+  /// slice, so that hosts that share a core do not keep it from the one that has work; hybrid
+  /// sleeps at once when somebody has taken it.
+  std::chrono::milliseconds Timeout(uint64_t progress);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  WaitPolicy policy_;
+  uint64_t progress_ = 0;
+  bool started_ = false;
+  Clock::time_point last_progress_;
+};
+
+}  // namespace prepost
+
+#endif  // PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_

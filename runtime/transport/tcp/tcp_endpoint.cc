@@ -1,0 +1,787 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How it moves on: posting only notes what is to be done and queues the link. Poll() visits the
+// queued links (writing what was posted, reading what has come), waits in epoll if nothing is left
+// to do, and visits the links that epoll named. Records that a visit makes (delivery notes) leave
+// with the next Poll(), together with the credits that the executor has posted in between: one
+// system call for both.
+//
+// Between messages no node waits for another. The first thing that a connection carries of a
+// message, in either direction, is its start. A node that reads the start of a message that is not
+// its yet leaves what follows where it is until Begin(): blocks with the kernel, and of credits
+// what has been read already in `rx`.
+#include "runtime/transport/tcp/tcp_endpoint.h"
+
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <tuple>
+#include <utility>
+
+#include "ir/base/count.h"
+
+namespace prepost {
+namespace {
+
+constexpr size_t kRecordsPerRead = 64;
+constexpr size_t kSigns =
+    2;  ///< of life that may wait on a connection: one that asks, one that answers
+constexpr uint32_t kTcpWakeToken = 0xffffffff;  ///< instead of a link's number in an epoll event
+
+std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_t offset) {
+  return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
+}
+
+/// What is left of `parts`, of which `done` bytes were moved.
+struct Rest {
+  std::array<iovec, 2> parts;
+  size_t first = 0;
+
+  std::span<iovec> span() { return std::span(parts).subspan(first); }
+};
+Rest RestOf(std::vector<std::byte>& head, size_t head_bytes, const iovec& block, size_t done) {
+  const size_t done_head = std::min(done, head_bytes);
+  const size_t done_block = done - done_head;
+  return {.parts = {iovec{head.data() + done_head, head_bytes - done_head},
+                    iovec{static_cast<std::byte*>(block.iov_base) + done_block,
+                          block.iov_len - done_block}},
+          .first = done_head == head_bytes ? size_t{1} : size_t{0}};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(NodeId node, std::vector<TcpSocket> sockets,
+                                                       int wake_fd, uint32_t ahead_max) {
+  std::unique_ptr<TcpEndpoint> endpoint(new TcpEndpoint(node, ahead_max));
+  PREPOST_RETURN_IF_ERROR(endpoint->Open(wake_fd));
+  PREPOST_RETURN_IF_ERROR(endpoint->Add(std::move(sockets)));
+  return endpoint;
+}
+
+Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId node,
+                                                       std::vector<TcpSocket> sockets,
+                                                       int wake_fd) {
+  auto endpoint = Make(node, std::move(sockets), wake_fd, /*ahead_max=*/0);
+  if (endpoint.ok())
+    PREPOST_RETURN_IF_ERROR((*endpoint)->Begin(plan, {.bytes = plan.header().payload.bytes}));
+  return endpoint;
+}
+
+Status TcpEndpoint::Begin(Playable plan, const MessageStart& message) {
+  PREPOST_CHECK(!is_in_message_ || IsAfter(message.number, message_.number));
+  PREPOST_CHECK(message.bytes == plan.header().payload.bytes &&
+                message.bytes <= kGroupMessageBytesMax);
+  is_in_message_ = true;
+  has_ended_early_ = false;
+  message_ = message;
+  read_bytes_min_ = message.call_root ? kCallReadBytesMin : kReadBytesMin;
+  notes_all_ = !message.call_root || plan.header().send_window.has_value();
+  AddChannels(plan);
+  const bool has_credits = plan.header().ready.mode != ReadyMode::kBarrier;
+  for (uint32_t i = 0; i < links_.size(); ++i) {
+    Link& link = links_[i];
+    link.has_begun = link.peer_has_begun = false;
+    link.rx_from = 0;
+    if (link.carries_blocks) link.rx_head = 2 * kRecordBytes;
+    link.announces =
+        has_credits && link.out != kNone && link.stream == 0 && channels_[link.out].ops > 0;
+    PREPOST_RETURN_IF_ERROR(BeginOn(link));
+    active_.Push(i);  // which may have waited for this
+  }
+  return {};
+}
+
+/// What the peer has begun already.
+Status TcpEndpoint::BeginOn(Link& link) {
+  if (!link.next) return {};
+  const bool is_later = IsAfter(link.next->number, message_.number);
+  if (!is_later && *link.next != message_) {
+    if (message_.call_root) return OtherCall(link, *link.next);
+    return Unexpected(
+        link, {.channel = kStartChannel, .block = link.next->number, .bytes = link.next->bytes},
+        fmt::format("message {}, {}", message_.number, Count(message_.bytes, "byte")));
+  }
+  // Another stream may have brought them, or bring them still.
+  if (is_later && link.streams == 1 && link.in != kNone && channels_[link.in].ops > 0) {
+    if (message_.call_root) return OtherCall(link, *link.next);
+    return Rejected(
+        fmt::format("node {} got message {} from node {} without the blocks of message {}",
+                    node_.value, link.next->number, link.peer.value, message_.number));
+  }
+  if (is_later) return {};
+  link.next.reset();
+  link.stalled = false;
+  link.peer_has_begun = true;
+  return {};
+}
+
+std::optional<MessageStart> TcpEndpoint::announced() const {
+  std::optional<MessageStart> first;
+  for (const Link& link : links_) {
+    if (link.next && (!first || IsAfter(first->number, link.next->number))) first = link.next;
+  }
+  return first;
+}
+
+bool TcpEndpoint::Watch(int fd, uint32_t events, uint32_t token) const {
+  epoll_event event = {.events = events, .data = {.u32 = token}};
+  return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+Status TcpEndpoint::Open(int wake_fd) {
+  epoll_ = FileDescriptor::Open([] { return epoll_create1(EPOLL_CLOEXEC); });
+  if (epoll_.valid() && (wake_fd < 0 || Watch(wake_fd, EPOLLIN, kTcpWakeToken))) return {};
+  return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
+}
+
+Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
+  const auto before = static_cast<uint32_t>(links_.size());
+  bool watched = true;
+  links_.reserve(links_.size() + sockets.size());
+  std::ranges::stable_sort(
+      sockets, {}, [](const TcpSocket& it) { return std::tuple(it.peer, it.lane, it.stream); });
+  for (TcpSocket& socket : sockets) {
+    const uint32_t index = static_cast<uint32_t>(links_.size());
+    watched = watched && Watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
+    link_to_.try_emplace({socket.peer, socket.lane}, index);
+    Link& link = links_.emplace_back();
+    link.fd = std::move(socket.fd);
+    link.peer = socket.peer;
+    link.carries_blocks = socket.lane != Lane::kCredits;
+    link.lane = socket.lane;
+    link.stream = socket.stream;
+    link.streams = socket.streams;
+    link.local = socket.local;
+    link.window = std::move(socket.window);
+    if (socket.seal != nullptr) PREPOST_RETURN_IF_ERROR(AddSeal(link, std::move(socket.seal)));
+    if (link.local.can_read) link.seen = std::make_unique<MemoryWindow::Value>();
+    link.rx_head = link.carries_blocks && is_in_message_ ? 2 * kRecordBytes : 0;
+    if (link.carries_blocks) link.tx.resize(2 * kRecordBytes);
+    link.rx.resize(link.carries_blocks ? 2 * kRecordBytes : kRecordsPerRead * kRecordBytes);
+    if (!link.carries_blocks) link.tx.reserve(kSigns * kRecordBytes);
+  }
+  for (uint32_t i = before; i < links_.size(); ++i) {
+    const auto blocks = link_to_.find({links_[i].peer, Lane::kBlocks});
+    if (!links_[i].carries_blocks && blocks != link_to_.end()) links_[i].blocks = blocks->second;
+  }
+  active_.Grow(links_.size());
+  if (watched) return {};
+  return SystemError(StatusCode::kEnvironment, "cannot watch the connections of a node", errno);
+}
+
+/// Records of credits and notes are this endpoint's own, blocks its caller's.
+Status TcpEndpoint::AddSeal(Link& link, std::unique_ptr<LinkSeal> seal) {
+  PREPOST_CHECK(!link.local.can_read && !link.local.is_read);
+  if (link.carries_blocks && bounce_ == nullptr) {
+    Result<std::unique_ptr<BounceBuffer>> bounce =
+        BounceBuffer::Make(SealedStream::kRecordBytesMax);
+    if (!bounce.ok()) return bounce.status();
+    bounce_ = *std::move(bounce);
+  }
+  link.sealed = std::make_unique<SealedStream>(
+      std::move(seal),
+      link.carries_blocks ? SealedStream::kRecordBytesMax : kRecordsPerRead * kRecordBytes,
+      link.carries_blocks ? bounce_.get() : nullptr);
+  return {};
+}
+
+/// Of the message that is over.
+void TcpEndpoint::KeepLateNotes() {
+  for (const ChannelState& state : channels_) {
+    if (state.ends_early)
+      links_[state.note_link].late[state.wire.index()] += state.ops - state.noted;
+  }
+}
+
+void TcpEndpoint::AddChannels(Playable plan) {
+  KeepLateNotes();
+  const size_t in_flight_max = plan.look_ahead(node_);
+  completed_.Reserve(in_flight_max);
+  channels_.clear();
+  state_of_channel_.assign(plan.channels().size(), kNone);
+  for (Link& link : links_) {
+    link.out = link.in = kNone;
+    link.noted.clear();
+  }
+  std::vector<size_t> records(links_.size(), 1);  // the start
+  for (const ChannelOps& ops : plan.ChannelOpsOf(node_)) {
+    const auto index = static_cast<uint32_t>(channels_.size());
+    state_of_channel_[ops.channel.index()] = index;
+    const Channel& channel = plan.channels()[ops.channel.index()];
+    const NodeId peer = ops.outgoing ? channel.to : channel.from;
+    ChannelState& state = channels_.emplace_back();
+    state.wire = WireChannel(channel);
+    state.link = FindLink(peer, channel.lane);
+    state.note_link = FindLink(peer, Lane::kCredits);
+    state.ops = ops.ops;
+    state.outgoing = ops.outgoing;
+    state.ends_early = ends_early_ && ops.outgoing && links_[state.link].streams > 1;
+    state.slots.Resize(std::min<size_t>(ops.ops, in_flight_max));
+    links_[state.note_link].noted.push_back(index);
+    const bool carries_blocks = links_[state.link].carries_blocks;
+    if (carries_blocks) {
+      for (Link& link : StreamsFrom(state.link)) (ops.outgoing ? link.out : link.in) = index;
+    }
+    if (!state.outgoing || !carries_blocks) records[state.note_link] += state.ops;
+  }
+  // Unwritten are at most this node's credits in flight and the notes that the peer's ops in flight
+  // wait for. As much again, so that they seldom have to be moved to the front.
+  for (size_t i = 0; i < links_.size(); ++i) {
+    if (links_[i].carries_blocks) continue;
+    links_[i].tx.reserve((std::min(records[i], 4 * in_flight_max + 1) + kSigns) * kRecordBytes);
+  }
+}
+
+uint32_t TcpEndpoint::FindLink(NodeId peer, Lane lane) const {
+  const auto found = link_to_.find({peer, lane});
+  PREPOST_CHECK(found != link_to_.end());
+  return found->second;
+}
+
+void TcpEndpoint::PostRecv(const RecvRequest& request) {
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(!state.outgoing && state.posted < state.ops);
+  const bool carries_blocks = links_[state.link].carries_blocks;
+  state.slots[state.posted++] = {
+      .op = request.op,
+      .block = request.block,
+      .memory = {request.memory.data(), request.memory.size()},
+      .pieces = carries_blocks ? PiecesOf(state, request.memory.size()) : 0};
+  if (!carries_blocks) return CompleteArrived(state);
+  for (uint32_t i = state.link; i < state.link + links_[state.link].streams; ++i) {
+    // Where a later message has begun, that is what waits.
+    if (!links_[i].next && std::exchange(links_[i].stalled, false)) active_.Push(i);
+  }
+}
+
+void TcpEndpoint::PostSend(const SendRequest& request) {
+  ChannelState& state = StateOf(request.channel);
+  PREPOST_CHECK(state.outgoing && state.posted < state.ops);
+  const bool carries_blocks = links_[state.link].carries_blocks;
+  state.slots[state.posted++] = {
+      .op = request.op,
+      .block = request.block,
+      .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()},
+      .pieces = carries_blocks ? PiecesOf(state, request.memory.size()) : 0};
+  if (carries_blocks) {
+    PushStreams(state.link);
+  } else {
+    AppendRecord(state.link, RecordOf(state, state.moved++));
+  }
+}
+
+void TcpEndpoint::PushStreams(uint32_t first) {
+  for (uint32_t i = first; i < first + links_[first].streams; ++i) active_.Push(i);
+}
+
+Result<PollOutcome> TcpEndpoint::Poll(std::span<OpId> completed,
+                                      std::chrono::milliseconds timeout) {
+  PREPOST_RETURN_IF_ERROR(Service());
+  PollOutcome outcome;
+  const bool busy = active_.size() > 0 || !completed_.empty();
+  PREPOST_RETURN_IF_ERROR(Wait(busy ? std::chrono::milliseconds(0) : timeout, &outcome.woken));
+  PREPOST_RETURN_IF_ERROR(Service());
+  outcome.completed = completed_.Take(completed);
+  return outcome;
+}
+
+bool TcpEndpoint::quiet() const {
+  return std::ranges::none_of(links_, [this](const Link& link) { return HasToWrite(link); });
+}
+
+Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
+  std::array<epoll_event, 64> events;
+  const int timeout_ms = timeout.count() < 0 ? -1 : static_cast<int>(timeout.count());
+  const int count =
+      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  if (count < 0 && errno != EINTR) {
+    return SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
+  }
+  if (timeout_ms != 0) {
+    ++counters_.wakeups;
+    if (on_wakeup_) on_wakeup_();
+  }
+  for (int i = 0; i < count; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    if (event.data.u32 == kTcpWakeToken) {
+      *woken = true;
+      continue;
+    }
+    Link& link = links_[event.data.u32];
+    if ((event.events & EPOLLOUT) != 0) link.writable = true;
+    if ((event.events & ~uint32_t{EPOLLOUT}) != 0) link.readable = true;
+    active_.Push(event.data.u32);
+  }
+  return {};
+}
+
+Status TcpEndpoint::Service() {
+  for (size_t visits = active_.size(); visits > 0; --visits) {
+    const uint32_t index = active_.Pop();
+    Link& link = links_[index];
+    PREPOST_RETURN_IF_ERROR(Visit(link));
+    if ((link.writable && HasToWrite(link)) || HasToRead(link)) active_.Push(index);
+  }
+  return {};
+}
+
+bool TcpEndpoint::HasToWrite(const Link& link) const {
+  if (HasUnsent(link)) return true;
+  if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
+  if (link.out == kNone) return false;
+  const ChannelState& state = channels_[link.out];
+  return link.tx_head > 0 || link.announces || MayBegin(link, state);
+}
+
+/// There is a piece, and the window has room for it, if its receiver is to find it there.
+bool TcpEndpoint::MayBegin(const Link& link, const ChannelState& state) const {
+  if (state.next.index == state.posted) return false;
+  return !IsRead(state.slots[state.next.index].memory, link.local.is_read) ||
+         state.next.index - state.completed < MemoryWindow::kSendsMax;
+}
+
+Status TcpEndpoint::Visit(Link& link) {
+  if (link.writable && HasUnsent(link)) PREPOST_RETURN_IF_ERROR(WriteUnsent(link));
+  if (link.writable && HasToWrite(link)) {
+    PREPOST_RETURN_IF_ERROR(link.carries_blocks ? WriteBlock(link) : WriteRecords(link));
+  }
+  if (HasToRead(link)) {
+    PREPOST_RETURN_IF_ERROR(link.carries_blocks ? ReadBlock(link) : ReadRecords(link));
+  }
+  return {};
+}
+
+Io TcpEndpoint::Move(Link& link, bool is_send, std::span<iovec> memory) const {
+  if (hook_ != nullptr) {
+    size_t bytes = 0;
+    for (const iovec& part : memory) bytes += part.iov_len;
+    size_t left = hook_->Limit({node_, link.peer, link.lane, link.stream, is_send}, bytes);
+    if (left == 0) return {.outcome = Io::Outcome::kHeld};
+    if (left == TcpHook::kCut) shutdown(link.fd.get(), SHUT_RDWR);
+    for (iovec& part : memory) {
+      part.iov_len = std::min(part.iov_len, left);
+      left -= part.iov_len;
+    }
+  }
+  if (link.sealed != nullptr) return MoveSealed(link, is_send, memory);
+  const Io io = is_send ? SendSome(link.fd.get(), memory) : ReceiveSome(link.fd.get(), memory);
+  if (io.outcome == Io::Outcome::kMoved)
+    (is_send ? link.bytes_written : link.bytes_read) += io.bytes;
+  return io;
+}
+
+/// What is sealed, and the socket does not take, goes as soon as it does.
+Io TcpEndpoint::MoveSealed(Link& link, bool is_send, std::span<iovec> memory) {
+  SealedStream& sealed = *link.sealed;
+  const Io io =
+      is_send ? sealed.Send(link.fd.get(), memory) : sealed.Receive(link.fd.get(), memory);
+  link.bytes_written = sealed.wire_written();
+  link.bytes_read = sealed.wire_read();
+  if (is_send && sealed.has_unsent()) link.writable = false;
+  return io;
+}
+
+Status TcpEndpoint::WriteUnsent(Link& link) {
+  const Io io = link.sealed->Flush(link.fd.get());
+  link.bytes_written = link.sealed->wire_written();
+  if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
+  return IoError(link, io, "send to", kNoBlock);
+}
+
+Status TcpEndpoint::WriteRecords(Link& link) {
+  iovec rest = {link.tx.data() + link.tx_bytes, link.tx.size() - link.tx_bytes};
+  const Io io = Move(link, /*is_send=*/true, std::span(&rest, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", kNoBlock);
+  link.tx_bytes += io.bytes;
+  if (link.tx_bytes == link.tx.size()) {
+    link.tx.clear();
+    link.tx_bytes = 0;
+    link.signs = 0;
+  }
+  return {};
+}
+
+/// What stands before the channel's next piece, which the stream takes.
+void TcpEndpoint::BeginPiece(Link& link, ChannelState& state) {
+  const bool has_piece = MayBegin(link, state);
+  if (has_piece) link.announces = false;  // it goes with a block
+  const auto add = [&](const Record& record) {
+    EncodeRecord(record, RecordAt(link.tx, link.tx_head));
+    link.tx_head += kRecordBytes;
+  };
+  if (!std::exchange(link.has_begun, true)) add(StartRecord());
+  if (!has_piece) return;
+  link.tx_piece = state.next;
+  add(RecordOf(state, link.tx_piece));
+  const iovec& block = state.slots[state.next.index].memory;
+  if (IsRead(block, link.local.is_read)) {
+    link.window->Add(message_.number, state.next.index,
+                     {static_cast<const std::byte*>(block.iov_base), block.iov_len});
+  }
+  if (++state.next.number == PiecesOf(state, block.iov_len)) state.next = {state.next.index + 1, 0};
+}
+
+Status TcpEndpoint::WriteBlock(Link& link) {
+  ChannelState& state = channels_[link.out];
+  if (link.tx_head == 0) BeginPiece(link, state);  // else nothing of it has been sent, or not all
+  iovec piece = link.announces ? iovec() : MemoryOf(state, link.tx_piece);
+  const uint32_t block = link.announces ? kNoBlock : state.slots[link.tx_piece.index].block;
+  if (IsRead(piece, link.local.is_read)) piece.iov_len = 0;
+  Rest rest = RestOf(link.tx, link.tx_head, piece, link.tx_bytes);
+  const Io io = Move(link, /*is_send=*/true, rest.span());
+  if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "send to", block);
+  counters_.bytes_moved += io.bytes;
+  link.tx_bytes += io.bytes;
+  if (link.tx_bytes == link.tx_head + piece.iov_len) {
+    link.tx_head = link.tx_bytes = 0;
+    if (!std::exchange(link.announces, false)) FinishPiece(state, link.tx_piece);
+    EndEarly(state);
+    CompleteWritten(state);
+  }
+  return {};
+}
+
+Status TcpEndpoint::ReadBlock(Link& link) {
+  if (link.streams > 1) return ReadPiece(link);
+  if (link.in == kNone || channels_[link.in].moved == channels_[link.in].ops)
+    return ReadStart(link);
+  ChannelState& state = channels_[link.in];
+  if (state.moved == state.posted) return ReadUnposted(link);
+  if (link.is_copying) return CopyBlock(link, state);
+  const Slot& slot = state.slots[state.moved];
+  iovec block = slot.memory;
+  const bool is_read = IsRead(block, link.local.can_read);
+  if (is_read) block.iov_len = 0;
+  Rest rest = RestOf(link.rx, link.rx_head, block, link.rx_bytes);
+  const Io io = Move(link, /*is_send=*/false, rest.span());
+  if (io.outcome == Io::Outcome::kWouldBlock) {
+    // What stands before the block is judged as soon as it is there.
+    const bool has_head = link.rx_bytes >= link.rx_head;
+    const size_t there = link.sealed == nullptr ? 0 : link.sealed->received();
+    const size_t left = link.rx_head + block.iov_len - link.rx_bytes;
+    AwaitBytes(link, has_head && left > there ? left - there : 1);
+  }
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", slot.block);
+  counters_.bytes_moved += io.bytes;
+  const bool had_head = link.rx_bytes >= link.rx_head;
+  link.rx_bytes += io.bytes;
+  if (!link.peer_has_begun && link.rx_bytes >= kRecordBytes) {
+    PREPOST_RETURN_IF_ERROR(TakeStart(link, DecodeRecord(RecordAt(link.rx, 0))));
+    if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
+  }
+  if (!had_head && link.rx_bytes >= link.rx_head) {
+    PREPOST_RETURN_IF_ERROR(TakeHead(link, state));
+    link.is_copying = is_read;
+  }
+  if (!is_read && link.rx_bytes == link.rx_head + block.iov_len) FinishBlock(link, state);
+  return {};
+}
+
+/// Until so many bytes are there to be read, or about: the rest of a block wakes its receiver once
+/// and not with every packet. Never for more than a small part of the socket's buffer: the kernel
+/// enlarges the buffer of a receiver that takes more in a round trip than in those before, and one
+/// that sleeps until most of the window is full takes a window each time. Over a long path that is
+/// all that is ever sent.
+void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
+  constexpr size_t kAwaitedMax = size_t{128} << 10;
+  constexpr int kBufferPart = 8;  // with a quarter, jumbo frames do not enlarge it
+  link.readable = false;
+  bytes = std::min(bytes, kAwaitedMax);
+  if (bytes > link.awaited_max) {
+    int buffer = 0;
+    socklen_t length = sizeof(buffer);
+    getsockopt(link.fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, &length);
+    link.awaited_max = static_cast<size_t>(std::max(buffer / kBufferPart, 1));
+    bytes = std::min(bytes, link.awaited_max);
+  }
+  const int wanted = static_cast<int>(bytes);
+  if (std::exchange(link.awaited_bytes, wanted) == wanted) return;
+  // Where it does not help it does no harm.
+  setsockopt(link.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
+}
+
+/// What stands before the block.
+Status TcpEndpoint::TakeHead(Link& link, const ChannelState& state) {
+  if (on_arrival_) on_arrival_(state.slots[state.moved].op);
+  const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
+  const Record wanted = RecordOf(state, state.moved);
+  if (record == wanted) return {};
+  const bool is_other_size = record.channel == wanted.channel && record.block == wanted.block;
+  if (message_.call_root && is_other_size) return OtherSize(link, record.bytes, wanted.bytes);
+  return Unexpected(link, record, Describe(wanted, node_, link.peer));
+}
+
+void TcpEndpoint::FinishPiece(ChannelState& state, const Piece& piece) {
+  --state.slots[piece.index].pieces;
+  while (state.moved < state.posted && state.slots[state.moved].pieces == 0) ++state.moved;
+}
+
+/// The one that is next, of a connection of one stream.
+void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
+  link.rx_bytes = 0;
+  link.rx_head = kRecordBytes;
+  FinishPiece(state, {.index = state.moved});
+  CompleteArrived(state);
+}
+
+/// A block is expected, but its receive is not posted. Only peeks: the bytes stay with the kernel.
+Status TcpEndpoint::ReadUnposted(Link& link) {
+  std::byte byte;
+  iovec one = {&byte, 1};
+  const bool is_there = link.sealed != nullptr && link.sealed->received() > 0;
+  const Io io = is_there ? Io{.bytes = 1} : PeekSome(link.fd.get(), std::span(&one, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
+  link.stalled = true;
+  ++counters_.early;
+  return {};
+}
+
+/// No block is expected in this message.
+Status TcpEndpoint::ReadStart(Link& link) {
+  iovec rest = {link.rx.data() + link.rx_bytes, kRecordBytes - link.rx_bytes};
+  const Io io = Move(link, /*is_send=*/false, std::span(&rest, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
+  link.rx_bytes += io.bytes;
+  if (link.rx_bytes < kRecordBytes) return {};
+  const Record record = DecodeRecord(RecordAt(link.rx, 0));
+  if (!IsStart(record.channel)) {
+    return Rejected(fmt::format("node {} got bytes from node {} beyond the plan's last block",
+                                node_.value, link.peer.value));
+  }
+  PREPOST_RETURN_IF_ERROR(TakeStart(link, record));
+  return link.peer_has_begun ? Unexpected(link, record, "no block") : Status();
+}
+
+/// Of the message at hand or a later one.
+Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
+  const MessageStart start = {.number = record.block,
+                              .bytes = record.bytes & kGroupMessageBytesMax,
+                              .variant = static_cast<uint16_t>(record.bytes >> kVariantShift),
+                              .call_root = RootOf(record)};
+  const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
+  const uint32_t next = is_in_message_ ? message_.number + 1 : 0;
+  const bool is_later = start.number - next < ahead_max_;
+  const bool is_same = is_in_message_ && start.number == message_.number;
+  if (IsStart(record.channel) && is_same && message_.call_root && !is_at_hand)
+    return OtherCall(link, start);
+  if (IsCallStart(record.channel) && is_in_message_ && IsAfter(message_.number, start.number))
+    return LateCall(link, start);
+  if (!IsStart(record.channel) || (!is_at_hand && !is_later)) {
+    return Unexpected(link, record, "the start of a message");
+  }
+  link.peer_has_begun = is_at_hand;
+  if (is_at_hand) return {};
+  link.next = start;
+  link.stalled = true;
+  return {};
+}
+
+Status TcpEndpoint::ReadRecords(Link& link) {
+  if (std::exchange(link.rx_left, 0) > 0) return TakeRecords(link);
+  iovec rest = {link.rx.data() + link.rx_bytes, link.rx.size() - link.rx_bytes};
+  const Io io = Move(link, /*is_send=*/false, std::span(&rest, 1));
+  if (io.outcome == Io::Outcome::kWouldBlock) link.readable = false;
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
+  link.rx_bytes += io.bytes;
+  link.asked_since.reset();
+  return TakeRecords(link);
+}
+
+/// Those that are there in full and of the message at hand.
+Status TcpEndpoint::TakeRecords(Link& link) {
+  size_t offset = 0;
+  while (offset + kRecordBytes <= link.rx_bytes && !link.stalled) {
+    const Record record = DecodeRecord(RecordAt(link.rx, offset));
+    offset += kRecordBytes;
+    if (record.channel == kLifeChannel) {
+      TakeSign(link, record);
+      continue;
+    }
+    counters_.bytes_moved += kRecordBytes;
+    if (TakeLate(link, record)) continue;
+    const bool is_start = IsStart(record.channel) || !link.peer_has_begun;
+    PREPOST_RETURN_IF_ERROR(is_start ? TakeStart(link, record) : TakeRecord(link, record));
+  }
+  link.rx_bytes -= offset;
+  link.rx_left = link.stalled ? link.rx_bytes : 0;
+  std::memmove(link.rx.data(), link.rx.data() + offset, link.rx_bytes);
+  return {};
+}
+
+TcpEndpoint::ChannelState* TcpEndpoint::FindChannel(const Link& link, ChannelId wire) {
+  const auto found = std::ranges::find_if(
+      link.noted, [&](uint32_t state) { return channels_[state].wire == wire; });
+  return found == link.noted.end() ? nullptr : &channels_[*found];
+}
+
+Status TcpEndpoint::TakeRecord(Link& link, const Record& record) {
+  ChannelState* const found = FindChannel(link, record.channel);
+  if (found == nullptr) return Unexpected(link, record, "a channel between the two");
+  ChannelState& state = *found;
+  if (state.outgoing) return TakeNote(link, state, record);
+  const Record credit = {.channel = record.channel, .block = kNoBlock, .bytes = 0};
+  if (links_[state.link].carries_blocks || record != credit || state.moved == state.ops) {
+    return Unexpected(link, record, "a credit that the plan has");
+  }
+  ++state.moved;
+  CompleteArrived(state);
+  return {};
+}
+
+/// What the peer says of a message that is over here: notes, and that such a message began there.
+bool TcpEndpoint::TakeLate(Link& link, const Record& record) {
+  const bool is_awaited = std::ranges::any_of(link.late, [](uint32_t notes) { return notes > 0; });
+  if (!is_awaited || link.peer_has_begun) return false;
+  if (IsStart(record.channel)) return is_in_message_ && IsAfter(message_.number, record.block);
+  if (record.channel.index() >= link.late.size() || link.late[record.channel.index()] == 0)
+    return false;
+  --link.late[record.channel.index()];
+  for (const uint32_t channel : link.noted) EndEarly(channels_[channel]);
+  return true;
+}
+
+/// Not before all notes of the message before have come: so that a node is never more than one message
+/// further than without this.
+void TcpEndpoint::EndEarly(ChannelState& state) {
+  const auto is_none = [](uint32_t notes) { return notes == 0; };
+  if (!state.ends_early || !std::ranges::all_of(links_[state.note_link].late, is_none)) return;
+  while (state.completed < state.moved) completed_.Add(state.slots[state.completed++].op);
+  has_ended_early_ = true;
+}
+
+Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& record) {
+  if (state.ends_early) {  // its slot may be another one's by now
+    if (state.noted == state.moved) return Unexpected(link, record, "no note");
+    ++state.noted;
+    return {};
+  }
+  if (state.completed == state.moved || record != RecordOf(state, state.completed)) {
+    return Unexpected(link, record, "the note of the oldest undelivered send");
+  }
+  Link& carrier = links_[state.link];
+  const Slot& over = state.slots[state.completed];
+  if (IsRead(over.memory, carrier.local.is_read)) carrier.window->Remove(state.completed);
+  completed_.Add(over.op);
+  ++state.completed;
+  CompleteWritten(state);
+  // It may have waited for room in the window.
+  if (carrier.local.is_read && HasToWrite(carrier)) active_.Push(state.link);
+  return {};
+}
+
+/// Completes sends of which no note will come.
+void TcpEndpoint::CompleteWritten(ChannelState& state) {
+  while (state.completed < state.moved && !IsNoted(state, state.slots[state.completed]))
+    completed_.Add(state.slots[state.completed++].op);
+}
+
+/// Completes receives that are posted and have arrived, and notifies the sender where it waits for
+/// that.
+void TcpEndpoint::CompleteArrived(ChannelState& state) {
+  while (state.completed < std::min(state.moved, state.posted)) {
+    if (IsNoted(state, state.slots[state.completed]))
+      AppendRecord(state.note_link, RecordOf(state, state.completed));
+    completed_.Add(state.slots[state.completed++].op);
+  }
+}
+
+void TcpEndpoint::AppendRecord(uint32_t index, const Record& record) {
+  if (!std::exchange(links_[index].has_begun, true)) PutRecord(index, StartRecord());
+  PutRecord(index, record);
+}
+
+void TcpEndpoint::PutRecord(uint32_t index, const Record& record) {
+  Link& link = links_[index];
+  if (link.tx.size() + kRecordBytes > link.tx.capacity()) {
+    link.tx.erase(link.tx.begin(), link.tx.begin() + static_cast<ptrdiff_t>(link.tx_bytes));
+    link.tx_bytes = 0;
+  }
+  const size_t offset = link.tx.size();
+  link.tx.resize(offset + kRecordBytes);  // within what AddChannels() reserved
+  EncodeRecord(record, RecordAt(link.tx, offset));
+  // A sign of life is no progress: with it a plan that stands still would move for ever.
+  if (record.channel != kLifeChannel) counters_.bytes_moved += kRecordBytes;
+  active_.Push(index);
+}
+
+Record TcpEndpoint::RecordOf(const ChannelState& state, uint32_t index) const {
+  const Slot& slot = state.slots[index];
+  return {.channel = state.wire, .block = slot.block, .bytes = slot.memory.iov_len};
+}
+
+Status TcpEndpoint::Unexpected(const Link& link, const Record& record,
+                               const std::string& expected) const {
+  return Rejected(fmt::format("node {} got a record from node {} for {}; expected {}", node_.value,
+                              link.peer.value, Describe(record, node_, link.peer), expected));
+}
+
+/// The peer sends a part of this call whose size it was to say as this end does.
+Status TcpEndpoint::OtherSize(const Link& link, uint64_t sent, uint64_t expected) {
+  differs_ = true;
+  return Rejected(
+      fmt::format("call {} is {}, in which node {} sends {} to node {}, and node {} expects {}: "
+                  "both are to say "
+                  "the same",
+                  message_.number, prepost::Describe(message_), link.peer.value,
+                  Count(sent, "byte"), node_.value, node_.value, Count(expected, "byte")));
+}
+
+/// The peer has begun another call than the one at hand, or a later one without this one's blocks.
+Status TcpEndpoint::OtherCall(const Link& link, const MessageStart& start) {
+  differs_ = true;
+  const std::string own = fmt::format("call {} is {} at node {}", message_.number,
+                                      prepost::Describe(message_), node_.value);
+  if (start.number == message_.number) {
+    return Rejected(
+        fmt::format("{}, and {} at node {}", own, prepost::Describe(start), link.peer.value));
+  }
+  return Rejected(fmt::format("{}, and node {} has called something else; it is at call {}, {}",
+                              own, link.peer.value, start.number, prepost::Describe(start)));
+}
+
+/// The peer has sent something of a call that is over here without it.
+Status TcpEndpoint::LateCall(const Link& link, const MessageStart& start) {
+  differs_ = true;
+  late_call_ = {link.peer, start};
+  return Rejected(fmt::format("call {} is {} at node {}, and at node {} it is over without that",
+                              start.number, prepost::Describe(start), link.peer.value,
+                              node_.value));
+}
+
+Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {
+  const auto what = [&] {  // made only for an error: most calls find that there is none
+    return fmt::format("node {} cannot {} node {}", node_.value, verb, link.peer.value);
+  };
+  switch (io.outcome) {
+    case Io::Outcome::kMoved:
+    case Io::Outcome::kWouldBlock:
+    case Io::Outcome::kHeld:
+      return {};
+    case Io::Outcome::kPeerGone:
+      lost_peer_ = link.peer;
+      return Rejected(
+          fmt::format("node {} lost its connection to node {}", node_.value, link.peer.value));
+    case Io::Outcome::kForged:
+      return Rejected(NotAuthentic(node_, link.peer));
+    case Io::Outcome::kBadMemory:
+      return Rejected(
+          fmt::format("{}: the memory of block {} is gone; was its file truncated "
+                      "meanwhile?",
+                      what(), block));
+    case Io::Outcome::kFailed:
+      return SystemError(StatusCode::kRejected, what(), io.error);
+  }
+  PREPOST_CHECK(false);
+  return {};
+}
+
+}  // namespace prepost
