@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The registry: every device by its name. It lists them, opens them, or reports why not. Each backend
-// that is built registers its kind of devices (CMakeLists.txt, prepost_devices); NICs in software,
-// which are always there, are listed here.
+// The registry: every device by its name. It lists them, opens them, or reports why not. Each
+// backend that is built registers its kind of devices (CMakeLists.txt, prepost_devices); NICs in
+// software, which are always there, are listed here.
 #ifndef PREPOST_BACKENDS_REGISTRY_H_
 #define PREPOST_BACKENDS_REGISTRY_H_
 
@@ -44,8 +44,8 @@ const std::vector<RegisteredKind>& RegisteredKinds();
 /// That of a device's name.
 const RegisteredKind& KindOfDevice(const std::string& name);
 
-/// Whether `name` is of a library whose devices any process of a machine can open at any time, so that
-/// local nodes have one each: "fabric:tcp", "verbs:rxe0".
+/// Whether `name` is of a library whose devices any process of a machine can open at any time, so
+/// that local nodes have one each: "fabric:tcp", "verbs:rxe0".
 bool IsLibraryDevice(const std::string& name);
 
 struct DeviceList {
@@ -54,8 +54,8 @@ struct DeviceList {
 };
 /// The devices of this machine. Nothing is left on a device.
 DeviceList ListDevices();
-/// The entry of a library's device or a card. Errors (kEnvironment): it is not there, or its kind is
-/// not built.
+/// The entry of a library's device or a card. Errors (kEnvironment): it is not there, or its kind
+/// is not built.
 Result<ListedDevice> FindListed(const std::string& name);
 
 /// Opens what carries one node per process: a card, or a library's device. Errors: those of

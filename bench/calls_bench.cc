@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long calls of collectives take in a group of a session: from when the last member makes the call
-// to when the last one has its result, by the clock that all members of one machine have in common.
-// One process per member; bench/network/calls.py starts them.
+// How long calls of collectives take in a group of a session: from when the last member makes the
+// call to when the last one has its result, by the clock that all members of one machine have in
+// common. One process per member; bench/network/calls.py starts them.
 #include <time.h>
 
 #include <CLI/CLI.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What sealing costs (runtime/transport/sealing/sealed_stream.h): the processor time of both ends of one
-// connection over loopback that carry a message from memory to memory, with nothing sealed and with
-// each cipher, in seconds per GB (10^9 bytes), and how many GB go through in a second. The bound
-// beside it is the same with nothing sealed plus the cipher alone, sealing and opening as many
-// records in the cache. One repetition measures each of them once, so that whatever else the machine
-// does hits all alike: read the ratios.
+// What sealing costs (runtime/transport/sealing/sealed_stream.h): the processor time of both ends
+// of one connection over loopback that carry a message from memory to memory, with nothing sealed
+// and with each cipher, in seconds per GB (10^9 bytes), and how many GB go through in a second. The
+// bound beside it is the same with nothing sealed plus the cipher alone, sealing and opening as
+// many records in the cache. One repetition measures each of them once, so that whatever else the
+// machine does hits all alike: read the ratios.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

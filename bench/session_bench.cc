@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long a group of a session takes to bring a message to all of its members, at the root: from
-// Send() to the notice that all have it. One process per member; bench/network/run.py starts them in
-// network namespaces, bench/host/run.py on this machine.
+// Send() to the notice that all have it. One process per member; bench/network/run.py starts them
+// in network namespaces, bench/host/run.py on this machine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PartRows: sizes of parts as they are written down, in one list, or in rows: of an alltoall a row for
-// each member that sends, in it one for each that receives.
+// PartRows: sizes of parts as they are written down, in one list, or in rows: of an alltoall a row
+// for each member that sends, in it one for each that receives.
 #ifndef PREPOST_COMPILER_PART_ROWS_H_
 #define PREPOST_COMPILER_PART_ROWS_H_
 
@@ -18,12 +18,12 @@ class PartRows {
  public:
   /// Errors: more than any plan has.
   Status Add(uint64_t bytes);
-  /// What comes next is of another row. A row without sizes is none. `line` is where the row stands in a
-  /// file, from 1; 0: in none.
+  /// What comes next is of another row. A row without sizes is none. `line` is where the row stands
+  /// in a file, from 1; 0: in none.
   void EndRow(size_t line = 0);
-  /// All sizes, row after row, and begins anew. Errors: several rows that are neither of one size each
-  /// nor as long as there are rows; rows count from 1, and `where` is the line of the first that is wrong,
-  /// if it has one.
+  /// All sizes, row after row, and begins anew. Errors: several rows that are neither of one size
+  /// each nor as long as there are rows; rows count from 1, and `where` is the line of the first
+  /// that is wrong, if it has one.
   Result<std::vector<uint64_t>> Take();
 
  private:

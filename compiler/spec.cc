@@ -65,8 +65,8 @@ Status CheckCollective(const Spec& spec, const Payload& payload) {
   if (const Status status = CheckMemory({.kind = spec.collective}, spec.nodes, payload, 0);
       !status.ok())
     return Rejected(status.message(), SizeKey(spec));
-  // Whatever the schedule, each block is sent to every other node twice at most; of those whose blocks
-  // have one way, once for each bit of a rank.
+  // Whatever the schedule, each block is sent to every other node twice at most; of those whose
+  // blocks have one way, once for each bit of a rank.
   const bool has_one_way = spec.collective == CollectiveKind::kGather ||
                            spec.collective == CollectiveKind::kScatter ||
                            spec.collective == CollectiveKind::kAlltoall;

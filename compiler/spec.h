@@ -77,11 +77,11 @@ inline constexpr uint64_t kTransfersMax = uint64_t{1} << 27;
 /// At most kTransfersMax. Needs nodes >= 1.
 Status CheckTransfers(uint32_t nodes, uint32_t blocks);
 
-/// With what follows from the rest: of sizes of parts how many nodes there are and the largest, and all
-/// that a barrier has.
+/// With what follows from the rest: of sizes of parts how many nodes there are and the largest, and
+/// all that a barrier has.
 Spec WithImplied(Spec spec);
-/// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule and the size
-/// of blocks that are said, if they are.
+/// What ChooseCollective() is asked for `spec`, as WithImplied() gives it: of the schedule and the
+/// size of blocks that are said, if they are.
 CollectiveSize SizeToChooseFor(const Spec& spec);
 /// With the schedule of `choice`, and its blocks and send window where the spec leaves them open.
 Spec WithChoice(Spec spec, const CollectiveChoice& choice);

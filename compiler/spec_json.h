@@ -14,9 +14,9 @@
 
 namespace prepost {
 
-/// The keys of a spec that need nothing beside them, collective to send_window, as keys of a form: for
-/// files that have specs inside. Lives longer than the reading, as does what is read; neither copied
-/// nor moved.
+/// The keys of a spec that need nothing beside them, collective to send_window, as keys of a form:
+/// for files that have specs inside. Lives longer than the reading, as does what is read; neither
+/// copied nor moved.
 class SpecKeys {
  public:
   SpecKeys() = default;

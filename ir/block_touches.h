@@ -68,8 +68,8 @@ class BlockRun {
   /// Nodes with ops on the block that ran last.
   std::span<const uint32_t> nodes() const { return nodes_; }
 
-  /// `each`(touch) for every op of the block; false ends the run, also the result's meaning. Returns
-  /// the first op that waits for itself, as the order of ids goes in a circle.
+  /// `each`(touch) for every op of the block; false ends the run, also the result's meaning.
+  /// Returns the first op that waits for itself, as the order of ids goes in a circle.
   template <typename Each>
   std::optional<BlockTouch> Run(uint32_t block, const Each& each) {
     const std::span<const BlockTouch> all = touches_.Of(block);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who has what: which nodes have a part of a block at first, and which must have the whole of it at
-// the end. Plans, their checks and their executors ask here where data comes from and where it goes.
-// Who leads a group, and what is drawn as the top of a tree, is another question, though its answer
-// is often the same node.
+// the end. Plans, their checks and their executors ask here where data comes from and where it
+// goes. Who leads a group, and what is drawn as the top of a tree, is another question, though its
+// answer is often the same node.
 //
 // Members are the nodes but the helpers, which are last. What members exchange piece by piece has
 // parts: one for each member (reduce_scatter, allgather, gather, scatter) or for each pair
@@ -64,8 +64,8 @@ struct Collective {
   friend constexpr bool operator==(const Collective&, const Collective&) = default;
 };
 
-/// Parts, or nodes, `first`, `first + step`, ...: `count` of them. Parts lie in a node's memory in this
-/// order.
+/// Parts, or nodes, `first`, `first + step`, ...: `count` of them. Parts lie in a node's memory in
+/// this order.
 struct PartRow {
   uint32_t first = 0;
   uint32_t step = 1;
@@ -124,8 +124,8 @@ class Roles {
   uint32_t blocks_per_part_;
 };
 
-/// Of a collective's parts those up to the last that some node must be sent, 1 if there is none: of a
-/// gather whose root is the last member, all but the last. Needs nodes with at most 2^32 parts.
+/// Of a collective's parts those up to the last that some node must be sent, 1 if there is none: of
+/// a gather whose root is the last member, all but the last. Needs nodes with at most 2^32 parts.
 uint32_t MovingParts(const Collective& collective, uint32_t nodes);
 
 }  // namespace prepost

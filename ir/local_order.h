@@ -42,7 +42,8 @@ class LocalOrder {
   static constexpr uint32_t kNone = 0xffffffff;
 
   const Op& op(OpId id) const { return ops_[id.index()]; }
-  /// Raises started_ to what has completed when `before`, which starts before the current op, starts.
+  /// Raises started_ to what has completed when `before`, which starts before the current op,
+  /// starts.
   void JoinStart(OpId before);
   void Release(OpId id);
 

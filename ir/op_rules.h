@@ -68,7 +68,8 @@ class OpRules {
   using Emit = std::function<void(const Op& op, std::span<const OpId> after)>;
 
   /// `channels`: the plan's block channels, not owned. Ops that are `look_ahead` back or more are
-  /// left out of `after`, as are given ops that are more than `given_max` back. Memory O(look_ahead).
+  /// left out of `after`, as are given ops that are more than `given_max` back. Memory
+  /// O(look_ahead).
   OpRules(std::span<const Channel> channels, const Ready& ready,
           std::optional<uint32_t> send_window, size_t look_ahead, size_t given_max, Emit emit);
 

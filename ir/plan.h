@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plan: one partially ordered program of sends and receives per node, and what the programs are
-// about: a collective, in which what is received may be combined with what a node has. It is the contract between the compiler, the executors, the NIC lowering and the drawings;
-// it says what is to happen and nothing about queues, addresses or hosts.
+// about: a collective, in which what is received may be combined with what a node has. It is the
+// contract between the compiler, the executors, the NIC lowering and the drawings; it says what is
+// to happen and nothing about queues, addresses or hosts.
 //
 // A Plan may be wrong (a file can say anything): only Verify() (verify.h) decides. Accessors check
 // their own indices only. All arrays are flat; an op's `after` list is a slice of one array (CSR).
@@ -103,8 +104,8 @@ struct Program {
 };
 
 /// What a collective moves, cut into blocks: "message" in files. Of a part's blocks, block b covers
-/// its bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)). Parts may have sizes of their own:
-/// each has as many blocks as the largest, of which the last ones may be empty.
+/// its bytes [b * block_bytes, min((b + 1) * block_bytes, bytes)). Parts may have sizes of their
+/// own: each has as many blocks as the largest, of which the last ones may be empty.
 struct Payload {
   uint64_t bytes = 0;  ///< of a part, of the largest
   uint64_t block_bytes = 1;
@@ -233,16 +234,16 @@ const char* Name(Lane lane);
 /// "window=1", "barrier", ...
 std::string ToString(const Ready& ready);
 
-/// With parts * max(1, ceil(bytes / block_bytes)) blocks, if they are at most kBlocksMax. Errors: at
-/// /bytes, /block_bytes.
+/// With parts * max(1, ceil(bytes / block_bytes)) blocks, if they are at most kBlocksMax. Errors:
+/// at /bytes, /block_bytes.
 Result<Payload> MakePayload(uint64_t bytes, uint64_t block_bytes, uint64_t parts = 1);
 /// The same of parts with sizes of their own, one at least; of equal ones it is that of their size.
 /// Errors: also at /part_bytes/P.
 Result<Payload> MakePayload(std::vector<uint64_t> part_bytes, uint64_t block_bytes);
 
-/// Whether the memory of a collective other than a multicast can be counted: all inputs, all outputs of
-/// a node and its scratch buffers are kMessageBytesMax each at most; a barrier carries nothing. Errors:
-/// at /bytes, /scratch.
+/// Whether the memory of a collective other than a multicast can be counted: all inputs, all
+/// outputs of a node and its scratch buffers are kMessageBytesMax each at most; a barrier carries
+/// nothing. Errors: at /bytes, /scratch.
 Status CheckMemory(const Collective& collective, uint32_t nodes, const Payload& payload,
                    uint64_t scratch);
 

@@ -39,9 +39,9 @@ struct PlannedTransfer {
   friend bool operator==(const PlannedTransfer&, const PlannedTransfer&) = default;
 };
 
-/// Blocks of all transfers together that a text may ask for, beside the first of each: they are gone
-/// through one by one, and a short text can name many. Enough for an allreduce by halving among 2048
-/// nodes.
+/// Blocks of all transfers together that a text may ask for, beside the first of each: they are
+/// gone through one by one, and a short text can name many. Enough for an allreduce by halving
+/// among 2048 nodes.
 inline constexpr uint64_t kRangeBlocksMax = uint64_t{1} << 23;
 
 /// More parts than a plan may have blocks, in `name`. `node`: what the text calls a node.
@@ -104,13 +104,14 @@ struct TransferPlan {
 TransferPlan PlanTransfers(PlanHeader header, std::span<const PlannedTransfer> transfers,
                            const WaitsOfTransfer& waits_of);
 
-/// The same for what one end of `transfer` waits for besides: its send, or the combine of what comes.
+/// The same for what one end of `transfer` waits for besides: its send, or the combine of what
+/// comes.
 using WaitsOfEnd = std::function<std::span<const uint32_t>(uint32_t transfer, bool is_send)>;
 
 /// The same; each op waits for what the order of ids asks for: a send for the last receives of its
 /// blocks before it, a combine for these and, unless the message is empty, for the sends since; and
-/// for what `waits_of` gives, if there is one. Receives have no scratch buffers yet. Needs blocks in
-/// range.
+/// for what `waits_of` gives, if there is one. Receives have no scratch buffers yet. Needs blocks
+/// in range.
 TransferPlan PlanInOrder(PlanHeader header, std::span<const PlannedTransfer> transfers,
                          const WaitsOfEnd& waits_of = {});
 

@@ -19,7 +19,8 @@ struct CallPlanSpec {
   bool is_deterministic = false;  ///< sums do not depend on the size
 };
 
-/// Members of such a group: a ring over more has a plan that is too large to compile while others wait.
+/// Members of such a group: a ring over more has a plan that is too large to compile while others
+/// wait.
 inline constexpr uint32_t kCallMembersMax = 1024;
 
 /// Which schedule a call takes is decided by its shape and the number of members alone

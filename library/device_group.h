@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeviceGroup: the mover of a group that goes over NICs, preposted or driven by the CPU. A thread per
-// group prepares one message while the NICs move the one before it.
+// DeviceGroup: the mover of a group that goes over NICs, preposted or driven by the CPU. A thread
+// per group prepares one message while the NICs move the one before it.
 #ifndef PREPOST_LIBRARY_DEVICE_GROUP_H_
 #define PREPOST_LIBRARY_DEVICE_GROUP_H_
 
@@ -28,7 +28,8 @@ struct DeviceGroupOptions {
   std::chrono::milliseconds answer_max{30000};
 };
 
-/// `plans` must be flat (GroupPlanSpec::is_flat), and outlive the mover, whose thread asks for plans.
+/// `plans` must be flat (GroupPlanSpec::is_flat), and outlive the mover, whose thread asks for
+/// plans.
 std::unique_ptr<MessageMover> MakeDeviceGroup(DeviceGroupOptions options,
                                               std::unique_ptr<GroupDevices> devices,
                                               GroupPlans& plans);

@@ -31,10 +31,10 @@ struct GroupPlanSpec {
   bool is_flat = false;  ///< FlatFor() is to be called
 };
 
-/// Of a schedule that has a rolled plan, one of these for each block size that is used, of this node
-/// alone; of others flat plans, of all nodes. No credits and no windows: over a transport that holds
-/// early blocks back without loss they only add waiting. Of a file: see ReadGroupPlans(). Errors
-/// (kUsage): the algorithm or the block size is none, or what is wrong with the file.
+/// Of a schedule that has a rolled plan, one of these for each block size that is used, of this
+/// node alone; of others flat plans, of all nodes. No credits and no windows: over a transport that
+/// holds early blocks back without loss they only add waiting. Of a file: see ReadGroupPlans().
+/// Errors (kUsage): the algorithm or the block size is none, or what is wrong with the file.
 Result<std::unique_ptr<GroupPlans>> MakeGroupPlans(const GroupPlanSpec& spec);
 
 /// The connections of what `plan` has programs of, for every message size, sorted.

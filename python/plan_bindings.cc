@@ -187,8 +187,8 @@ Compiled CompileRoundsText(const std::string& spec, const std::string& text) {
   });
 }
 
-/// `transfers`: round, sender, receiver, first block, how many, and whether they are combined, of each,
-/// in 4 bytes each.
+/// `transfers`: round, sender, receiver, first block, how many, and whether they are combined, of
+/// each, in 4 bytes each.
 Compiled CompileTransfers(const std::string& spec, const py::buffer& transfers) {
   using Given = std::array<uint32_t, 6>;
   const BufferView view(transfers, /*is_written=*/false);

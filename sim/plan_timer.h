@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MakePlanTimer: what Choose() (compiler/choice/choice.h) compares plans by where the cluster is known:
-// the simulation, with what prepost simulate would print for them.
+// MakePlanTimer: what Choose() (compiler/choice/choice.h) compares plans by where the cluster is
+// known: the simulation, with what prepost simulate would print for them.
 #ifndef PREPOST_SIM_PLAN_TIMER_H_
 #define PREPOST_SIM_PLAN_TIMER_H_
 
@@ -22,9 +22,10 @@ struct PlanTimerOptions {
   nic::LowerOptions lower = {};  ///< preposted: plans that do not fit are left out
 };
 
-/// What ChooseCollective() goes by on the profile's cluster: its port's rate; of a message that waits for
-/// another, or does not, what its hosts and the network between two of a rack take; its hosts' rate of
-/// combining, if the profile has it. Only over TCP do bytes take longer that go to another member.
+/// What ChooseCollective() goes by on the profile's cluster: its port's rate; of a message that
+/// waits for another, or does not, what its hosts and the network between two of a rack take; its
+/// hosts' rate of combining, if the profile has it. Only over TCP do bytes take longer that go to
+/// another member.
 CollectiveParameters CollectiveParametersOf(const Profile& profile);
 
 /// Seconds until all nodes have the message, of a plan for the first nodes of the network. May be

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Simulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both, and what
-// came out: times, what hosts did, what links carried. simulation_run.h fills it in,
+// Simulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both, and
+// what came out: times, what hosts did, what links carried. simulation_run.h fills it in,
 // tools/report/simulation_report.h prints it. Every figure is modelled.
 #ifndef PREPOST_SIM_SIMULATION_H_
 #define PREPOST_SIM_SIMULATION_H_
@@ -31,9 +31,9 @@ inline constexpr uint64_t kGroupTransfersMax = uint64_t{1} << 27;
 /// The same plan `count` times: node i of group g is host (i + g) mod n (RDMC's figure 10).
 std::vector<Group> RotatedGroups(const VerifiedPlan& plan, uint32_t count);
 
-/// When a group's nodes were done. A node has the message when its last block is there, and its host
-/// knows later: CPU-driven when it has dealt with its last completion, preposted when it has seen the
-/// final CQE; both wait for the acknowledgements of what the node has sent.
+/// When a group's nodes were done. A node has the message when its last block is there, and its
+/// host knows later: CPU-driven when it has dealt with its last completion, preposted when it has
+/// seen the final CQE; both wait for the acknowledgements of what the node has sent.
 struct GroupTimes {
   Picoseconds start = 0;
   Picoseconds first = 0;       ///< of the nodes but the root: it has the message
@@ -91,26 +91,26 @@ struct Simulation {
   double bound = 0;         ///< BoundOf()
 };
 
-/// Seconds that all groups together need at least: each by itself, by BoundNetwork(), and of each port
-/// the bytes that it must carry, and a latency; 0 of one node.
+/// Seconds that all groups together need at least: each by itself, by BoundNetwork(), and of each
+/// port the bytes that it must carry, and a latency; 0 of one node.
 double BoundOf(const Simulation& it);
 
 RunTimes TimesOf(const Simulation& it, const PrepostedResult& run);
 RunTimes TimesOf(const Simulation& it, const CpuDrivenResult& run);
 
-/// CPU-driven over preposted, of what both have: until all nodes have the message, and until all hosts
-/// know; 0 where not both ran, or nothing is sent.
+/// CPU-driven over preposted, of what both have: until all nodes have the message, and until all
+/// hosts know; 0 where not both ran, or nothing is sent.
 struct Gain {
   double completion = 0;
   double known = 0;
 };
 Gain GainOf(const Simulation& it);
-/// Whether a run waits for the barrier before it starts. Preposted queues do: hosts arm them and start
-/// them together. CPU-driven hosts do only where no credit says that receives are posted: ready mode
-/// barrier.
+/// Whether a run waits for the barrier before it starts. Preposted queues do: hosts arm them and
+/// start them together. CPU-driven hosts do only where no credit says that receives are posted:
+/// ready mode barrier.
 bool NeedsBarrier(const Simulation& it, bool is_offload);
-/// As GainOf(), with BarrierSeconds() before each that needs it. None where that is not known or nothing
-/// is sent, nor of a workload, whose groups start when they may.
+/// As GainOf(), with BarrierSeconds() before each that needs it. None where that is not known or
+/// nothing is sent, nor of a workload, whose groups start when they may.
 std::optional<Gain> GainWithBarrier(const Simulation& it);
 
 /// What hosts of preposted queues do: one, or all together.
@@ -141,10 +141,10 @@ uint64_t PostsBefore(const Simulation& it, const CpuDrivenResult& run);
 /// PostsBefore().
 double ArmingSeconds(const Simulation& it, const PrepostedResult& run);
 double ArmingSeconds(const Simulation& it, const CpuDrivenResult& run);
-/// From when all hosts of a group have armed until the last is let go, of the group for which that is
-/// longest: all report up a tree to the leader, at the root, and hear it down the same tree; each takes
-/// one message after the other, and writes one after the other (runtime/group/gate_tree.h). None: the
-/// profile does not say what it takes.
+/// From when all hosts of a group have armed until the last is let go, of the group for which that
+/// is longest: all report up a tree to the leader, at the root, and hear it down the same tree;
+/// each takes one message after the other, and writes one after the other
+/// (runtime/group/gate_tree.h). None: the profile does not say what it takes.
 std::optional<double> BarrierSeconds(const Simulation& it);
 /// Of the host that knows last: from its final CQE until it does.
 double DetectionSeconds(const Simulation& it);

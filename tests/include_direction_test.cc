@@ -101,7 +101,8 @@ TEST(IncludeDirectionTest, RoomsIncludeOnlyWhatTheyMay) {
   }
 }
 
-/// The picture of the layout in docs/internals.md: for each room at its left edge, the lines about it.
+/// The picture of the layout in docs/internals.md: for each room at its left edge, the lines about
+/// it.
 std::map<std::string, std::string> ReadLayout() {
   std::map<std::string, std::string> rooms;
   std::string room;

@@ -24,14 +24,15 @@
 //   R11  only a doorbell makes the NIC read a send queue's doorbell record
 //   R12  the order among queues is the scheduler's, from a seed
 //   R13  a log of everything, on request
-//   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP, QUERY_CQ)
+//   R14  where a queue stands when nothing can happen any more can be asked for (QUERY_QP,
+//        QUERY_CQ)
 //
-// An engine as it is executes as fast as it can. One whose steps take modelled time is a subclass that
-// overrides what stands under "Timing": the same rules hold, and each thing happens when the subclass
-// says so. The engine knows nothing of clocks, costs or networks.
+// An engine as it is executes as fast as it can. One whose steps take modelled time is a subclass
+// that overrides what stands under "Timing": the same rules hold, and each thing happens when the
+// subclass says so. The engine knows nothing of clocks, costs or networks.
 //
-// Not modelled: inline payload, atomics but fetch-and-add, UMR and the fence for it (initiator-small), WAIT on data
-// or time, signatures.
+// Not modelled: inline payload, atomics but fetch-and-add, UMR and the fence for it
+// (initiator-small), WAIT on data or time, signatures.
 #ifndef PREPOST_BACKENDS_EMULATED_ENGINE_H_
 #define PREPOST_BACKENDS_EMULATED_ENGINE_H_
 
@@ -141,7 +142,8 @@ class Engine {
   /// Notes what a host did that no driver should.
   void Misuse(const NicState& nic, const std::string& what);
 
-  /// Whether hosts act on the engine's own thread, between its steps: no other thread calls it then.
+  /// Whether hosts act on the engine's own thread, between its steps: no other thread calls it
+  /// then.
   virtual bool is_alone() const { return false; }
   virtual std::vector<CqEvent> TakeEvents() { return std::exchange(events_, {}); }
   const std::vector<NicEvent>& log() const { return log_; }
@@ -170,12 +172,13 @@ class Engine {
   virtual bool HasWork() const { return !scheduler_.empty(); }
   /// Whether WQEs of this kind can be executed.
   virtual bool IsModelled(nic::Opcode) const { return true; }
-  /// The QP's send queue is about to execute the WQE at hand (wqe_), which is no WAIT; or a WAIT that
-  /// has passed.
+  /// The QP's send queue is about to execute the WQE at hand (wqe_), which is no WAIT; or a WAIT
+  /// that has passed.
   virtual void BeginWqe(QpState&) {}
   /// The WQE at hand becomes `work`. False: it is over and leaves no trace.
   virtual bool BeginWork(QpState&, Work&) { return true; }
-  /// SEND_EN (`sends`) or RECV_EN of `qp`, on `target` up to `limit`. True: Enable() is called later.
+  /// SEND_EN (`sends`) or RECV_EN of `qp`, on `target` up to `limit`. True: Enable() is called
+  /// later.
   virtual bool HoldsEnable(QpState&, QpState& /*target*/, bool /*sends*/, uint16_t /*limit*/) {
     return false;
   }

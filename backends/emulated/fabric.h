@@ -60,8 +60,8 @@ class Fabric {
   /// Runs on the calling thread for at most `steps`, fewer when an event occurs or nothing can
   /// happen; false in the last case. Events are signalled, and put into `events` unless it is null.
   bool RunSome(uint64_t steps, std::vector<CqEvent>* events = nullptr);
-  /// Modelled time: memory that is registered from now on is another message's than what was before,
-  /// and holds tags (memory_table.h).
+  /// Modelled time: memory that is registered from now on is another message's than what was
+  /// before, and holds tags (memory_table.h).
   void HoldTags(uint64_t block_bytes);
   /// Modelled time, of what is no multicast: such memory is addresses alone (memory_table.h).
   void HoldAddresses();

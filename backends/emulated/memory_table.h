@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // MemoryTable: the registered memory of one emulated NIC, and the copying of payload between two of
-// them. Every byte that moves is checked against a key's range and access (rule R9). In virtual time
-// it holds no bytes, but of a multicast a tag per block that says what is there; a payload is such a
-// tag. Of another collective, whose blocks change, it holds addresses alone.
+// them. Every byte that moves is checked against a key's range and access (rule R9). In virtual
+// time it holds no bytes, but of a multicast a tag per block that says what is there; a payload is
+// such a tag. Of another collective, whose blocks change, it holds addresses alone.
 #ifndef PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 #define PREPOST_BACKENDS_EMULATED_MEMORY_TABLE_H_
 
@@ -48,8 +48,8 @@ struct TagPlace {
 class MemoryTable {
  public:
   /// What is added from now on has a tag per block of `block_bytes`, and its bytes are not touched.
-  /// Where local writes are not allowed all blocks are there from the beginning. `tags` are those of
-  /// the message; not owned.
+  /// Where local writes are not allowed all blocks are there from the beginning. `tags` are those
+  /// of the message; not owned.
   void HoldTags(uint64_t block_bytes, TagRange& tags) {
     block_bytes_ = block_bytes;
     tags_ = &tags;
@@ -65,8 +65,8 @@ class MemoryTable {
   bool Remove(uint32_t key);
   /// The memory at [address, address + bytes), or null when `key` does not cover it for this use.
   std::byte* Find(uint32_t key, uint64_t address, uint64_t bytes, Use use) const;
-  /// The tag of the memory at `piece`, which must be exactly one block if there are tags; the rest as
-  /// Find().
+  /// The tag of the memory at `piece`, which must be exactly one block if there are tags; the rest
+  /// as Find().
   TagPlace FindTag(const nic::DataPiece& piece, Use use) const;
   /// The first block of any region that has no tag.
   std::optional<uint64_t> MissingBlock() const;

@@ -25,8 +25,8 @@ constexpr size_t kFirstChunkBytes = size_t{256} << 10;
 constexpr size_t kChunkBytesMax = size_t{64} << 20;
 /// Chunks from here on are in huge pages, where the system has any to give.
 constexpr size_t kHugeChunkBytes = size_t{8} << 20;
-/// Pieces from here on have chunks of their own, in small pages: what is never written of a ring that
-/// long, up to half of it, takes no memory.
+/// Pieces from here on have chunks of their own, in small pages: what is never written of a ring
+/// that long, up to half of it, takes no memory.
 constexpr size_t kLargePieceBytes = size_t{256} << 10;
 /// Between two pieces: memory that nobody has.
 #ifdef __SANITIZE_ADDRESS__

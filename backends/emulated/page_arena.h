@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PageArena: memory for what all NICs of a fabric work on: queues' contexts and rings, and what hosts
-// keep beside them. It is given back all at once. Large arenas stand in huge pages: with a thousand NICs
-// every access is to another page, and looking up pages would take longer than the access. Single large
-// pieces do not: a ring is as long as a power of two, and what nobody writes of it shall take no memory.
+// PageArena: memory for what all NICs of a fabric work on: queues' contexts and rings, and what
+// hosts keep beside them. It is given back all at once. Large arenas stand in huge pages: with a
+// thousand NICs every access is to another page, and looking up pages would take longer than the
+// access. Single large pieces do not: a ring is as long as a power of two, and what nobody writes
+// of it shall take no memory.
 #ifndef PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
 #define PREPOST_BACKENDS_EMULATED_PAGE_ARENA_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Picoseconds: modelled time, of an engine whose steps take some (engine.h, "Timing"). Times are whole
-// numbers, so that sums and ties do not depend on an order.
+// Picoseconds: modelled time, of an engine whose steps take some (engine.h, "Timing"). Times are
+// whole numbers, so that sums and ties do not depend on an order.
 #ifndef PREPOST_BACKENDS_EMULATED_PICOSECONDS_H_
 #define PREPOST_BACKENDS_EMULATED_PICOSECONDS_H_
 

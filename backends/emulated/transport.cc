@@ -211,8 +211,8 @@ CopyOutcome Engine::Move(QpState& qp, const Work& work, uint64_t bytes) {
   return Copy(source, {remote.nic.memory, receive_, Use::kLocalWrite}, work.moved, bytes);
 }
 
-/// What stands at an address is a number as hosts read it, and hosts may read it at any time. It is added
-/// to even if its former value has no place here: the answer comes after that.
+/// What stands at an address is a number as hosts read it, and hosts may read it at any time. It is
+/// added to even if its former value has no place here: the answer comes after that.
 CopyOutcome Engine::FetchAdd(QpState& qp) {
   std::byte* const there = qp.remote->nic.memory.Find(wqe_.rkey, wqe_.remote_address,
                                                       nic::kAtomicBytes, Use::kRemoteAtomic);

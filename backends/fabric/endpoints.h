@@ -29,12 +29,13 @@ namespace prepost::fabric {
 
 struct EndpointsSpec {
   ChannelEnds ends;
-  /// Registered, if the provider wants that; outlives them. Of another collective than a multicast with
-  /// `staging`, if blocks lie apart.
+  /// Registered, if the provider wants that; outlives them. Of another collective than a multicast
+  /// with `staging`, if blocks lie apart.
   NodeMemory memory;
   /// Each end counts its completions, and sends make no entries in the queue.
   bool has_counters = false;
-  /// The op of a request that is posted elsewhere, by its context, when it has failed. May be empty.
+  /// The op of a request that is posted elsewhere, by its context, when it has failed. May be
+  /// empty.
   std::function<std::optional<OpId>(const void* context)> find_op = {};
 };
 

@@ -47,7 +47,8 @@ class ArmedGroup {
   /// Makes and connects all nodes of `plan`. To arm them all before any starts is its user's
   /// business: that is the barrier, after which every receive is posted everywhere. All arguments
   /// must outlive the group. `program` has all nodes in the order of ids, as have the buffers and
-  /// `hosts`: which NIC of the fabric is whose; empty: node i has NIC i. Errors: those of ArmedNode.
+  /// `hosts`: which NIC of the fabric is whose; empty: node i has NIC i. Errors: those of
+  /// ArmedNode.
   static Result<ArmedGroup> Make(emulated::Fabric& fabric, const Plan& plan,
                                  const nic::QueueProgram& program,
                                  std::span<const MessageBuffers> transfers,

@@ -28,8 +28,8 @@ class Cards final : public DeviceKind {
                                              const DeviceOptions& options) const override;
   std::string KindInGroup(const std::string&) const override { return "mlx5"; }
 
-  /// The card itself. Errors (kEnvironment), with the name: there is no such card, no permission, no
-  /// DEVX, no active port, a missing capability.
+  /// The card itself. Errors (kEnvironment), with the name: there is no such card, no permission,
+  /// no DEVX, no active port, a missing capability.
   Result<std::unique_ptr<Mlx5Device>> OpenCard(const std::string& name,
                                                const Mlx5Options& options = {}) const;
   VerbsLibrary& library() const { return library_; }

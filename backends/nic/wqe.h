@@ -109,8 +109,8 @@ inline constexpr size_t kAddress = 0;  // 8 bytes
 inline constexpr size_t kRkey = 8;     // 4 bytes
 }  // namespace remote
 
-/// Third segment of an atomic (struct mlx5_wqe_atomic_seg). The data segment behind it takes what stood
-/// at the remote address before.
+/// Third segment of an atomic (struct mlx5_wqe_atomic_seg). The data segment behind it takes what
+/// stood at the remote address before.
 namespace atomic {
 inline constexpr size_t kAdd = 0;  // 8 bytes
 }  // namespace atomic

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mlx5 cards of this machine: the table of calls (backends/mlx5/verbs.h), passed on to libibverbs
-// and libmlx5, which are loaded when devices are first listed or opened. The only file that includes
-// libmlx5's headers.
+// The mlx5 cards of this machine: the table of calls (backends/mlx5/verbs.h), passed on to
+// libibverbs and libmlx5, which are loaded when devices are first listed or opened. The only file
+// that includes libmlx5's headers.
 #include <fmt/format.h>
 #include <infiniband/mlx5dv.h>
 #include <sys/epoll.h>

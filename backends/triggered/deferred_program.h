@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// DeferredProgram: one node's part of a plan as deferred work of libfabric (fi_trigger(3)): sends that
-// a provider starts by itself when a counter reaches a threshold. A counter counts and knows no
-// message, so that each channel has an endpoint of its own, whose counter says how many of the
+// DeferredProgram: one node's part of a plan as deferred work of libfabric (fi_trigger(3)): sends
+// that a provider starts by itself when a counter reaches a threshold. A counter counts and knows
+// no message, so that each channel has an endpoint of its own, whose counter says how many of the
 // channel's ops have completed, in their order. DeferredLowering makes such programs from plans,
 // ValidateDeferred() says what they make certain; nothing here calls libfabric.
 #ifndef PREPOST_BACKENDS_TRIGGERED_DEFERRED_PROGRAM_H_
@@ -46,8 +46,8 @@ struct DeferredWork {
   friend bool operator==(const DeferredWork&, const DeferredWork&) = default;
 };
 
-/// Counters are numbered: first those of `ends`, which count their completed ops, then the fixed ones,
-/// those of pulses, and those that join conditions.
+/// Counters are numbered: first those of `ends`, which count their completed ops, then the fixed
+/// ones, those of pulses, and those that join conditions.
 struct DeferredProgram {
   static constexpr uint32_t kFixedCounters = 4;  ///< start, complete, done, thrown
 
@@ -86,8 +86,8 @@ struct DeferredLimits {
 };
 
 /// Lowers `node`'s part of `plan`. A send waits for the ops of its `after` and for what the sends
-/// before it on its channel wait for, as they start in that order. Conditions on several counters are
-/// joined by counters: at most as many per channel as there are others that its sends wait for,
+/// before it on its channel wait for, as they start in that order. Conditions on several counters
+/// are joined by counters: at most as many per channel as there are others that its sends wait for,
 /// whatever the number of blocks. Errors (kRejected): more counters than the limits have, or higher
 /// ones.
 Result<DeferredProgram> LowerDeferred(const VerifiedPlan& plan, NodeId node,
@@ -97,8 +97,8 @@ Result<DeferredProgram> LowerDeferred(const VerifiedPlan& plan, NodeId node,
 /// certain and not by how it was made: every op stands once, on its channel, in order; no send can
 /// start before an op of its `after` has completed, or before the send before it on its channel, in
 /// whatever order peers' messages come; and along one order of all ops that the plan allows every
-/// send starts when its turn has come, so that if all nodes' programs are valid none waits for ever,
-/// since more completions never take a start away. Linear in works for each counter. Errors
+/// send starts when its turn has come, so that if all nodes' programs are valid none waits for
+/// ever, since more completions never take a start away. Linear in works for each counter. Errors
 /// (kRejected): the first finding.
 Status ValidateDeferred(const VerifiedPlan& plan, const DeferredProgram& program);
 

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How conditions are joined. A channel whose sends wait for one counter alone, not their own, needs no
-// more: what that releases starts in order. On any other channel a send is released behind the one
-// before it, which a pulse says that is queued right behind that one or, where sends wait for sends of
-// the channel, comes with its completion. Where it waits for something
-// new of another counter X, too, a counter of this pair joins both: the pulse's counter adds a large
-// number to it, and X adds 1 at the threshold. The large number never comes ahead of its time, because
-// the next send's follows this one's start, and X's additions come in the order of their thresholds;
-// so (large) * (sends joined so far) + (additions so far) is reached exactly when both are there.
-// Large is more than all of X's additions together. With new conditions on several counters the joins
-// stand one behind the other, always in the order of counters. So no counter is raised, and no send
-// of an endpoint started, in the midst of what its own raise or another send of that endpoint does,
-// which providers need not allow: the provider sockets would wait for itself.
+// How conditions are joined. A channel whose sends wait for one counter alone, not their own, needs
+// no more: what that releases starts in order. On any other channel a send is released behind the
+// one before it, which a pulse says that is queued right behind that one or, where sends wait for
+// sends of the channel, comes with its completion. Where it waits for something new of another
+// counter X, too, a counter of this pair joins both: the pulse's counter adds a large number to it,
+// and X adds 1 at the threshold. The large number never comes ahead of its time, because the next
+// send's follows this one's start, and X's additions come in the order of their thresholds; so
+// (large) * (sends joined so far) + (additions so far) is reached exactly when both are there.
+// Large is more than all of X's additions together. With new conditions on several counters the
+// joins stand one behind the other, always in the order of counters. So no counter is raised, and
+// no send of an endpoint started, in the midst of what its own raise or another send of that
+// endpoint does, which providers need not allow: the provider sockets would wait for itself.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -22,8 +22,8 @@ namespace {
 
 constexpr uint64_t kNever = UINT64_MAX;
 
-/// Counters and what they have released. A send completes as soon as it has been released, unless its
-/// end's completions are held back: no more of them come than that.
+/// Counters and what they have released. A send completes as soon as it has been released, unless
+/// its end's completions are held back: no more of them come than that.
 class Counters {
  public:
   Counters(const DeferredProgram& program, std::span<const std::vector<uint32_t>> queues)
@@ -253,8 +253,8 @@ class Validation {
   }
 
   /// Along one order of the whole plan, in which a send also waits for the completion of the one
-  /// before it on its channel, which receives that are all posted do not hold up: each send has been
-  /// released when its turn comes.
+  /// before it on its channel, which receives that are all posted do not hold up: each send has
+  /// been released when its turn comes.
   Status CheckProgress() {
     const MessageTable messages(plan_);
     const CreditTable credits(plan_, messages);

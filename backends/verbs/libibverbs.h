@@ -99,8 +99,8 @@ class DeviceList {
   int error_;
 };
 
-/// What the macro ibv_query_port does: the device's own function, which fills all fields, or else the
-/// library's, which fills the first ones. 0 or an errno value.
+/// What the macro ibv_query_port does: the device's own function, which fills all fields, or else
+/// the library's, which fills the first ones. 0 or an errno value.
 int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attributes);
 
 /// "cannot WHAT: REASON" (kEnvironment), for calls that return an object or null with errno, which

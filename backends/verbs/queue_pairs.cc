@@ -97,8 +97,8 @@ Status QueuePairs::Register() {
   return {};
 }
 
-/// Kernels before 6.2 register nothing that cannot be written, as a file that is mapped for reading: of
-/// that a copy is sent.
+/// Kernels before 6.2 register nothing that cannot be written, as a file that is mapped for
+/// reading: of that a copy is sent.
 Status QueuePairs::Register(MemoryRoom room) {
   const std::span<const std::byte> bytes = BytesOf(memory_, room);
   if (bytes.empty()) return {};
@@ -315,7 +315,8 @@ Status QueuePairs::TakeEvents() {
   return failure_;
 }
 
-/// The device's own trouble is the cause of all that fails with it, and may be reported a moment later.
+/// The device's own trouble is the cause of all that fails with it, and may be reported a moment
+/// later.
 Status QueuePairs::Failed(OpId op, ibv_wc_status status) {
   const bool is_lost = status == IBV_WC_RETRY_EXC_ERR || status == IBV_WC_RNR_RETRY_EXC_ERR ||
                        status == IBV_WC_RESP_TIMEOUT_ERR || status == IBV_WC_REM_ABORT_ERR;

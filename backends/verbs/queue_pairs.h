@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueuePairs: those of one node for one message, a reliably connected one for each end of a channel,
-// for the CPU to drive (runtime/device/queued_endpoint.h).
+// QueuePairs: those of one node for one message, a reliably connected one for each end of a
+// channel, for the CPU to drive (runtime/device/queued_endpoint.h).
 #ifndef PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 #define PREPOST_BACKENDS_VERBS_QUEUE_PAIRS_H_
 
@@ -27,9 +27,10 @@
 
 namespace prepost::verbs {
 
-/// Receives are posted into place. A block is a send with an immediate (BlockImmediate()), whose epoch
-/// is of the connection and the message; a credit is one without. A receiver that has none posted makes the sender's
-/// NIC try again (RNR). A send completes when the peer's NIC has acknowledged it.
+/// Receives are posted into place. A block is a send with an immediate (BlockImmediate()), whose
+/// epoch is of the connection and the message; a credit is one without. A receiver that has none
+/// posted makes the sender's NIC try again (RNR). A send completes when the peer's NIC has
+/// acknowledged it.
 class QueuePairs final : public ChannelQueues {
  public:
   /// `device` must outlive them. Queues and the CQ are as long as the plan needs and the device

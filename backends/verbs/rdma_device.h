@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device: a device of libibverbs, opened: one of its ports, the address there that peers reach it at,
-// and what queue pairs are made of.
+// Device: a device of libibverbs, opened: one of its ports, the address there that peers reach it
+// at, and what queue pairs are made of.
 #ifndef PREPOST_BACKENDS_VERBS_RDMA_DEVICE_H_
 #define PREPOST_BACKENDS_VERBS_RDMA_DEVICE_H_
 
@@ -72,8 +72,8 @@ class Device {
   /// The key of memory that is kept; none: it is not.
   std::optional<uint32_t> KeyOf(std::span<const std::byte> memory) const;
 
-  /// Takes what the device reports. A QP or a CQ that it names has a Status as context, which becomes
-  /// an error. Errors (kRejected), from then on: of the device or its port.
+  /// Takes what the device reports. A QP or a CQ that it names has a Status as context, which
+  /// becomes an error. Errors (kRejected), from then on: of the device or its port.
   Status TakeEvents();
   /// The same before a message begins: a port that has come back is one again.
   Status TakeEventsBefore();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gloo's broadcast, as mpi_bcast.c measures MPI's: RANK RANKS ADDRESS FOLDER, then SIZE REPEAT of each
-// size; a JSON line each, at rank 0. ADDRESS is this rank's own, FOLDER is empty and all ranks'.
+// gloo's broadcast, as mpi_bcast.c measures MPI's: RANK RANKS ADDRESS FOLDER, then SIZE REPEAT of
+// each size; a JSON line each, at rank 0. ADDRESS is this rank's own, FOLDER is empty and all
+// ranks'.
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
 #include <gloo/broadcast.h>
@@ -70,8 +71,8 @@ int main(int argc, char** argv) {
       options.setOutput(memory.data(), bytes);
       options.setRoot(0);
       gloo::broadcast(options);
-      // By the clock that all ranks of one machine have in common: one that leaves the barrier late is
-      // no faster for that.
+      // By the clock that all ranks of one machine have in common: one that leaves the barrier late
+      // is no faster for that.
       const double end = SecondsOf(std::chrono::steady_clock::now());
       if (memory[bytes / 2] != sign) std::abort();
       const double last = AllReduce(context, end, &gloo::max<double>);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// gloo's collectives, as mpi_calls.c measures MPI's: RANK RANKS ADDRESS FOLDER COLLECTIVE, then SIZE
-// REPEAT of each size; a JSON line each, at rank 0. ADDRESS is this rank's own, FOLDER is empty and all
-// ranks'. It has no reduce_scatter for a context.
+// gloo's collectives, as mpi_calls.c measures MPI's: RANK RANKS ADDRESS FOLDER COLLECTIVE, then
+// SIZE REPEAT of each size; a JSON line each, at rank 0. ADDRESS is this rank's own, FOLDER is
+// empty and all ranks'. It has no reduce_scatter for a context.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>

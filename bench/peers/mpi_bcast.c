@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI_Bcast as bench/session_bench measures a group: SIZE REPEAT of each size; a JSON line each, at rank 0. The time of a
- * broadcast is from when the root begins it, behind a barrier, to when the slowest rank has it, by the clock that all ranks of
- * one machine have in common: a rank that leaves the barrier late is no faster for that. The first of each size is not
- * counted. */
+/* MPI_Bcast as bench/session_bench measures a group: SIZE REPEAT of each size; a JSON line each, at
+ * rank 0. The time of a broadcast is from when the root begins it, behind a barrier, to when the
+ * slowest rank has it, by the clock that all ranks of one machine have in common: a rank that
+ * leaves the barrier late is no faster for that. The first of each size is not counted. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MPI's collectives as bench/calls_bench measures ours: COLLECTIVE, then SIZE REPEAT of each size; a JSON line each, at rank 0.
- * SIZE is that of the whole vector. The time of a call is from when the last rank makes it, behind a barrier, to when the last one
- * has its result, by the clock that all ranks of one machine have in common. The first of each size is not counted. */
+/* MPI's collectives as bench/calls_bench measures ours: COLLECTIVE, then SIZE REPEAT of each size;
+ * a JSON line each, at rank 0. SIZE is that of the whole vector. The time of a call is from when
+ * the last rank makes it, behind a barrier, to when the last one has its result, by the clock that
+ * all ranks of one machine have in common. The first of each size is not counted. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

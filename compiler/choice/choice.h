@@ -21,15 +21,15 @@
 
 namespace prepost {
 
-/// What Choose() makes of a block of `bytes` bytes: the next multiple of the power of two that is at
-/// most a 64th of it, or of 4 KiB for large ones. So blocks of a message in memory begin at cache
-/// lines from 4 KiB on, and at pages from 256 KiB on, and are at most a 64th longer than wanted.
-/// Needs bytes >= 1.
+/// What Choose() makes of a block of `bytes` bytes: the next multiple of the power of two that is
+/// at most a 64th of it, or of 4 KiB for large ones. So blocks of a message in memory begin at
+/// cache lines from 4 KiB on, and at pages from 256 KiB on, and are at most a 64th longer than
+/// wanted. Needs bytes >= 1.
 uint64_t RoundUpBlock(uint64_t bytes);
 
-/// Choose() finds block sizes of which nodes x blocks is at most kChosenBlocksMax, or blocks at most
-/// kChosenBlocksLeast: larger plans would take gigabytes for blocks that are hardly better. What a
-/// spec or a rule fixes is taken as it is.
+/// Choose() finds block sizes of which nodes x blocks is at most kChosenBlocksMax, or blocks at
+/// most kChosenBlocksLeast: larger plans would take gigabytes for blocks that are hardly better.
+/// What a spec or a rule fixes is taken as it is.
 inline constexpr uint64_t kChosenBlocksMax = uint64_t{1} << 22;
 inline constexpr uint64_t kChosenBlocksLeast = 1024;
 

@@ -18,8 +18,8 @@
 //                   bruck      q a + q n/2 m (t/B + 1/C)     parts are copied on their way
 //
 // A ring and a pipeline combine a block while the next one comes, and are no faster than either;
-// halving combines what has come. A schedule whose messages are ranges of blocks takes the same with
-// blocks of any size, but that shares of an allreduce, m/n above, are whole blocks.
+// halving combines what has come. A schedule whose messages are ranges of blocks takes the same
+// with blocks of any size, but that shares of an allreduce, m/n above, are whole blocks.
 #include "compiler/choice/collective_choice.h"
 
 #include <algorithm>
@@ -136,13 +136,14 @@ class Chooser {
   /// Where it is one unless the size of blocks is given.
   double BlocksGiven() const { return size_.block_bytes == 0 ? 1 : BlocksOf(size_.block_bytes); }
 
-  /// Of parts that go straight to who wants them. A short one has as many blocks as the longest, which
-  /// are empty messages then: where sizes differ, a part is one.
+  /// Of parts that go straight to who wants them. A short one has as many blocks as the longest,
+  /// which are empty messages then: where sizes differ, a part is one.
   uint64_t StraightBlock() const {
     if (size_.block_bytes != 0) return size_.block_bytes;
     return size_.is_uneven ? std::max<uint64_t>(size_.bytes, 1) : kStreamBlockMax;
   }
-  /// Nothing waits for the blocks of a part, so a host starts the next ones while the port carries one.
+  /// Nothing waits for the blocks of a part, so a host starts the next ones while the port carries
+  /// one.
   double StraightSeconds() const {
     const double more = (BlocksOf(StraightBlock()) - 1) * at_.block_overhead;
     return at_.hop + (n_ - 1) * (at_.block_overhead + std::max(m_ * Wire(), more));
@@ -150,8 +151,8 @@ class Chooser {
 
   bool IsChain() const { return size_.is_deterministic || size_.combine.is_ordered(); }
 
-  /// `passes`: how often each block goes around, of shares of `share` bytes; `bytes`: what a port carries
-  /// in each.
+  /// `passes`: how often each block goes around, of shares of `share` bytes; `bytes`: what a port
+  /// carries in each.
   void AddRings(uint64_t share, double bytes, uint32_t passes, double sums) {
     for (const uint64_t block : BlocksFor(share)) {
       const uint64_t whole = Whole(std::min(block, share), size_);
@@ -180,8 +181,8 @@ class Chooser {
     AddRings(size_.block_bytes == 0 ? share : size_.bytes, Circled(share), 2, Sums());
   }
 
-  /// At most, of `count` of the members' shares in the message, which are whole blocks where these are
-  /// given.
+  /// At most, of `count` of the members' shares in the message, which are whole blocks where these
+  /// are given.
   double BytesOf(uint32_t count) const {
     if (size_.block_bytes == 0) return m_ * count / n_;
     const double blocks = std::ceil(count * BlocksGiven() / n_);

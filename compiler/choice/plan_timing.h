@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimePlans: what comes after the rounds (cost_model.h) have said which schedules are good. Rounds know
-// no executor: in truth nodes need not keep step, and what keeps them in step, credits and windows,
-// has its price. So the best of them are compiled, with and without, in larger and smaller blocks, and
-// timed as they would run by whoever can: sim/plan_timer.h.
+// TimePlans: what comes after the rounds (cost_model.h) have said which schedules are good. Rounds
+// know no executor: in truth nodes need not keep step, and what keeps them in step, credits and
+// windows, has its price. So the best of them are compiled, with and without, in larger and smaller
+// blocks, and timed as they would run by whoever can: sim/plan_timer.h.
 #ifndef PREPOST_COMPILER_CHOICE_PLAN_TIMING_H_
 #define PREPOST_COMPILER_CHOICE_PLAN_TIMING_H_
 
@@ -34,8 +34,8 @@ struct Candidate {
   // What the spec asks for or, where a plan was timed, what suits it best.
   SpecReady ready = {};
   SpecSendWindow send_window = {};
-  /// Modelled, until all nodes have the message, if the plan was timed. Of many blocks, extrapolated
-  /// from fewer.
+  /// Modelled, until all nodes have the message, if the plan was timed. Of many blocks,
+  /// extrapolated from fewer.
   std::optional<double> plan_seconds = {};
 
   double seconds() const { return plan_seconds.value_or(cost.seconds); }
@@ -53,10 +53,10 @@ inline constexpr uint64_t kTimedTransfersMax = uint64_t{1} << 18;
 inline constexpr uint32_t kTimedBlocksMin = 16;
 
 /// Times the best of `candidates`, which are those of `spec` by their rounds' time, best first,
-/// with what `spec` leaves open of readiness and windows: none of either, and what the rule of fan.h
-/// says; and, if it leaves the block size open, in blocks of other sizes. What is timed comes first
-/// then, by its time. `blocks_max`: at most so many are tried. Needs a resolvable spec of at most
-/// kTimedNodesMax nodes, and of 2 or more.
+/// with what `spec` leaves open of readiness and windows: none of either, and what the rule of
+/// fan.h says; and, if it leaves the block size open, in blocks of other sizes. What is timed comes
+/// first then, by its time. `blocks_max`: at most so many are tried. Needs a resolvable spec of at
+/// most kTimedNodesMax nodes, and of 2 or more.
 void TimePlans(const Spec& spec, const PlanTimer& timer, uint32_t blocks_max,
                std::vector<Candidate>* candidates);
 

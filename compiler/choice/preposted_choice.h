@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is good for groups on NICs, whose plans have neither credits nor windows, without a search as
-// that of choice.h: each member finds it by itself, for every message, in no time.
+// What is good for groups on NICs, whose plans have neither credits nor windows, without a search
+// as that of choice.h: each member finds it by itself, for every message, in no time.
 #ifndef PREPOST_COMPILER_CHOICE_PREPOSTED_CHOICE_H_
 #define PREPOST_COMPILER_CHOICE_PREPOSTED_CHOICE_H_
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// binomial: gather and scatter over a binomial tree, in q = ceil(log2 n) rounds. Members are counted
-// from the root: member w of which bit j is the lowest that is set gathers the parts of w .. w + 2^j
+// binomial: gather and scatter over a binomial tree, in q = ceil(log2 n) rounds. Members are
+// counted from the root: member w of which bit j is the lowest that is set gathers the parts of w
+// .. w + 2^j
 // - 1 and sends them to w - 2^j in round j, as one range. Scatter is that backwards.
 #include "compiler/collectives/part_ranges.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A multicast backwards is a reduce: what a member has received before it sends a block becomes what
-// it must have been sent before it passes the block on, so that its round is later than those of all
-// that it adds. Each node but the root sends each block once, as it received it once.
+// A multicast backwards is a reduce: what a member has received before it sends a block becomes
+// what it must have been sent before it passes the block on, so that its round is later than those
+// of all that it adds. Each node but the root sends each block once, as it received it once.
 //
-// Chain 0, 1, 2 of 2 blocks: 0>1:0 in round 0, 1>2:0 and 0>1:1 in 1, 1>2:1 in 2. Backwards: 2>1:1 in
-// round 0, 2>1:0 and 1>0:1 in 1, 1>0:0 in 2; blocks are renamed, so that the first comes first.
+// Chain 0, 1, 2 of 2 blocks: 0>1:0 in round 0, 1>2:0 and 0>1:1 in 1, 1>2:1 in 2. Backwards: 2>1:1
+// in round 0, 2>1:0 and 1>0:1 in 1, 1>0:0 in 2; blocks are renamed, so that the first comes first.
 #include "compiler/collectives/collective_schedule.h"
 
 #include <fmt/format.h>

@@ -5,8 +5,8 @@
 // (ByMulticast()): a multicast backwards in time is a reduce, and allreduce is both, one after the
 // other. What an op waits for follows from the transfers (ir/planned_transfers.h).
 //
-// In a round a member sends one message and receives one; where a range of parts goes around the end
-// of the ranks it is two messages of one round.
+// In a round a member sends one message and receives one; where a range of parts goes around the
+// end of the ranks it is two messages of one round.
 #ifndef PREPOST_COMPILER_COLLECTIVES_COLLECTIVE_SCHEDULE_H_
 #define PREPOST_COMPILER_COLLECTIVES_COLLECTIVE_SCHEDULE_H_
 
@@ -66,8 +66,8 @@ Result<CollectiveAlgorithm> FindCollectiveAlgorithm(CollectiveKind kind, std::st
 std::vector<PlannedTransfer> ByMulticast(const Algorithm& algorithm, const NodeOrder& order,
                                          const CollectiveExtent& extent);
 
-/// A reduce to `extent.root` whose operands are in the order of ranks: to member 0, which has them all
-/// in that order if its schedule does (as chain), and from there block by block to the root.
+/// A reduce to `extent.root` whose operands are in the order of ranks: to member 0, which has them
+/// all in that order if its schedule does (as chain), and from there block by block to the root.
 std::vector<PlannedTransfer> ByWayOfFirst(const Algorithm& algorithm, const NodeOrder& order,
                                           const CollectiveExtent& extent);
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // doubling: allreduce of 2^q members: in round r each exchanges all that it has with the member
-// whose rank differs in bit r, and adds what comes. q messages of the whole, and the same expression
-// everywhere: at each node the two halves of a balanced tree, of which either may be its own.
+// whose rank differs in bit r, and adds what comes. q messages of the whole, and the same
+// expression everywhere: at each node the two halves of a balanced tree, of which either may be its
+// own.
 #include <bit>
 
 #include "compiler/collectives/part_ranges.h"

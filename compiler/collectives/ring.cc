@@ -2,9 +2,9 @@
 //
 // ring: member i sends to i + 1 all the time. reduce_scatter: the share of member p starts at p + 1
 // and goes around, each member adding its own, until it is at p, n - 1 steps. allgather: each
-// member's share goes around once. allreduce is both. Each link carries (n - 1) / n of the bytes per
-// phase: the least that is possible with one port (Patarasuk, Yuan: Bandwidth optimal all-reduce
-// algorithms, JPDC 2009).
+// member's share goes around once. allreduce is both. Each link carries (n - 1) / n of the bytes
+// per phase: the least that is possible with one port (Patarasuk, Yuan: Bandwidth optimal
+// all-reduce algorithms, JPDC 2009).
 //
 // 3 members, shares A, B, C of 0, 1, 2, reduce_scatter:
 //   step 0: 0>1 C, 1>2 A, 2>0 B   step 1: 0>1 B, 1>2 C, 2>0 A

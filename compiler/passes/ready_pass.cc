@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ready: the plan gets the credits of the ready mode (ir/op_rules.cc), or none, and its receives the
-// scratch buffers that these grant (scratch.h).
+// ready: the plan gets the credits of the ready mode (ir/op_rules.cc), or none, and its receives
+// the scratch buffers that these grant (scratch.h).
 #include <fmt/format.h>
 
 #include "compiler/pass.h"

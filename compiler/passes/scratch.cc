@@ -104,8 +104,8 @@ class ScratchAssigner {
     return static_cast<uint32_t>(buffers_.size()) - free;
   }
 
-  /// The j-th block of op i goes into `buffer`; `waits`: of its credit, to which the uses of what the
-  /// buffer held are added.
+  /// The j-th block of op i goes into `buffer`; `waits`: of its credit, to which the uses of what
+  /// the buffer held are added.
   void Take(const Program& program, uint32_t i, uint32_t j, uint32_t buffer,
             std::vector<OpId>* waits) {
     const Op& op = ops_[i];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receipts, one per block that is transferred, are sorted by node and block. So the first receipt of
-// a block by a node is found by a binary search, a second one stands behind it, and a node's missing
-// blocks are the gaps in what it lacks at first, which are few ranges. A number of blocks or nodes
-// that a slip of the pen makes too large costs nothing.
+// Receipts, one per block that is transferred, are sorted by node and block. So the first receipt
+// of a block by a node is found by a binary search, a second one stands behind it, and a node's
+// missing blocks are the gaps in what it lacks at first, which are few ranges. A number of blocks
+// or nodes that a slip of the pen makes too large costs nothing.
 #include "compiler/rounds/rounds_check.h"
 
 #include <fmt/format.h>

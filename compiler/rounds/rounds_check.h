@@ -24,10 +24,10 @@ struct RoundsExtent {
 
 /// Where nothing is combined: every node gets each block that it lacks once and no other twice, and
 /// sends it in a later round; none gets what it has from the start. Where blocks are combined it is
-/// the form alone that is checked, and that no node sends a block in the round in which it takes it:
-/// what blocks are made of in the end the verifier finds. Errors: kRejected, with all that is wrong,
-/// in the order of the file. Cost: sorting the transfers' blocks; memory for these and for nodes,
-/// whatever the number of blocks.
+/// the form alone that is checked, and that no node sends a block in the round in which it takes
+/// it: what blocks are made of in the end the verifier finds. Errors: kRejected, with all that is
+/// wrong, in the order of the file. Cost: sorting the transfers' blocks; memory for these and for
+/// nodes, whatever the number of blocks.
 Status CheckRounds(const RoundsFile& file, const RoundsExtent& extent);
 
 }  // namespace prepost

@@ -59,7 +59,8 @@ std::string ToString(const PlannedTransfer& transfer);
 Result<RoundsFile> ReadRoundsFile(std::istream& in, const std::string& name,
                                   std::vector<std::string>* warnings);
 
-/// The same of transfers that a program made, sorted by round. Errors: the limits', "name: round R: ...".
+/// The same of transfers that a program made, sorted by round. Errors: the limits', "name: round R:
+/// ...".
 Result<RoundsFile> RoundsOfProgram(std::span<const PlannedTransfer> transfers,
                                    const std::string& name);
 

@@ -7,8 +7,9 @@
 //
 // The root. In the first round only the root of a multicast or a scatter has anything, so whoever
 // sends in it is the root. This holds also for a file with slips: a node that is forgotten and so
-// receives nothing is not taken for a second root, and a block that is sent to the root does not hide
-// it. In a reduce or a gather everybody has something; the root is who receives and sends nothing.
+// receives nothing is not taken for a second root, and a block that is sent to the root does not
+// hide it. In a reduce or a gather everybody has something; the root is who receives and sends
+// nothing.
 //
 // Example, 3 nodes, 2 blocks: "0>1:0", "0>1:1 1>2:0", "1>2:1" is the chain. Node 1's send of block
 // 0 in round 1 waits for its receive of round 0.

@@ -26,7 +26,8 @@ struct RoundsOptions {
   std::optional<CollectiveKind> collective;  ///< none: a multicast
   std::optional<Combine> combine;            ///< none: there is none; of a barrier `and`
   std::optional<uint32_t> nodes;             ///< none: 1 + the largest that a transfer names
-  /// None: the node that sends in the first round; of a reduce or gather, the one that sends nothing.
+  /// None: the node that sends in the first round; of a reduce or gather, the one that sends
+  /// nothing.
   std::optional<uint32_t> root;
   /// Of the message, or of a part of it, and of a block, which make as many blocks as the file has.
   /// Without the first the last block is full. Without the second blocks are as small as they can
@@ -36,8 +37,8 @@ struct RoundsOptions {
 };
 
 struct RoundsPlan {
-  /// Not yet verified; ready barrier, no credits, no send window, no scratch buffers yet. It is valid
-  /// but where blocks are combined: CompletePlan() (pass_manager.h) then says what is wrong.
+  /// Not yet verified; ready barrier, no credits, no send window, no scratch buffers yet. It is
+  /// valid but where blocks are combined: CompletePlan() (pass_manager.h) then says what is wrong.
   Plan plan;
   /// Where in the file stands what such a finding is about: "name:line:col: round R".
   std::function<std::string(const Plan& plan, const Diagnostic& finding)> where_of;
@@ -46,16 +47,17 @@ struct RoundsPlan {
 };
 
 /// Reads text or JSON, which the first character tells apart; `name` is the file's in messages.
-/// Ops stand in the order that schedules of ours have; the header's algorithm is "rounds", its ports
-/// are as many as the rounds need. Errors, kRejected: all findings, "name:line:col: round R: ...", a
-/// line each; what of `options` does not fit, at "/combine", "/nodes", "/root", "/block_bytes" or
+/// Ops stand in the order that schedules of ours have; the header's algorithm is "rounds", its
+/// ports are as many as the rounds need. Errors, kRejected: all findings, "name:line:col: round R:
+/// ...", a line each; what of `options` does not fit, at "/combine", "/nodes", "/root",
+/// "/block_bytes" or
 /// "/message_bytes". Cost: sorting the transfers' blocks.
 Result<RoundsPlan> ReadRounds(std::istream& in, const std::string& name,
                               const RoundsOptions& options = {},
                               std::vector<std::string>* warnings = nullptr);
 
-/// The same of `transfers`, which are sorted by round. `name` stands in messages where that of a file
-/// would; a transfer's place is its round.
+/// The same of `transfers`, which are sorted by round. `name` stands in messages where that of a
+/// file would; a transfer's place is its round.
 Result<RoundsPlan> PlanRounds(std::span<const PlannedTransfer> transfers, const std::string& name,
                               const RoundsOptions& options = {});
 

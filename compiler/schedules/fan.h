@@ -26,8 +26,8 @@ struct Fan {
 Fan FanOf(const Plan& plan);
 
 /// How many blocks of `spec`'s size a long path between its racks holds, there and back, and one
-/// more: with smaller windows the path stands idle while acknowledgements are under way. 1 without a
-/// topology, and where a round trip takes less than kLongRoundTrip.
+/// more: with smaller windows the path stands idle while acknowledgements are under way. 1 without
+/// a topology, and where a round trip takes less than kLongRoundTrip.
 uint32_t BlocksOnPath(const Spec& spec);
 
 /// What was asked for; auto: a window of as many blocks as there are ports, or on the longest path,
@@ -35,8 +35,9 @@ uint32_t BlocksOnPath(const Spec& spec);
 /// else barrier.
 Ready ReadyFor(const SpecReady& wanted, Fan fan);
 
-/// What was asked for; auto: as many as there are ports, or on the longest path, where some node sends blocks to several peers or
-/// receives from several; else none, since the one channel of each node already keeps its sends in order.
+/// What was asked for; auto: as many as there are ports, or on the longest path, where some node
+/// sends blocks to several peers or receives from several; else none, since the one channel of each
+/// node already keeps its sends in order.
 std::optional<uint32_t> SendWindowFor(const SpecSendWindow& wanted, Fan fan);
 
 }  // namespace prepost

@@ -6,8 +6,8 @@
 //
 // * Racks: the root's first; then by what they send to the core, most first; then by the topology.
 //   A rack's nodes are neighbours. Where links are between racks: the way from the root's over all
-//   others whose narrowest step is widest, then that of least latency; of up to kOrderedMax racks the
-//   best of all, else each step to the best of those that are left.
+//   others whose narrowest step is widest, then that of least latency; of up to kOrderedMax racks
+//   the best of all, else each step to the best of those that are left.
 // * In a rack: the root first; then by what a node can pass on, the less of what it can send and
 //   receive, most first; then by what it can send; then by number.
 //

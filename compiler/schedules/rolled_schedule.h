@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // RolledSchedule: a schedule whose nodes repeat what they do, so that it is written down once for
-// every number of blocks, as the segments of ir/rolled/rolled_plan.h. What it does for one number of
-// blocks is read off these segments and nowhere else.
+// every number of blocks, as the segments of ir/rolled/rolled_plan.h. What it does for one number
+// of blocks is read off these segments and nowhere else.
 #ifndef PREPOST_COMPILER_SCHEDULES_ROLLED_SCHEDULE_H_
 #define PREPOST_COMPILER_SCHEDULES_ROLLED_SCHEDULE_H_
 

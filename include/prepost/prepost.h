@@ -10,7 +10,10 @@
 //     options.secret = ...;                                  // the same at all members
 //     auto session = prepost::Session::Open(options);        // Result<std::unique_ptr<Session>>
 //     prepost::GroupCallbacks callbacks;
-//     callbacks.incoming = [&](uint64_t, uint64_t bytes) { buffer.resize(bytes); return buffer.data(); };
+//     callbacks.incoming = [&](uint64_t, uint64_t bytes) {
+//       buffer.resize(bytes);
+//       return buffer.data();
+//     };
 //     callbacks.complete = [&](uint64_t, void*, uint64_t bytes) { ... };
 //     callbacks.failed = [&](const prepost::Status& cause, const prepost::FailedMembers&) { ... };
 //     (*session)->CreateGroup(7, {0, 1, 2}, /*root=*/0, {}, callbacks);
@@ -71,9 +74,9 @@ struct SessionOptions {
   /// By number, as many at all members; one alone is fine. Those that are not known yet have no
   /// host: SetAddress() says it later.
   std::vector<Address> members;
-  /// The name of each member's site, by number, the same at all members; empty: all are at one site.
-  /// Paths between sites are longer than those inside: the plans of groups take each block to every
-  /// site once, in whatever order a group names its members.
+  /// The name of each member's site, by number, the same at all members; empty: all are at one
+  /// site. Paths between sites are longer than those inside: the plans of groups take each block to
+  /// every site once, in whatever order a group names its members.
   std::vector<std::string> sites;
   /// What members prove to each other that they have: 16 to 4096 bytes, best random ones. Whoever
   /// has it is trusted. Messages are encrypted in groups with GroupOptions::seal alone.
@@ -126,9 +129,9 @@ struct GroupOptions {
   /// called, or none.
   std::string device;
   /// The group is for Session::Call() and what is made of it, instead of Send(): at most
-  /// 1024 members, which connect to those that a call uses, when it does; `root` says only who leads
-  /// it. Without a device, a plan, an algorithm, block_bytes, notify_delivered or sync; `incoming` is
-  /// not called.
+  /// 1024 members, which connect to those that a call uses, when it does; `root` says only who
+  /// leads it. Without a device, a plan, an algorithm, block_bytes, notify_delivered or sync;
+  /// `incoming` is not called.
   bool calls = false;
   /// Of a group for calls: sums of floats are added in one order whatever their size. It costs an
   /// allreduce n/(n-1) of its time: 1.14 for 8 members.
@@ -137,10 +140,10 @@ struct GroupOptions {
   /// anything from a message's start to its end; "cpu"; "auto": the NIC if the plan fits it,
   /// otherwise the CPU. May differ between members. Without a device the CPU does.
   std::string executor = "auto";
-  /// All that members say to each other in the group is encrypted and authenticated, by AES-256-GCM or
-  /// ChaCha20-Poly1305 with keys from the secret and of each connection: messages, calls, barriers,
-  /// causes of failures. What is changed, left out or repeated on the way ends the group. Nothing is
-  /// copied from memory to memory then (SessionOptions::local_copies). Without a device.
+  /// All that members say to each other in the group is encrypted and authenticated, by AES-256-GCM
+  /// or ChaCha20-Poly1305 with keys from the secret and of each connection: messages, calls,
+  /// barriers, causes of failures. What is changed, left out or repeated on the way ends the group.
+  /// Nothing is copied from memory to memory then (SessionOptions::local_copies). Without a device.
   bool seal = false;
 };
 
@@ -185,14 +188,14 @@ struct FailedMembers {
   }
 };
 
-/// out[i] = own[i] op other[i], for `count` elements; `out` is `own` or `other`, or overlaps neither.
-/// Called by the session's thread or in Poll(). An exception ends the group.
+/// out[i] = own[i] op other[i], for `count` elements; `out` is `own` or `other`, or overlaps
+/// neither. Called by the session's thread or in Poll(). An exception ends the group.
 using Operation =
     std::function<void(void* out, const void* own, const void* other, uint64_t count)>;
 
-/// A collective of the members of a group for calls. Kind, root, op, type and count must be the same
-/// at all members. Counts are of elements of `type`. A part is what one member has for, or gets
-/// from, another, or all: members are counted by their places in the group's list.
+/// A collective of the members of a group for calls. Kind, root, op, type and count must be the
+/// same at all members. Counts are of elements of `type`. A part is what one member has for, or
+/// gets from, another, or all: members are counted by their places in the group's list.
 ///
 ///     kind              input                  output
 ///     kMulticast        count at the root      count elsewhere; the root's may be null
@@ -207,8 +210,8 @@ using Operation =
 ///
 /// In place: output may be input in kAllreduce, and in kReduce at the root; input may be this
 /// member's part of the output in kAllgather, and in kGather at the root; output may be this
-/// member's part of the input in kReduceScatter, and in kScatter at the root. Otherwise the two must
-/// not overlap.
+/// member's part of the input in kReduceScatter, and in kScatter at the root. Otherwise the two
+/// must not overlap.
 struct Call {
   CollectiveKind kind = CollectiveKind::kBarrier;
   uint32_t root = 0;  ///< a member: of kMulticast, kReduce, kGather and kScatter
@@ -219,8 +222,8 @@ struct Call {
   CombineOp op = CombineOp::kSum;  ///< of kReduce, kAllreduce and kReduceScatter
   /// Of op kUser and kUserOrdered. With kUserOrdered operands are in the order of the group's list.
   Operation operation;
-  /// Of kAlltoall, instead of count, parts of any sizes: as many elements as the other member expects
-  /// of this one, and where they begin. Empty places: one part after the other.
+  /// Of kAlltoall, instead of count, parts of any sizes: as many elements as the other member
+  /// expects of this one, and where they begin. Empty places: one part after the other.
   std::vector<uint64_t> send_counts, send_places, receive_counts, receive_places;
 };
 
@@ -303,11 +306,12 @@ class Session {
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
   /// Of a group for calls: to be called by all members in the same order; many may be under way.
   /// `done` is called once, when this member's part is over and the memory is the caller's again:
-  /// with a cause if the group has failed, also through members that have called something else, and
-  /// then before GroupCallbacks::failed; not any more once the session is destroyed. What was sent may
-  /// still be on the way: a member that leaves then, without DestroyGroup() and `closed`, may take it
-  /// back. Same bytes in every run and at all members: docs/library.md ("Collectives"). Errors (kUsage): no such group, memory, an operation that the type does not
-  /// have; kRejected: it has failed.
+  /// with a cause if the group has failed, also through members that have called something else,
+  /// and then before GroupCallbacks::failed; not any more once the session is destroyed. What was
+  /// sent may still be on the way: a member that leaves then, without DestroyGroup() and `closed`,
+  /// may take it back. Same bytes in every run and at all members: docs/library.md ("Collectives").
+  /// Errors (kUsage): no such group, memory, an operation that the type does not have; kRejected:
+  /// it has failed.
   Status Call(uint64_t group, const prepost::Call& call, std::function<void(const Status&)> done);
   // The same with a future, for callers that wait; not in callbacks, and with own_thread.
   std::future<Status> Broadcast(uint64_t group, uint32_t root, void* data, uint64_t bytes);
@@ -328,9 +332,9 @@ class Session {
   std::future<Status> Await(uint64_t group, const prepost::Call& call);
 
   /// `passed` is called once all members have called their Barrier() as often as this one has. It
-  /// says nothing about messages; in a group for calls it is one of them. One that not all members have called when the group is closed, or
-  /// fails, does not pass: `passed` is destroyed, before `closed` or `failed` is called. Errors: as
-  /// Send(), but anywhere.
+  /// says nothing about messages; in a group for calls it is one of them. One that not all members
+  /// have called when the group is closed, or fails, does not pass: `passed` is destroyed, before
+  /// `closed` or `failed` is called. Errors: as Send(), but anywhere.
   Status Barrier(uint64_t group, std::function<void()> passed);
   /// Once all members have called it and every message is at every member, `closed` is called at
   /// all of them. Errors: as Barrier().
@@ -348,9 +352,10 @@ class Session {
   /// all 0. Of a group for calls: from the peers of calls so far, none to begin with. Errors: as
   /// Barrier().
   Result<PeerPaths> Paths(uint64_t group) const;
-  /// What whoever runs the program may want to know of the group's paths, a sentence each: how often
-  /// blocks cross between sites, members that are farther away than their sites say (at the root),
-  /// buffers of this system that are too small for a long path. Known when `opened` is called, empty before. Errors: as Barrier().
+  /// What whoever runs the program may want to know of the group's paths, a sentence each: how
+  /// often blocks cross between sites, members that are farther away than their sites say (at the
+  /// root), buffers of this system that are too small for a long path. Known when `opened` is
+  /// called, empty before. Errors: as Barrier().
   Result<std::vector<std::string>> Notes(uint64_t group) const;
 
   /// Without own_thread: readable when Poll() has something to do.

@@ -74,10 +74,9 @@ typedef struct prepost_session_options {
   /** How the thread of the session waits. Without own_thread the caller does, and this and
    * idle_max_ms have no effect. [PREPOST_HYBRID] */
   prepost_waiting waiting;
-  uint32_t idle_max_ms; /**< [50] */
-  uint32_t
-      failure_max_ms; /**< every survivor of a failure hears of it within, but for the exceptions
-                         of prepost.h; at least 100 [2000] */
+  uint32_t idle_max_ms;    /**< [50] */
+  uint32_t failure_max_ms; /**< every survivor of a failure hears of it within, but for the
+                              exceptions of prepost.h; at least 100 [2000] */
   uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */
   int local_copies;        /**< between members on one machine, from memory to memory [1] */
   /** 1: a thread of the session moves messages and calls back. 0: the caller does both, in
@@ -285,9 +284,10 @@ void prepost_call_options_init(prepost_call_options* options, size_t struct_byte
 /** To be called by all members in the same order; many may be under way. `done` is called once,
  * when this member's part is over and the memory is the caller's again: with PREPOST_OK, or with a
  * code and a cause, which is valid until it returns, if the group has failed; then before
- * `failed`; not any more once the session is closed. What was sent may still be on the way: a member
- * that leaves then, without prepost_group_destroy() and `closed`, may take it back. Null `done`: waits for that instead, and
- * returns it; only with own_thread, and not in callbacks. Errors: as prepost_barrier(); PREPOST_USAGE: memory, a type without the operation. */
+ * `failed`; not any more once the session is closed. What was sent may still be on the way: a
+ * member that leaves then, without prepost_group_destroy() and `closed`, may take it back. Null
+ * `done`: waits for that instead, and returns it; only with own_thread, and not in callbacks.
+ * Errors: as prepost_barrier(); PREPOST_USAGE: memory, a type without the operation. */
 prepost_code prepost_call(prepost_session* session, uint64_t group,
                           const prepost_call_options* options,
                           void (*done)(void* context, prepost_code code, const char* cause),

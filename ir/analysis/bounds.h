@@ -83,9 +83,9 @@ LatencyBound BoundLatency(const Network& network, const PlanHeader& header);
 /// Rounds a number >= 0 up to a whole number; a hair above a whole number counts as that number
 /// (rates are measured). From 2^64 on UINT64_MAX.
 uint64_t CeilOf(double rounds);
-/// What the cuts between racks, of BoundSeconds(), say of NetworkLoad::limited_rounds, where the root's
-/// port, or node 0's where there is no root, carries a block per round, `block_rate` bytes/s; 0 rounds
-/// without such cuts.
+/// What the cuts between racks, of BoundSeconds(), say of NetworkLoad::limited_rounds, where the
+/// root's port, or node 0's where there is no root, carries a block per round, `block_rate`
+/// bytes/s; 0 rounds without such cuts.
 RoundBound BoundLimitedRounds(const std::vector<CutBound>& cuts, const PlanHeader& header,
                               double block_rate);
 

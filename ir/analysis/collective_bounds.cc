@@ -12,11 +12,12 @@
 //   barrier         0                              but who waits hears of it: the latency
 //
 // and nothing where S has no member, or all. All nodes together must send 2 (n - 1) parts of an
-// allreduce (Harary and Schwenk 1974), n - 1 of a reduce, gather or scatter, n (n - 1) of the others.
+// allreduce (Harary and Schwenk 1974), n - 1 of a reduce, gather or scatter, n (n - 1) of the
+// others.
 //
-// Sets are single nodes, whose ports carry it, racks and sites. A port carries no more than it can both
-// ways together, where it has such a limit. The last byte that passes arrives a latency later: between
-// racks that of the core, else the network's lowest.
+// Sets are single nodes, whose ports carry it, racks and sites. A port carries no more than it can
+// both ways together, where it has such a limit. The last byte that passes arrives a latency later:
+// between racks that of the core, else the network's lowest.
 #include "ir/analysis/collective_bounds.h"
 
 #include <fmt/format.h>
@@ -98,8 +99,8 @@ class CollectiveCuts {
     }
   }
 
-  /// Of the uplinks or downlinks of a rack; over paths, of those that are first, or last, on the ways
-  /// between it and the others.
+  /// Of the uplinks or downlinks of a rack; over paths, of those that are first, or last, on the
+  /// ways between it and the others.
   double RateOf(uint32_t rack, const std::vector<bool>& is_occupied, bool is_out) const {
     if (network_.links.empty())
       return is_out ? network_.racks[rack].up_rate : network_.racks[rack].down_rate;
@@ -255,8 +256,8 @@ double BytesInAll(const PlanHeader& header) {
     out += it.bytes_out;
     in += it.bytes_in;
   }
-  // Of a reduce_scatter each part is sent by all but one, of an allgather to all but one; of the others
-  // both sums are the same.
+  // Of a reduce_scatter each part is sent by all but one, of an allgather to all but one; of the
+  // others both sums are the same.
   return std::max(out, in);
 }
 

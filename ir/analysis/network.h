@@ -141,11 +141,11 @@ struct Network {
   /// Its first `count` nodes alone. Errors: kRejected, when there are fewer.
   Result<Network> First(uint32_t count) const;
 
-  /// Fills in the routes between all racks over `links`: those given; where racks have a link between
-  /// them, that; else the way of least latency, then of fewest links; of equal ones each pair takes
-  /// one, and pairs take different ones. Cost: O(racks x links). Errors: kRejected, with the place in
-  /// the file: links or routes that do not hold together, a rack that none leads to, more than
-  /// kRouteLinksMax links on the way.
+  /// Fills in the routes between all racks over `links`: those given; where racks have a link
+  /// between them, that; else the way of least latency, then of fewest links; of equal ones each
+  /// pair takes one, and pairs take different ones. Cost: O(racks x links). Errors: kRejected, with
+  /// the place in the file: links or routes that do not hold together, a rack that none leads to,
+  /// more than kRouteLinksMax links on the way.
   Status FindRoutes();
   std::span<const uint32_t> LinksBetween(uint32_t from_rack, uint32_t to_rack) const {
     const size_t at = size_t{to_rack} * racks.size() + from_rack;

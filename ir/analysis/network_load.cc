@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The block messages are sorted by round; each round adds its messages to the resources on
-// their way, and only those are read and cleared at its end, so that the rest is linear however many
-// racks and rounds there are.
+// their way, and only those are read and cleared at its end, so that the rest is linear however
+// many racks and rounds there are.
 //
 // Every block enters each rack but the root's at least once, so if no block crosses racks more
 // often than there are other racks, each rack is entered exactly once per block.

@@ -28,8 +28,8 @@ struct NetworkLoad {
   std::vector<uint32_t> crossings;  ///< by block: transfers from one rack to another
   /// Whether every block enters each rack (but the root's) once. Fewer is not possible.
   bool enters_racks_once = true;
-  /// Rounds, where one in which a ToR's link, the core or a link has L blocks and room for c per round
-  /// costs ceil(L / c). Room is its rate divided by the root's rate out.
+  /// Rounds, where one in which a ToR's link, the core or a link has L blocks and room for c per
+  /// round costs ceil(L / c). Room is its rate divided by the root's rate out.
   uint64_t limited_rounds = 0;
   /// Modelled: the rounds one after the other; each takes as long as its busiest resource, and the
   /// longest latency of its transfers. Credits cost nothing.

@@ -67,7 +67,8 @@ WaitKind Reasons::KindOf(Vertex from, Vertex to) const {
   return KindOfAfter(graph.MessageOf(from), graph.MessageOf(to));
 }
 
-/// Message `to` is combined at a node when `from`, which that node sends or receives, has completed.
+/// Message `to` is combined at a node when `from`, which that node sends or receives, has
+/// completed.
 WaitKind Reasons::KindOfCombineAfter(uint32_t from, uint32_t to) const {
   if (tables_.SendOf(from).channel == tables_.SendOf(to).channel) return WaitKind::kCombineOrder;
   if (!HaveBlockInCommon(tables_.SendOf(from), tables_.SendOf(to))) return WaitKind::kAfter;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes over the links of a network. Between two racks that have a link it is that one, as a network
-// between sites does not send packets over a third. Towards each rack, what is left of the way from
-// everywhere else is found backwards from there (Dijkstra), by latency and then by links. On the way
-// from a rack each step takes one of the links that come nearer by what they cost; where there are
-// several, as between the levels of a fat tree, the pair of racks decides which, so that pairs spread
-// over all of them and a pair always takes the same.
+// Routes over the links of a network. Between two racks that have a link it is that one, as a
+// network between sites does not send packets over a third. Towards each rack, what is left of the
+// way from everywhere else is found backwards from there (Dijkstra), by latency and then by links.
+// On the way from a rack each step takes one of the links that come nearer by what they cost; where
+// there are several, as between the levels of a fat tree, the pair of racks decides which, so that
+// pairs spread over all of them and a pair always takes the same.
 //
 // Example: leaves 0 and 1 under spines 2 and 3, four links of 1 us: from 0 to 1 both ways are 2 us
 // long; 0 + 1 is odd, so the second is taken, over 3.

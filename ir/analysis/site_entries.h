@@ -13,8 +13,8 @@
 
 namespace prepost {
 
-/// By site: how often a block comes to it from another one, in the mean over the plan's blocks; 1 is
-/// the least of a site that lacks them, 0 of the root's. `site_of`: by node, numbered from 0 on.
+/// By site: how often a block comes to it from another one, in the mean over the plan's blocks; 1
+/// is the least of a site that lacks them, 0 of the root's. `site_of`: by node, numbered from 0 on.
 std::vector<double> SiteEntries(const Plan& plan, std::span<const uint32_t> site_of);
 
 /// "each block enters each site once", "each block enters site tokyo 2.3 times", ...: of those that

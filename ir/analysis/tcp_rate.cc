@@ -4,9 +4,10 @@
 // then grows by CUBIC's curve, or by that of Reno where that is more; without a loss it grows once.
 // Packets are lost
 //   by chance: a stream that sends w packets keeps all of them with (1 - p)^w;
-//   when windows fill path and queue: then those streams lose that are above their share, and of the
-//     others every second one by chance, as arrivals mix;
-//   at a policer: when a round trip brings more than its rate and what is left of its burst; likewise.
+//   when windows fill path and queue: then those streams lose that are above their share, and of
+//     the others every second one by chance, as arrivals mix;
+//   at a policer: when a round trip brings more than its rate and what is left of its burst;
+//     likewise.
 // Slow start doubles windows and ends at the first loss or when the path is full: HyStart sees its
 // queue grow.
 //

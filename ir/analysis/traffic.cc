@@ -43,8 +43,8 @@ void CountPeers(const PlanTables& tables, Traffic* traffic) {
   }
 }
 
-/// How many of `count` blocks from `first` on have no bytes. Of parts that are all the same none counts:
-/// one that is empty has one block, which stands for it.
+/// How many of `count` blocks from `first` on have no bytes. Of parts that are all the same none
+/// counts: one that is empty has one block, which stands for it.
 uint64_t EmptyBlocksOf(const Payload& payload, uint32_t first, uint32_t count) {
   if (!payload.is_uneven()) return 0;
   uint64_t empty = 0;

@@ -10,9 +10,10 @@
 
 namespace prepost {
 
-/// ", did you mean 'x'?" with the name of `names` nearest to `name` by edit distance, or else with the
-/// first of those that begin nearly as `name`; "" when none is near. The name found is written behind
-/// `before`, which does not count. Cost: O(|name| x total length); `name` is cut at 64 characters.
+/// ", did you mean 'x'?" with the name of `names` nearest to `name` by edit distance, or else with
+/// the first of those that begin nearly as `name`; "" when none is near. The name found is written
+/// behind `before`, which does not count. Cost: O(|name| x total length); `name` is cut at 64
+/// characters.
 std::string DidYouMean(std::string_view name, const std::vector<std::string>& names,
                        std::string_view before = "");
 

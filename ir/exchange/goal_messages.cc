@@ -224,7 +224,8 @@ class MessageFinder {
     return op(index).peer * kUses + static_cast<uint32_t>(use);
   }
 
-  /// `earlier` has completed. What a recv brings is there when it is combined, by a calc or by itself.
+  /// `earlier` has completed. What a recv brings is there when it is combined, by a calc or by
+  /// itself.
   void GatherDone(uint32_t earlier) {
     if (IsData(earlier)) {
       const End end = EndOf(earlier);
@@ -239,16 +240,16 @@ class MessageFinder {
       gathered_.emplace_back(EndOf(out_.messages[message].recv), message, /*is_direct=*/true);
   }
 
-  /// Whether an op of the plan, which waits for all that is required of it, is its end: receives that
-  /// take, calcs and synchronisation are none.
+  /// Whether an op of the plan, which waits for all that is required of it, is its end: receives
+  /// that take, calcs and synchronisation are none.
   bool WaitsItself(uint32_t index) const {
     if (!IsData(index)) return combined_.count(index) != 0;
     return op(index).kind == Kind::kSend ||
            (combines_ && out_.calc_of[out_.message_of[index]] == index);
   }
 
-  /// What has completed when an earlier op starts. It is not direct where that op has completed, too,
-  /// and waited for it itself.
+  /// What has completed when an earlier op starts. It is not direct where that op has completed,
+  /// too, and waited for it itself.
   void GatherClock(const Clock& clock, bool is_direct) {
     const size_t begin = gathered_.size();
     gathered_.insert(gathered_.end(), clock.begin(), clock.end());

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A tag is the number of the first block that a message carries, its size says how many follow. With
-// the size of a part and that of a block this is plain arithmetic. Without them, sizes are found:
+// A tag is the number of the first block that a message carries, its size says how many follow.
+// With the size of a part and that of a block this is plain arithmetic. Without them, sizes are
+// found:
 //
-// * If all messages of a tag have one size, and these can be those of blocks, a tag is a block. Where
-//   there is one part, it need not be its number: blocks are in the order of the tags.
-// * Else messages carry ranges. Of one part, all of whose blocks move: from one tag to the next there
-//   are whole blocks, and a message that begins there has them all, so that a block is not larger than
-//   the smallest message by the difference of the two tags, and is taken to be that large. Of several
-//   parts: a part is one block, of the greatest size of which all messages are multiples; where tags
-//   count several blocks to a part, they are divided by as many.
+// * If all messages of a tag have one size, and these can be those of blocks, a tag is a block.
+//   Where there is one part, it need not be its number: blocks are in the order of the tags.
+// * Else messages carry ranges. Of one part, all of whose blocks move: from one tag to the next
+//   there are whole blocks, and a message that begins there has them all, so that a block is not
+//   larger than the smallest message by the difference of the two tags, and is taken to be that
+//   large. Of several parts: a part is one block, of the greatest size of which all messages are
+//   multiples; where tags count several blocks to a part, they are divided by as many.
 //
-// Example, allreduce of 4 ranks by halving, 40 bytes in 4 blocks: tags 0 to 3, messages of 20 and 10
-// bytes; 10 bytes in a difference of 1 are a block. In blocks of 5 bytes tags are 0, 2, 4, 6, and 10
-// bytes in a difference of 2 are 5 again.
+// Example, allreduce of 4 ranks by halving, 40 bytes in 4 blocks: tags 0 to 3, messages of 20 and
+// 10 bytes; 10 bytes in a difference of 1 are a block. In blocks of 5 bytes tags are 0, 2, 4, 6,
+// and 10 bytes in a difference of 2 are 5 again.
 #include "ir/exchange/goal_ranges.h"
 
 #include <fmt/format.h>
@@ -102,7 +103,8 @@ class RangeFinder {
     return parts_ == 1 ? FindBlock() : FindPart();
   }
 
-  /// One part: each tag has messages of one size, and these are blocks of which the last may be short.
+  /// One part: each tag has messages of one size, and these are blocks of which the last may be
+  /// short.
   bool TagsAreBlocks() {
     const uint64_t full = sizes_of_.begin()->second.most, last = sizes_of_.rbegin()->second.most;
     uint64_t number = 0;
@@ -116,8 +118,8 @@ class RangeFinder {
     return SetPayload((number - 1) * full + last, std::max<uint64_t>(full, 1)).ok();
   }
 
-  /// Several parts: the same of each, all parts alike. The tag of the last block that moves says how
-  /// many blocks there are.
+  /// Several parts: the same of each, all parts alike. The tag of the last block that moves says
+  /// how many blocks there are.
   bool TagsAreBlocksOfParts() {
     const uint64_t moving = MovingParts(collective_, static_cast<uint32_t>(file_.ranks.size()));
     const uint64_t per_part = (uint64_t{sizes_of_.rbegin()->first} + moving) / moving;
@@ -195,7 +197,8 @@ class RangeFinder {
     return Open();
   }
 
-  /// Whether all messages are ranges of parts of `part` bytes, with tags that count `blocks` to each.
+  /// Whether all messages are ranges of parts of `part` bytes, with tags that count `blocks` to
+  /// each.
   bool FitsParts(uint64_t blocks, uint64_t part) const {
     const uint64_t moving = MovingParts(collective_, static_cast<uint32_t>(file_.ranks.size()));
     return std::ranges::all_of(sizes_of_, [&](const auto& entry) {

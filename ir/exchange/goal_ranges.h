@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GoalRanges: which blocks each message of a GOAL text carries, and the payload that they make, of a
-// collective whose messages have tags that say it. Internal to ir/.
+// GoalRanges: which blocks each message of a GOAL text carries, and the payload that they make, of
+// a collective whose messages have tags that say it. Internal to ir/.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_RANGES_H_
 #define PREPOST_IR_EXCHANGE_GOAL_RANGES_H_
 

@@ -7,15 +7,15 @@
 // 2. Messages: the i-th send from s to d with a tag is taken by the i-th recv of that tag.
 //    Synchronisation carries nothing: messages of 0 bytes, and those that goal_writer.h writes for
 //    credits. It is left out; what it waited for at its rank still counts for what waits for it.
-// 3. Of a collective that combines: a recv that a calc requires is combined, the calc says when; other
-//    recvs replace what their rank has. Of other collectives calcs only take time.
+// 3. Of a collective that combines: a recv that a calc requires is combined, the calc says when;
+//    other recvs replace what their rank has. Of other collectives calcs only take time.
 // 4. Blocks, of a multicast. By tag, if every rank but the root receives each tag once: a tag is a
-//    block. Else by flow: a send forwards the receive that it requires, directly or through calcs; if
-//    that is none or several, the one receive behind all that it requires; else, if the rank sends as
-//    many messages to that peer as it receives in all, the i-th forwards the i-th. So each message of
-//    the root starts a tree. The trees are dealt, in order, each to the first block of its size that
-//    none of its ranks has yet.
-//    Of other collectives: a tag is the first block of a message (goal_ranges.cc).
+//    block. Else by flow: a send forwards the receive that it requires, directly or through calcs;
+//    if that is none or several, the one receive behind all that it requires; else, if the rank
+//    sends as many messages to that peer as it receives in all, the i-th forwards the i-th. So each
+//    message of the root starts a tree. The trees are dealt, in order, each to the first block of
+//    its size that none of its ranks has yet. Of other collectives: a tag is the first block of a
+//    message (goal_ranges.cc).
 // 5. What a send waits for: its requirements, seen through calcs, synchronisation, receives
 //    (a plan's receives wait for nothing) and irequires (what started had its requirements met), as
 //    the last op of each channel, since channels keep their order. What a combine waits for: those
@@ -24,9 +24,9 @@
 //    receives, one at a time in its order of step 1. If those orders block each other, an order
 //    that all requirements allow takes their place. Ops are numbered by round.
 //
-// Steps 1, 2, 3 and 5 are in goal_messages.cc, step 6 in goal_rounds.cc. Of a multicast step 4 is in
-// goal_blocks.cc and comes last; of others before step 6, as a block's sends and combines at a rank
-// have an order.
+// Steps 1, 2, 3 and 5 are in goal_messages.cc, step 6 in goal_rounds.cc. Of a multicast step 4 is
+// in goal_blocks.cc and comes last; of others before step 6, as a block's sends and combines at a
+// rank have an order.
 //
 // Example, rank 1 of a chain of 3, two blocks, all tags 0:
 //   l1: recv 10b from 0 tag 0        l3: send 10b to 2 tag 0   l3 requires l1: forwards l1's

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A plan from a GOAL text (LogGOPSim's schedules), if it is a broadcast of one message from one
-// rank to all others or, where the options say so, another collective. docs/inspect.md describes how
-// blocks are recognised and what is lost.
+// rank to all others or, where the options say so, another collective. docs/inspect.md describes
+// how blocks are recognised and what is lost.
 #ifndef PREPOST_IR_EXCHANGE_GOAL_READER_H_
 #define PREPOST_IR_EXCHANGE_GOAL_READER_H_
 
@@ -40,18 +40,19 @@ struct GoalPlan {
   std::vector<std::string> notes;    ///< what the file says and a plan cannot, a line each
 
   /// `diagnostic`, of `found_in`, with its place in the GOAL text: "name:12" for an op or program.
-  /// `found_in` is `plan` or what passes have made of it, with credits: these are at their rank's line.
+  /// `found_in` is `plan` or what passes have made of it, with credits: these are at their rank's
+  /// line.
   Diagnostic AtLine(const Plan& found_in, Diagnostic diagnostic) const;
 };
 
 /// Reads one GOAL text. `name` is the file's name in messages. Errors, kRejected with "name:line":
 /// what is no GOAL text; messages that do not match; a deadlock; a send whose block cannot be
-/// recognised; sizes that are no message in equal blocks; calcs that combine nothing; "/combine": an
-/// operation that is missing, or that does not go with the collective. Whether each rank gets each
-/// block once, and not after it sends it, and what it is made of, is for Verify(). Cost: linear,
-/// but for sorting, in the length of the text and the blocks of its ranges, which are bounded
-/// (kRangeBlocksMax); what waits for many peers, and dealing the root's sends out to blocks, costs more
-/// and is bounded by an error, in time and in memory.
+/// recognised; sizes that are no message in equal blocks; calcs that combine nothing; "/combine":
+/// an operation that is missing, or that does not go with the collective. Whether each rank gets
+/// each block once, and not after it sends it, and what it is made of, is for Verify(). Cost:
+/// linear, but for sorting, in the length of the text and the blocks of its ranges, which are
+/// bounded (kRangeBlocksMax); what waits for many peers, and dealing the root's sends out to
+/// blocks, costs more and is bounded by an error, in time and in memory.
 Result<GoalPlan> ReadGoal(std::istream& in, const std::string& name,
                           const GoalOptions& options = {});
 

@@ -1,18 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages are ordered by edges: the later one is in a later round or, by a weak edge, in no earlier
-// one. Weak edges come from combines, which are the last of their round: two ranks that exchange what
-// they have of a block send it before they combine, and so either message is not before the other.
-// Messages on a cycle of weak edges share a round; any other edge on a cycle is a deadlock.
+// Messages are ordered by edges: the later one is in a later round or, by a weak edge, in no
+// earlier one. Weak edges come from combines, which are the last of their round: two ranks that
+// exchange what they have of a block send it before they combine, and so either message is not
+// before the other. Messages on a cycle of weak edges share a round; any other edge on a cycle is a
+// deadlock.
 //
-// The edges of a block at a rank. Its receives have their effect one after the other: where the text
-// does not order them, in the order of the rank. A send waits for some of them; what it carries is
-// without the others, so these come behind it.
+// The edges of a block at a rank. Its receives have their effect one after the other: where the
+// text does not order them, in the order of the rank. A send waits for some of them; what it
+// carries is without the others, so these come behind it.
 //
-// Which receives a send waits for is known by channel, of those that take and those that combine each,
-// as the last one. In a block's receives each channel's stand in their order, or there is a deadlock.
-// So those that a send waits for are few prefixes, and whether they are, together, all from one place to
-// another is seen from their sizes and their last ones, without going through them.
+// Which receives a send waits for is known by channel, of those that take and those that combine
+// each, as the last one. In a block's receives each channel's stand in their order, or there is a
+// deadlock. So those that a send waits for are few prefixes, and whether they are, together, all
+// from one place to another is seen from their sizes and their last ones, without going through
+// them.
 #include "ir/exchange/goal_rounds.h"
 
 #include <fmt/format.h>

@@ -19,11 +19,11 @@ struct GoalRange {
 };
 
 /// Step 6 of goal_reader.cc: finds each message's round, `order` and `ports`. `ranges` are what the
-/// messages carry, so that a rank sends a block before it receives more of it if the text says so; of
-/// a multicast they are not known yet, and empty. Errors: a deadlock, at the op's line; sends that
-/// carry what a rank has of a block in no order; more steps, with those of FindGoalMessages(), than
-/// `budget` has. Linear in blocks of ranges and in waits, but for sorting and for blocks that many peers
-/// send to a rank that sends them often.
+/// messages carry, so that a rank sends a block before it receives more of it if the text says so;
+/// of a multicast they are not known yet, and empty. Errors: a deadlock, at the op's line; sends
+/// that carry what a rank has of a block in no order; more steps, with those of FindGoalMessages(),
+/// than `budget` has. Linear in blocks of ranges and in waits, but for sorting and for blocks that
+/// many peers send to a rank that sends them often.
 Status FindGoalRounds(const GoalFile& file, std::span<const GoalRange> ranges,
                       GoalMessages* messages, const GoalBudget& budget = {});
 

@@ -12,9 +12,9 @@
 // own; everyone else receives into and sends from the output buffer. A block is a chunk.
 //
 // Of other collectives a block lies where docs/plan.md says: in the input until something of it has
-// come, then in the output or, where it is not wanted, in a chunk of scratch of its own. A combine is
-// an rrc, which adds what comes to the source and leaves the sum at the target. A range of blocks is
-// a step for each, at both ends.
+// come, then in the output or, where it is not wanted, in a chunk of scratch of its own. A combine
+// is an rrc, which adds what comes to the source and leaves the sum at the target. A range of
+// blocks is a step for each, at both ends.
 //
 // Example, node 1 of a chain of 3, one block:
 //   <gpu id="1" ...>
@@ -103,8 +103,8 @@ class Gpu {
   }
 
  private:
-  /// The ops that `op` waits for in other thread blocks: those of its `after`, those that a credit in
-  /// it waited for, and the receive of its own block, unless a later one of that thread block is
+  /// The ops that `op` waits for in other thread blocks: those of its `after`, those that a credit
+  /// in it waited for, and the receive of its own block, unless a later one of that thread block is
   /// among them. Rising.
   std::vector<uint32_t> Dependences(const Plan& plan, uint32_t op) const {
     std::vector<uint32_t> others;
@@ -160,8 +160,9 @@ class Gpu {
     }
   }
 
-  /// The step of `before` that the step of block `i` of `op` waits for. Ops of the same range go block
-  /// by block, as a FIFO may be shorter than the range; otherwise the first waits for all of it.
+  /// The step of `before` that the step of block `i` of `op` waits for. Ops of the same range go
+  /// block by block, as a FIFO may be shorter than the range; otherwise the first waits for all of
+  /// it.
   std::optional<StepRef> Refer(uint32_t before, const Op& op, uint32_t i) {
     const auto [block, first] = place_[before];
     const bool is_same_range = ops_[before].block == op.block && ops_[before].count == op.count;

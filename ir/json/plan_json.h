@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The plan file: reading and writing JSON as ir/json/plan.schema.json describes it. Reading streams and
-// is bounded (no DOM, limited nesting, 32-bit counts); it checks the form of the file, not the
+// The plan file: reading and writing JSON as ir/json/plan.schema.json describes it. Reading streams
+// and is bounded (no DOM, limited nesting, 32-bit counts); it checks the form of the file, not the
 // rules of a plan (verify.h does). Writing is canonical: the same plan gives the same bytes, and
 // reading them back gives the same plan.
 #ifndef PREPOST_IR_JSON_PLAN_JSON_H_

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlanShard, PlanIndex: a plan in parts, one per node, so that a node reads its own only. Their
-// files are described by ir/json/plan_shard.schema.json and ir/json/plan_index.schema.json; the folder that
-// holds them is runtime/files/plan_folder.h's business.
+// files are described by ir/json/plan_shard.schema.json and ir/json/plan_index.schema.json; the
+// folder that holds them is runtime/files/plan_folder.h's business.
 //
 // A shard is one node's part of the plan: its program and the channels from and to it. Ids are
 // those of the whole plan, so that nodes agree about them and the parts can be put together again.

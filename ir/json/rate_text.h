@@ -23,12 +23,12 @@ Result<double> ParseLatency(std::string_view text);
 /// "100Gbit/s": up to six digits and the largest unit that leaves 1 or more.
 std::string WriteRate(double bytes_per_second);
 /// Any duration >= 0, not only a latency: "1.5us", "85.9171ms", "0ns", by the same rule; beyond
-/// 999999 s with an exponent. For what files hold, flags take and reports print, so that a value has
-/// one text everywhere, which ParseLatency() reads again.
+/// 999999 s with an exponent. For what files hold, flags take and reports print, so that a value
+/// has one text everywhere, which ParseLatency() reads again.
 std::string WriteLatency(double seconds);
 /// Three digits, for labels of pictures and for what was measured once, whose further digits would
-/// be noise: "0", "950 ns", "1.50 us", "27.9 ms", "-3.21 s"; four where rounding adds one: "10.00 us".
-/// The largest unit is the second, of which there may be more digits.
+/// be noise: "0", "950 ns", "1.50 us", "27.9 ms", "-3.21 s"; four where rounding adds one: "10.00
+/// us". The largest unit is the second, of which there may be more digits.
 std::string ShortDuration(int64_t ns);
 
 }  // namespace prepost

@@ -14,7 +14,8 @@
 // * a node's sends start in id order, and none is below the one before: checked. So are those of a
 //   channel, and so its deliveries; among equal heights the ids rise;
 // * a combine is directly above its delivery, and above what it waits for, which may be of its
-//   height: checked. Combines of equal height wait for each other at one node only, and by rising ids.
+//   height: checked. Combines of equal height wait for each other at one node only, and by rising
+//   ids.
 // These are all edges of plan_graph.h. What does not rise may still be right: that is searched.
 // Example: a relay's send in round 5 after its receive in round 3 rises; in round 3 it would not.
 #include <fmt/format.h>

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rules that are an order at one node: causal, combine, scratch, window, of replace that what is
-// there was sent, and of ready that sends wait for their credits and credits for their window. Each collects what it wants ordered; wanted_order.h settles
-// it. What op_rules.h makes is checked here from the plan alone, so no code is shared with it.
+// The rules that are an order at one node: causal, combine, scratch, window, of replace that what
+// is there was sent, and of ready that sends wait for their credits and credits for their window.
+// Each collects what it wants ordered; wanted_order.h settles it. What op_rules.h makes is checked
+// here from the plan alone, so no code is shared with it.
 #include <fmt/format.h>
 
 #include <optional>

@@ -37,8 +37,8 @@ void CheckReady(const MatchedPlan& matched, Findings* findings);
 void CheckRounds(const MatchedPlan& matched, Findings* findings);
 /// acyclic and order. `has_rounds`: the plan has no findings of `rounds`.
 void CheckAcyclic(const MatchedPlan& matched, bool has_rounds, Findings* findings);
-/// causal, combine, scratch, window, and the parts of replace and ready that are an order at a node.
-/// `matched` is null for a plan with `match` findings.
+/// causal, combine, scratch, window, and the parts of replace and ready that are an order at a
+/// node. `matched` is null for a plan with `match` findings.
 void CheckLocalOrders(const Plan& plan, const MatchedPlan* matched, Findings* findings);
 
 }  // namespace prepost

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ScratchUses: which receives of a program fill a scratch buffer that another one has filled before,
-// and who needs what it held. Internal to ir/.
+// ScratchUses: which receives of a program fill a scratch buffer that another one has filled
+// before, and who needs what it held. Internal to ir/.
 #ifndef PREPOST_IR_VERIFY_SCRATCH_USES_H_
 #define PREPOST_IR_VERIFY_SCRATCH_USES_H_
 
@@ -22,8 +22,8 @@ struct ScratchReuse {
   uint32_t next_touch = 0;  ///< of the block after `holder`, as ScratchUses counts
 };
 
-/// A buffer holds what came until it is combined; where a node wants no copy of the block, the first
-/// receive's buffer is the block's place from then on.
+/// A buffer holds what came until it is combined; where a node wants no copy of the block, the
+/// first receive's buffer is the block's place from then on.
 class ScratchUses {
  public:
   ScratchUses(const Roles& roles, const PlanHeader& header)

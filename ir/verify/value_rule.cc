@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // value, replace and agree of collectives that combine: what a node's block is made of, found by
-// running the plan on symbols, block by block. An op's effect is that of its place in the program: a
-// send carries what its node's receives with smaller ids have left; causal and combine see to it
+// running the plan on symbols, block by block. An op's effect is that of its place in the program:
+// a send carries what its node's receives with smaller ids have left; causal and combine see to it
 // that it does.
 //
 // A value is an expression over the members' contributions, with the set of those in it. Equal
 // expressions have one number, whichever operand came first, so that agree compares numbers.
 // Contributions come in runs of ranks in most schedules: sets are sorted runs. A helper, which
-// contributes nothing, adds a mark of its own to what it is sent first: replace asks for a mark that
-// only one send can have carried away.
+// contributes nothing, adds a mark of its own to what it is sent first: replace asks for a mark
+// that only one send can have carried away.
 //
-// Example, reduce on a chain of 3, block 0: node 2 sends x2; node 1 combines it to x1+x2, {1-2}, and
-// sends that; node 0 has x0+(x1+x2), {0-2}: each contribution once.
+// Example, reduce on a chain of 3, block 0: node 2 sends x2; node 1 combines it to x1+x2, {1-2},
+// and sends that; node 0 has x0+(x1+x2), {0-2}: each contribution once.
 #include <fmt/format.h>
 #include <llvm/ADT/DenseMap.h>
 

@@ -27,9 +27,9 @@ enum class FileKind : uint8_t {
   kGoal  ///< a GOAL text
 };
 
-/// By the file's "format" key, or how a text begins, up to which it is read; stdin ("-") too, which can then be read
-/// from its beginning. What says nothing or is no JSON counts as a plan: its reader reports what is
-/// wrong. Errors: kRejected: it cannot be read.
+/// By the file's "format" key, or how a text begins, up to which it is read; stdin ("-") too, which
+/// can then be read from its beginning. What says nothing or is no JSON counts as a plan: its
+/// reader reports what is wrong. Errors: kRejected: it cannot be read.
 Result<FileKind> KindOf(const std::string& path);
 
 /// Reads a plan ("-": stdin), prints warnings to stderr; does not verify it.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Files of the tree as part of the command, so that --profile fractus and --plot work wherever it is.
-// tools/CMakeLists.txt writes them into a source of the build.
+// Files of the tree as part of the command, so that --profile fractus and --plot work wherever it
+// is. tools/CMakeLists.txt writes them into a source of the build.
 #ifndef PREPOST_PLANNING_FILES_SHIPPED_FILES_H_
 #define PREPOST_PLANNING_FILES_SHIPPED_FILES_H_
 
@@ -29,8 +29,8 @@ extern const std::string_view kPlotScript;
 std::string NamesOf(std::span<const ShippedFile> files);
 
 /// The text of the one of `files` that `path` names; none where `path` is to be read as a file: it
-/// has a '/' or '.', or there is a file of this name (a folder is none). Errors (kUsage, with `flag`
-/// and `kind`, such as "shipped profile"): it is neither.
+/// has a '/' or '.', or there is a file of this name (a folder is none). Errors (kUsage, with
+/// `flag` and `kind`, such as "shipped profile"): it is neither.
 Result<std::optional<std::string_view>> ShippedText(std::span<const ShippedFile> files,
                                                     const std::string& path, std::string_view flag,
                                                     std::string_view kind);

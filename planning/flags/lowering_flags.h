@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LoweringFlags: --mode, --masters and --device-profile, for every subcommand that lowers a plan; and
-// CompileForDevice: the plan of a spec that is to be preposted.
+// LoweringFlags: --mode, --masters and --device-profile, for every subcommand that lowers a plan;
+// and CompileForDevice: the plan of a spec that is to be preposted.
 #ifndef PREPOST_PLANNING_FLAGS_LOWERING_FLAGS_H_
 #define PREPOST_PLANNING_FLAGS_LOWERING_FLAGS_H_
 

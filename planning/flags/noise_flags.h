@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NoiseFlags: --delay, --slow, --preempt and --neighbours of prepost simulate: a modelled cluster with
-// some of its links slow, hosts that stand still, and hosts that something else takes away at random
-// or shares.
+// NoiseFlags: --delay, --slow, --preempt and --neighbours of prepost simulate: a modelled cluster
+// with some of its links slow, hosts that stand still, and hosts that something else takes away at
+// random or shares.
 #ifndef PREPOST_PLANNING_FLAGS_NOISE_FLAGS_H_
 #define PREPOST_PLANNING_FLAGS_NOISE_FLAGS_H_
 

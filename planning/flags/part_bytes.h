@@ -12,9 +12,9 @@
 
 namespace prepost {
 
-/// Sizes such as 4KiB between blanks and commas, by part. Rows, which an alltoall may have, end at line
-/// ends and semicolons, or stand in brackets as in JSON. Errors, at "name:line": a word that is no size;
-/// none at all; rows of other lengths than there are rows.
+/// Sizes such as 4KiB between blanks and commas, by part. Rows, which an alltoall may have, end at
+/// line ends and semicolons, or stand in brackets as in JSON. Errors, at "name:line": a word that
+/// is no size; none at all; rows of other lengths than there are rows.
 Result<std::vector<uint64_t>> ParsePartBytes(const std::string& text, const std::string& name);
 
 /// Of `given`: sizes, or the file that has them, - for stdin. Errors: kUsage, where it is neither.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What run and node play, and what a user may choose about it: WaitFlags, also of other subcommands
-// whose hosts wait for completions; PlayFlags; and PlayedPlan, a flat plan, or a rolled one with the
-// message it is for.
+// whose hosts wait for completions; PlayFlags; and PlayedPlan, a flat plan, or a rolled one with
+// the message it is for.
 #ifndef PREPOST_PLANNING_FLAGS_PLAY_FLAGS_H_
 #define PREPOST_PLANNING_FLAGS_PLAY_FLAGS_H_
 
@@ -74,12 +74,12 @@ struct PlayFlags {
   std::chrono::milliseconds failure_max() const;
 };
 
-/// An error (kRejected) if the plan of the file `path` combines by an operation of the caller's, which
-/// only programs have.
+/// An error (kRejected) if the plan of the file `path` combines by an operation of the caller's,
+/// which only programs have.
 Status CheckOperation(const PlanHeader& header, const std::string& path);
 
-/// An error (kRejected) unless `input` has the size of the plan's message; of another collective than
-/// a multicast: of all nodes' inputs, or of that of `node`.
+/// An error (kRejected) unless `input` has the size of the plan's message; of another collective
+/// than a multicast: of all nodes' inputs, or of that of `node`.
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input);
 Status CheckInputSize(const PlanHeader& header, const MappedInput& input, NodeId node);
 

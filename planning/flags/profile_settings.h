@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// --set host.completion=1us: a profile with some of its values replaced, by the names that they have
-// in its file (docs/simulate.md).
+// --set host.completion=1us: a profile with some of its values replaced, by the names that they
+// have in its file (docs/simulate.md).
 #ifndef PREPOST_PLANNING_FLAGS_PROFILE_SETTINGS_H_
 #define PREPOST_PLANNING_FLAGS_PROFILE_SETTINGS_H_
 
@@ -40,8 +40,8 @@ std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
                                        const std::vector<std::string>& swept = {});
 
 /// The profile with all of `settings` in their places; sizes may have units. A value that the file
-/// lacks may be given, too, if its group is then whole. Errors: kUsage: no such key, one that is set
-/// twice, a value that a profile may not have or that cannot be modelled; kRejected: the file's
+/// lacks may be given, too, if its group is then whole. Errors: kUsage: no such key, one that is
+/// set twice, a value that a profile may not have or that cannot be modelled; kRejected: the file's
 /// cannot be.
 Result<sim::Profile> ProfileWith(const ProfileText& text,
                                  const std::vector<ProfileSetting>& settings);

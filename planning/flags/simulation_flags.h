@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulationFlags: what one simulated run is told, by the arguments of prepost simulate or by a call
-// of the Python package, which gives the same words.
+// SimulationFlags: what one simulated run is told, by the arguments of prepost simulate or by a
+// call of the Python package, which gives the same words.
 #ifndef PREPOST_PLANNING_FLAGS_SIMULATION_FLAGS_H_
 #define PREPOST_PLANNING_FLAGS_SIMULATION_FLAGS_H_
 

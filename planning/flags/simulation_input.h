@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulationInput: what prepost simulate is given to run: a plan, a rolled plan and a size, or a spec,
-// which is compiled for the modelled network; PlanCache: plans that several rows of a sweep run, so that
-// each is read or compiled once; Workload: a workload file with its plans.
+// SimulationInput: what prepost simulate is given to run: a plan, a rolled plan and a size, or a
+// spec, which is compiled for the modelled network; PlanCache: plans that several rows of a sweep
+// run, so that each is read or compiled once; Workload: a workload file with its plans.
 #ifndef PREPOST_PLANNING_FLAGS_SIMULATION_INPUT_H_
 #define PREPOST_PLANNING_FLAGS_SIMULATION_INPUT_H_
 
@@ -40,9 +40,9 @@ struct SimulatedPlan {
   Result<Network> NetworkIn(const sim::Profile& profile) const;
 };
 
-/// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is compiled
-/// for the network of `target`'s profile: what `auto` chooses, and what racks are. `bytes` as in
-/// SpecFlags::Read(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
+/// Compiles the spec of `path` (may be empty) and flags. Without a topology of its own it is
+/// compiled for the network of `target`'s profile: what `auto` chooses, and what racks are. `bytes`
+/// as in SpecFlags::Read(). `is_quiet`: no notes, no progress. Errors: kUsage, kRejected.
 Result<SimulatedPlan> CompileFor(const AutoTarget& target, const SpecFlags& spec,
                                  const std::string& path, std::optional<uint64_t> bytes,
                                  bool is_quiet);
@@ -115,8 +115,8 @@ struct Workload {
   Workload& operator=(Workload&&) = default;
 };
 
-/// Reads the file `path` ("-": stdin), its plans, and compiles its specs; `lower` and `is_quiet` as in
-/// CompileForDevice(). Errors: kRejected, with the place in the file.
+/// Reads the file `path` ("-": stdin), its plans, and compiles its specs; `lower` and `is_quiet` as
+/// in CompileForDevice(). Errors: kRejected, with the place in the file.
 Result<Workload> LoadWorkload(const std::string& path, const nic::LowerOptions* lower,
                               bool is_quiet);
 

@@ -54,13 +54,13 @@ struct RoundsRequest {
   SpecSendWindow send_window;
 };
 
-/// What runs the plan that `auto` chooses. Where a command has flags of its own that say it, it says
-/// it by these.
+/// What runs the plan that `auto` chooses. Where a command has flags of its own that say it, it
+/// says it by these.
 struct AutoTarget {
   bool is_offload = true;   ///< preposted, else CPU-driven
   bool is_streams = false;  ///< over connections that buffer: TCP, shared memory
-  /// The modelled cluster; null: that of --profile or, without, Fractus with the rate and latency of
-  /// the flags. Not owned.
+  /// The modelled cluster; null: that of --profile or, without, Fractus with the rate and latency
+  /// of the flags. Not owned.
   const sim::Profile* profile = nullptr;
   WaitMode wait = WaitMode::kHybrid;
   nic::LowerOptions lower = {};  ///< what NICs hold
@@ -84,16 +84,18 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
-  /// Takes specs of multicasts alone, and says of others what would do: "NAME: why". --collective and
+  /// Takes specs of multicasts alone, and says of others what would do: "NAME: why". --collective
+  /// and
   /// --combine are there to say it, not in help. `why` goes on after the collective's name.
   void RefuseCollectives(CLI::App& command, std::string why);
-  /// --collective, --combine, --part-bytes and --deterministic; without them specs are of multicasts.
+  /// --collective, --combine, --part-bytes and --deterministic; without them specs are of
+  /// multicasts.
   void AddCollectivesTo(CLI::App& command);
 
   /// True when some flag was given.
   bool any() const { return !FirstGiven().empty(); }
-  /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which also
-  /// is a network that a plan runs on.
+  /// The first that was given, "--nodes"; empty: none. Without `has_topology` not --topology, which
+  /// also is a network that a plan runs on.
   std::string FirstGiven(bool has_topology = true) const;
   /// Whether --algorithm or --block-bytes is auto.
   bool asks_auto() const { return algorithm_ == kAutoAlgorithm || block_bytes_ == "auto"; }
@@ -113,20 +115,19 @@ class SpecFlags {
                       bool is_quiet = false) const;
   /// The same for a plan of every size, with which nothing can be left to `auto`.
   Result<Spec> ToSpecForAnySize(const std::string& spec_path) const;
-  /// The same beside a file of rounds, which is the schedule. Errors: kUsage, also for the flags that
-  /// choose or place a schedule.
+  /// The same beside a file of rounds, which is the schedule. Errors: kUsage, also for the flags
+  /// that choose or place a schedule.
   Result<RoundsRequest> ToRounds(std::optional<uint64_t> message_bytes) const;
 
-  /// The spec of file and flags over `defaults`, not yet checked or chosen for: what neither says is
-  /// left to `auto`. Errors: also kUsage
-  /// for a number of nodes that neither gives.
+  /// The spec of file and flags over `defaults`, not yet checked or chosen for: what neither says
+  /// is left to `auto`. Errors: also kUsage for a number of nodes that neither gives.
   Result<Spec> Read(const std::string& spec_path, std::optional<uint64_t> message_bytes,
                     const Spec& defaults = OpenSpec()) const;
   /// What is wrong with `spec`, as CheckSpec() says it: at its place in the file, or with the flag
   /// that says it. kUsage for a size that is missing.
   Status Locate(const Status& status, const Spec& spec, const std::string& spec_path) const;
-  /// What `auto` chooses among for `spec`, which Read() gave, of another collective than a multicast: the
-  /// choice first. Errors: also a schedule of which the model says nothing.
+  /// What `auto` chooses among for `spec`, which Read() gave, of another collective than a
+  /// multicast: the choice first. Errors: also a schedule of which the model says nothing.
   Result<std::vector<CollectiveChoice>> CollectiveCandidatesFor(const Spec& spec,
                                                                 const std::string& spec_path) const;
   /// What `auto` means for `spec`, which Read() gave. `weighs_rule` is that of ChoiceOptions.
@@ -180,8 +181,8 @@ struct SpecInput {
 
   /// SPEC, the flags, --message-bytes and --message. `takes_any`: of MessageSize.
   void AddTo(CLI::App& command, bool takes_any);
-  /// Checked, and chosen for by the flags. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(), and of the
-  /// size.
+  /// Checked, and chosen for by the flags. Needs !size.is_any(). Errors: as of SpecFlags::ToSpec(),
+  /// and of the size.
   Result<Spec> ToSpec() const;
   /// Not yet checked or chosen for. The same.
   Result<Spec> Read() const;

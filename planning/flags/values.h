@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How the values of flags are read and checked. CLI11 converts what a flag is given, but wraps -1 to the
-// largest number, takes "nan" for one in any range, and an empty text for the default; the checks here
-// come before its conversion. Headers of those who add flags have the names of CLI11 from here: a .cc
-// that adds some includes <CLI/CLI.hpp>, which takes long to compile.
+// How the values of flags are read and checked. CLI11 converts what a flag is given, but wraps -1
+// to the largest number, takes "nan" for one in any range, and an empty text for the default; the
+// checks here come before its conversion. Headers of those who add flags have the names of CLI11
+// from here: a .cc that adds some includes <CLI/CLI.hpp>, which takes long to compile.
 #ifndef PREPOST_PLANNING_FLAGS_VALUES_H_
 #define PREPOST_PLANNING_FLAGS_VALUES_H_
 
@@ -90,8 +90,8 @@ inline bool IsOfBytes(std::string_view key) { return key.ends_with("bytes"); }
 /// What stands between two of `between`, empty parts among it; at least one.
 std::vector<std::string> Split(std::string_view text, char between);
 
-/// "node=3,at=2ms" by key. `keys`: those there are. Errors (kUsage, without a place): a part that is
-/// not KEY=VALUE with one of them, a key twice.
+/// "node=3,at=2ms" by key. `keys`: those there are. Errors (kUsage, without a place): a part that
+/// is not KEY=VALUE with one of them, a key twice.
 Result<std::map<std::string, std::string>> ParseParts(const std::string& text,
                                                       const std::vector<std::string>& keys);
 

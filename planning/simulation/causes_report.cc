@@ -62,8 +62,8 @@ std::string WhatWent(const TimeTrail& trail, const PathLink& link) {
   return fmt::format("{}{}>{}:{}", group, from.value, to.value, it.block);
 }
 
-/// What a message is in the plan, as explain takes it: "6/29". Nodes are those of the plan, whatever
-/// their hosts.
+/// What a message is in the plan, as explain takes it: "6/29". Nodes are those of the plan,
+/// whatever their hosts.
 struct MessageOps {
   std::string send;
   std::string receive;

@@ -117,8 +117,8 @@ Status FillPlan(const SimulationFlags& flags, const SimulationOptions& options,
   return {};
 }
 
-/// Says what of `it` NICs cannot carry, or hosts cannot be said to combine, and leaves preposted queues
-/// out where they can be.
+/// Says what of `it` NICs cannot carry, or hosts cannot be said to combine, and leaves preposted
+/// queues out where they can be.
 Status CheckCollectives(const SimulationFlags& flags, SimulationOptions* options,
                         const sim::Simulation& it) {
   const auto is_other = [](const sim::Group& group) {

@@ -167,8 +167,8 @@ bool IsMulticast(const sim::Simulation& it) {
   });
 }
 
-/// What a bandwidth is of: the message; of another collective the largest input or output of a node, as
-/// nccl-tests have it.
+/// What a bandwidth is of: the message; of another collective the largest input or output of a
+/// node, as nccl-tests have it.
 double BytesOf(const PlanHeader& header) {
   if (header.collective.kind == CollectiveKind::kMulticast)
     return static_cast<double>(header.payload.bytes);

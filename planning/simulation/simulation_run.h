@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RunSimulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both: what
-// simulate prints, and compare of the virtual clock.
+// RunSimulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both:
+// what simulate prints, and compare of the virtual clock.
 #ifndef PREPOST_PLANNING_SIMULATION_SIMULATION_RUN_H_
 #define PREPOST_PLANNING_SIMULATION_SIMULATION_RUN_H_
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the command says on stderr: messages, and progress where that is a terminal. Texts quote files
-// and arguments, so they are Printable(); of line breaks only those remain that two spaces follow, by
-// which our own texts go on.
+// What the command says on stderr: messages, and progress where that is a terminal. Texts quote
+// files and arguments, so they are Printable(); of line breaks only those remain that two spaces
+// follow, by which our own texts go on.
 #ifndef PREPOST_PLANNING_TEXT_MESSAGES_H_
 #define PREPOST_PLANNING_TEXT_MESSAGES_H_
 
@@ -26,8 +26,8 @@ void PrintNote(const std::string& text);
 /// are.
 void PrintWarnings(const std::string& name, const std::vector<std::string>& warnings);
 
-/// Whether stderr is a terminal that can clear a line: where TERM is dumb or missing, no progress is
-/// shown.
+/// Whether stderr is a terminal that can clear a line: where TERM is dumb or missing, no progress
+/// is shown.
 bool ShowsProgress();
 
 /// Prints "what, 3 s" over itself on stderr while it lives, if that ShowsProgress(), and clears the

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlanText: what a plan is, in one line and in the keys of JSON, for the heads of what commands print.
+// PlanText: what a plan is, in one line and in the keys of JSON, for the heads of what commands
+// print.
 #ifndef PREPOST_PLANNING_TEXT_PLAN_TEXT_H_
 #define PREPOST_PLANNING_TEXT_PLAN_TEXT_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Table: rows of a label and some cells, for people: labels to the left, cells to the right, columns
-// as wide as what stands in them.
+// Table: rows of a label and some cells, for people: labels to the left, cells to the right,
+// columns as wide as what stands in them.
 #ifndef PREPOST_PLANNING_TEXT_TABLE_H_
 #define PREPOST_PLANNING_TEXT_TABLE_H_
 

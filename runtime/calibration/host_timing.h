@@ -33,8 +33,8 @@ struct CombineTime {
   size_t bytes = 0;
   uint32_t repetitions = 0;
 };
-/// Adds as much as TimeCopy() copies to another operand, as an executor does with a block that came.
-/// Errors: kEnvironment, no memory.
+/// Adds as much as TimeCopy() copies to another operand, as an executor does with a block that
+/// came. Errors: kEnvironment, no memory.
 Result<CombineTime> TimeCombine();
 
 struct WakeUpTime {
@@ -64,8 +64,8 @@ struct MachineUse {
   uint64_t switches = 0;  ///< of this process' threads, so far, for somebody else to run
 };
 MachineUse UseOfMachine();
-/// What makes times of this machine those of a busy one, or nothing: use `before` timing on one thread,
-/// and `after` it, `seconds` later.
+/// What makes times of this machine those of a busy one, or nothing: use `before` timing on one
+/// thread, and `after` it, `seconds` later.
 std::string WhyBusy(const MachineUse& before, const MachineUse& after, double seconds);
 
 struct SocketTimes {

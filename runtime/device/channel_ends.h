@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChannelEnds: the ends of a plan's channels at one node. Devices that work by queues have one queue
-// for each end: so the channel's messages go into its receives in their order, and what a queue
-// completes is of that channel alone.
+// ChannelEnds: the ends of a plan's channels at one node. Devices that work by queues have one
+// queue for each end: so the channel's messages go into its receives in their order, and what a
+// queue completes is of that channel alone.
 #ifndef PREPOST_RUNTIME_DEVICE_CHANNEL_ENDS_H_
 #define PREPOST_RUNTIME_DEVICE_CHANNEL_ENDS_H_
 
@@ -61,8 +61,8 @@ class ChannelEnds {
   const Op& op(OpId op) const { return ops_[op.index()]; }
   /// Of the op's blocks; 0 for a credit.
   uint64_t BytesOf(OpId op) const { return PlaceInMemory(op).bytes; }
-  /// In which room they lie next to each other, and where in it: of a multicast always in the input,
-  /// which is the message.
+  /// In which room they lie next to each other, and where in it: of a multicast always in the
+  /// input, which is the message.
   OpPlace PlaceInMemory(OpId op) const;
   /// The same as bytes of the node's memory, which has all rooms that there are, with `staging`.
   std::span<const std::byte> BytesIn(const NodeMemory& memory, OpId op) const;

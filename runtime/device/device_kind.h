@@ -44,8 +44,8 @@ class DeviceKind {
 
   /// Of this machine, and leaves nothing on them. Errors (kEnvironment): why there is none.
   virtual Result<std::vector<ListedDevice>> List() const = 0;
-  /// The device `name`, for one node or member in this process. Errors, with the name: kEnvironment,
-  /// it is not there, or lacks what is needed; kUsage, an option in the name is none.
+  /// The device `name`, for one node or member in this process. Errors, with the name:
+  /// kEnvironment, it is not there, or lacks what is needed; kUsage, an option in the name is none.
   virtual Result<std::unique_ptr<PlayerDevice>> Open(const std::string& name,
                                                      const DeviceOptions& options) const = 0;
   /// What members of a group must have in common of it: "mlx5", "verbs", "fabric:tcp".
@@ -56,7 +56,8 @@ class DeviceKind {
 /// takes the other's events.
 inline constexpr uint32_t kGroupDevices = 2;
 
-/// What one member of a group opens. Used by one thread. Devices that it has opened go before it does.
+/// What one member of a group opens. Used by one thread. Devices that it has opened go before it
+/// does.
 class GroupDevices {
  public:
   virtual ~GroupDevices() = default;
@@ -66,7 +67,8 @@ class GroupDevices {
   /// At the leader, once: makes what there must be, and says where, for Join() at the others.
   /// Errors: kEnvironment.
   virtual Result<std::string> Found() { return kind(); }
-  /// Elsewhere, once, before Open(). Errors (kRejected): nothing of this member's can be reached there.
+  /// Elsewhere, once, before Open(). Errors (kRejected): nothing of this member's can be reached
+  /// there.
   virtual Status Join(const std::string& /*place*/) { return {}; }
   /// Device `index` of kGroupDevices, which must not be open. Errors: kEnvironment.
   virtual Result<std::unique_ptr<PlayerDevice>> Open(uint32_t index) = 0;

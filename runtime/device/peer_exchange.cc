@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// On the wire a record is its length, 4 bytes, little-endian, and its bytes. Everyone writes first; a
-// record is far smaller than what a link takes.
+// On the wire a record is its length, 4 bytes, little-endian, and its bytes. Everyone writes first;
+// a record is far smaller than what a link takes.
 #include "runtime/device/peer_exchange.h"
 
 #include <fmt/format.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A record for a peer (peer_exchange.h), integers little-endian: magic (4 bytes), version (4), the
-// length of what queues are of (1), that; the number of ends with names (4); and for each: lane (4),
-// whether the peer that says it sends there (1), the length of its name (2), the name.
+// length of what queues are of (1), that; the number of ends with names (4); and for each: lane
+// (4), whether the peer that says it sends there (1), the length of its name (2), the name.
 #include "runtime/device/queue_names.h"
 
 #include <fmt/format.h>

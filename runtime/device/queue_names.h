@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ExchangeQueueNames: members learn by what name each peer's queue, of the other end of a channel, can
-// be reached: an endpoint's address, a queue pair's numbers.
+// ExchangeQueueNames: members learn by what name each peer's queue, of the other end of a channel,
+// can be reached: an endpoint's address, a queue pair's numbers.
 #ifndef PREPOST_RUNTIME_DEVICE_QUEUE_NAMES_H_
 #define PREPOST_RUNTIME_DEVICE_QUEUE_NAMES_H_
 
@@ -26,8 +26,8 @@ struct QueueNames {
   const ChannelEnds& ends;
   /// By end, for its peer; empty: the peer needs none.
   std::span<const std::vector<std::byte>> own;
-  /// Called with each of the peers' names, or an empty one where a peer has none, once for each end.
-  /// The message of its error is what is wrong with the name.
+  /// Called with each of the peers' names, or an empty one where a peer has none, once for each
+  /// end. The message of its error is what is wrong with the name.
   std::function<Status(uint32_t end, std::span<const std::byte> name)> learn;
 };
 

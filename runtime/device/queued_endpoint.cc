@@ -17,7 +17,8 @@ namespace {
 /// file may not say that a peer wants to connect.
 constexpr std::chrono::milliseconds kAskAgain{1};
 constexpr char kDone = 'd';
-/// A host that polls looks for what is no completion at every so many polls: it takes a system call.
+/// A host that polls looks for what is no completion at every so many polls: it takes a system
+/// call.
 constexpr uint32_t kPollsPerGlance = 64;
 
 }  // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// QueuedEndpoint: the transport of the CPU executor over a device that has a queue for each end of a
-// channel (ChannelQueues): endpoints of libfabric, queue pairs of libibverbs.
+// QueuedEndpoint: the transport of the CPU executor over a device that has a queue for each end of
+// a channel (ChannelQueues): endpoints of libfabric, queue pairs of libibverbs.
 #ifndef PREPOST_RUNTIME_DEVICE_QUEUED_ENDPOINT_H_
 #define PREPOST_RUNTIME_DEVICE_QUEUED_ENDPOINT_H_
 
@@ -24,8 +24,8 @@
 
 namespace prepost {
 
-/// The queues of a node for one message after the other, connected with those of its peers. Used by one
-/// thread. When they are gone nothing touches the memory.
+/// The queues of a node for one message after the other, connected with those of its peers. Used by
+/// one thread. When they are gone nothing touches the memory.
 class ChannelQueues {
  public:
   virtual ~ChannelQueues() = default;
@@ -34,8 +34,9 @@ class ChannelQueues {
   /// The next op of its end, in channel order. False: nothing is taken now, until the queue has
   /// completed something. A send completes when its bytes are in place. Errors: kRejected.
   virtual Result<bool> Post(OpId op) = 0;
-  /// Writes ops that have completed to `completed`, and how many. Errors (kRejected): one has failed,
-  /// or a receive is not what the plan has. lost_peer(): the peer that does not answer, if it is that.
+  /// Writes ops that have completed to `completed`, and how many. Errors (kRejected): one has
+  /// failed, or a receive is not what the plan has. lost_peer(): the peer that does not answer, if
+  /// it is that.
   virtual Result<size_t> Read(std::span<OpId> completed) = 0;
   /// Before file() is waited for: false asks to read once more first.
   virtual bool MayWait() = 0;
@@ -50,18 +51,18 @@ class ChannelQueues {
   virtual std::optional<NodeId> lost_peer() const = 0;
   /// All ops have completed: the memory is not needed any more.
   virtual void Release() = 0;
-  /// After that: the next message, of the same plan, from and to this memory. All nodes do so. Errors:
-  /// kEnvironment.
+  /// After that: the next message, of the same plan, from and to this memory. All nodes do so.
+  /// Errors: kEnvironment.
   virtual Status Restart(const NodeMemory& memory) = 0;
   /// Nothing touches the memory any more. Only to be destroyed afterwards.
   virtual void Stop() = 0;
 };
 
 /// See Endpoint. What a queue does not take at once is posted again when something has completed.
-/// Arrivals are not observed, and how often a peer had to wait is not known. Queues that make progress
-/// only when they are read deliver nothing to a peer, not even that what the peer sent is in place,
-/// while nobody reads: there each node, when all its ops have completed, says so to its peers over
-/// `links`, and is quiet when all of them have said it.
+/// Arrivals are not observed, and how often a peer had to wait is not known. Queues that make
+/// progress only when they are read deliver nothing to a peer, not even that what the peer sent is
+/// in place, while nobody reads: there each node, when all its ops have completed, says so to its
+/// peers over `links`, and is quiet when all of them have said it.
 class QueuedEndpoint final : public Endpoint {
  public:
   /// `links`: with each peer, not null. `wake_fd`: while it is readable, Poll() does not wait;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // BlockPlaces: where the blocks of a node's ops lie in its memory: in its input, its output or its
-// scratch buffers (docs/plan.md, "Where a block lies"). Of a multicast every block has one place, at
-// its offset in the message; this is for the other collectives.
+// scratch buffers (docs/plan.md, "Where a block lies"). Of a multicast every block has one place,
+// at its offset in the message; this is for the other collectives.
 #ifndef PREPOST_RUNTIME_EXECUTOR_BLOCK_PLACES_H_
 #define PREPOST_RUNTIME_EXECUTOR_BLOCK_PLACES_H_
 
@@ -42,8 +42,8 @@ struct OpPlace {
   BlockPlace at;  ///< of the first; kStaging: they lie apart
 };
 
-/// Of an alltoall whose parts have sizes of their own: bytes, by member. Where they lie may overlap in
-/// the input alone.
+/// Of an alltoall whose parts have sizes of their own: bytes, by member. Where they lie may overlap
+/// in the input alone.
 struct UnevenParts {
   struct Part {
     uint64_t bytes = 0;
@@ -53,7 +53,8 @@ struct UnevenParts {
   std::vector<Part> received;  ///< in the output
 };
 
-/// Where the parts of a row lie that are one after the other, as in a node's input or output. A value.
+/// Where the parts of a row lie that are one after the other, as in a node's input or output. A
+/// value.
 class RowPlaces {
  public:
   /// `payload` must outlive it.
@@ -76,12 +77,13 @@ class RowPlaces {
 class BlockPlaces {
  public:
   BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops);
-  /// Of an alltoall whose parts are one block each, which go from their member straight to the other.
+  /// Of an alltoall whose parts are one block each, which go from their member straight to the
+  /// other.
   BlockPlaces(const PlanHeader& header, NodeId node, std::span<const Op> ops,
               const UnevenParts& parts);
 
-  /// One for each block of an op that combines or is staged (PlaceOf()); none of another, whose blocks
-  /// are where that says.
+  /// One for each block of an op that combines or is staged (PlaceOf()); none of another, whose
+  /// blocks are where that says.
   std::span<const BlockWork> Of(uint32_t op) const {
     return std::span(work_).subspan(begin_[op], begin_[op + 1] - begin_[op]);
   }

@@ -52,8 +52,9 @@ struct EndpointCounters {
 ///
 /// The i-th send posted on a channel goes into the i-th receive posted on it; block and size are
 /// checked. A receive completes when its bytes are in place, a send when they are in place at the
-/// receiver (docs/plan.md), or, of a call's small blocks over TCP, when they are written. A send that finds no posted receive waits for it without loss. An error
-/// is final: nothing may be posted afterwards.
+/// receiver (docs/plan.md), or, of a call's small blocks over TCP, when they are written. A send
+/// that finds no posted receive waits for it without loss. An error is final: nothing may be posted
+/// afterwards.
 class Endpoint {
  public:
   virtual ~Endpoint() = default;

@@ -2,9 +2,9 @@
 //
 // CpuExecutor: plays one node's program of a plan over an Endpoint. A send starts when the ops of
 // its `after` have completed and the sends before it on its channel have started; a receive is
-// posted when the program is armed or, where credits grant it, right before its credit. What has come
-// for a combine is combined when the ops of its `after` have completed and the combines before it on
-// its channel have. The executor reacts to completions and holds no order of its own.
+// posted when the program is armed or, where credits grant it, right before its credit. What has
+// come for a combine is combined when the ops of its `after` have completed and the combines before
+// it on its channel have. The executor reacts to completions and holds no order of its own.
 #ifndef PREPOST_RUNTIME_EXECUTOR_EXECUTOR_H_
 #define PREPOST_RUNTIME_EXECUTOR_EXECUTOR_H_
 
@@ -30,10 +30,10 @@
 
 namespace prepost {
 
-/// Where a node's blocks lie. Of a multicast, each at its offset in the message: what sends read and
-/// what receives write; at the root `target` is empty, elsewhere both are the same memory. Of another
-/// collective: the node's input and its output, of NodeBytesOf(); they may be the same memory where
-/// both have the same parts and nothing of it is exchanged (BlockPlaces::exchanges()).
+/// Where a node's blocks lie. Of a multicast, each at its offset in the message: what sends read
+/// and what receives write; at the root `target` is empty, elsewhere both are the same memory. Of
+/// another collective: the node's input and its output, of NodeBytesOf(); they may be the same
+/// memory where both have the same parts and nothing of it is exchanged (BlockPlaces::exchanges()).
 struct NodeMemory {
   std::span<const std::byte> source;
   std::span<std::byte> target;
@@ -42,8 +42,8 @@ struct NodeMemory {
   CombineFunction combine = {};
   /// What copies blocks; empty: their bytes are copied.
   CopyFunction copy = {};
-  /// Where blocks that lie apart are sent from and received, BlockPlaces::staging_bytes() of it; empty:
-  /// memory that is allocated for each such op, which a NIC could not reach.
+  /// Where blocks that lie apart are sent from and received, BlockPlaces::staging_bytes() of it;
+  /// empty: memory that is allocated for each such op, which a NIC could not reach.
   std::span<std::byte> staging = {};
   /// Where its blocks lie, if that is known already; must outlive the executor. Null: it finds out.
   const BlockPlaces* places = nullptr;

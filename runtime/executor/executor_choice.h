@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// ChooseExecutor: whether a device carries a plan out by itself or CPUs play it. The one place where
-// "auto" is decided, for runs, nodes and groups alike.
+// ChooseExecutor: whether a device carries a plan out by itself or CPUs play it. The one place
+// where "auto" is decided, for runs, nodes and groups alike.
 #ifndef PREPOST_RUNTIME_EXECUTOR_EXECUTOR_CHOICE_H_
 #define PREPOST_RUNTIME_EXECUTOR_EXECUTOR_CHOICE_H_
 

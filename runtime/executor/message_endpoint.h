@@ -35,7 +35,8 @@ struct MessageStart {
   friend bool operator==(const MessageStart&, const MessageStart&) = default;
 };
 
-/// "message 3, 100 bytes", "allreduce sum:float32 of 400 bytes", "reduce max:int8 of 20 bytes to node 2".
+/// "message 3, 100 bytes", "allreduce sum:float32 of 400 bytes", "reduce max:int8 of 20 bytes to
+/// node 2".
 std::string Describe(const MessageStart& start);
 
 /// A peer may be ahead by a message or more: what it sends for that waits in the transport. Posting
@@ -45,17 +46,17 @@ class MessageEndpoint : public Endpoint {
  public:
   /// From now on ops are those of `plan`, which is verified and must outlive the message, and move
   /// `message`, of the plan's size, whose number rises. The message before it is over, or never
-  /// began. Errors: a peer has begun this message otherwise, or a later one without what the plan has
-  /// it send (kRejected).
+  /// began. Errors: a peer has begun this message otherwise, or a later one without what the plan
+  /// has it send (kRejected).
   virtual Status Begin(Playable plan, const MessageStart& message) = 0;
   /// Whether, from the next message on, sends over long paths complete when they are written,
-  /// instead of a round trip later, when they are known to have arrived: the next message follows at
-  /// once, when all notes of the one before have come.
+  /// instead of a round trip later, when they are known to have arrived: the next message follows
+  /// at once, when all notes of the one before have come.
   virtual void set_ends_early(bool ends_early) = 0;
   /// Whether a send of the message at hand has: its time says nothing about the path.
   virtual bool has_ended_early() const = 0;
-  /// This node's part of the message is over: the memory of its sends is its caller's again when this
-  /// returns, and no peer copies from it any more.
+  /// This node's part of the message is over: the memory of its sends is its caller's again when
+  /// this returns, and no peer copies from it any more.
   virtual void End() = 0;
   /// The first message that a peer has begun and this end has not; Poll() hears of it.
   virtual std::optional<MessageStart> announced() const = 0;

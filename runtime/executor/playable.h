@@ -25,8 +25,8 @@ class Playable {
  public:
   Playable(const VerifiedPlan& plan)
       : outline_(&plan), flat_(&plan) {}  // NOLINT: a plan is playable
-  /// One node's part of a verified plan, as NodePlan() makes it or its file has it, of a plan that has
-  /// the hash `whole`; none: nobody asks for it.
+  /// One node's part of a verified plan, as NodePlan() makes it or its file has it, of a plan that
+  /// has the hash `whole`; none: nobody asks for it.
   static Playable Part(const Plan& part, const std::optional<PlanHash>& whole = {}) {
     return Playable(&part, whole);
   }

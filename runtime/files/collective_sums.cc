@@ -33,7 +33,8 @@ class Evaluator {
     if (!header.combine.is_none()) combine_ = CombineFunctionOf(header.combine);
   }
 
-  /// Depth first, own before other, without recursion: expressions may be as deep as there are nodes.
+  /// Depth first, own before other, without recursion: expressions may be as deep as there are
+  /// nodes.
   Result<Bytes> ValueOf(uint32_t expression) const {
     struct Frame {
       uint32_t other;

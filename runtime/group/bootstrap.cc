@@ -11,10 +11,10 @@
 // Node 2 of 4, leader 0: 2 > 0 control; then 2 > 0 and 2 > 1 data, while it waits for 3 > 2. Where
 // 2 and 3 are at another site, 2 waits for 0 > 2 and 1 > 2.
 //
-// Over a long path the connection for blocks is of several streams (tcp_path.h), and how long the path
-// is shows in the handshake of the first: as soon as that is through, the end that connects adds the
-// others, and says in each hello how many there are. The end that listens adds them when the first
-// one is in; one that comes before waits in the lobby.
+// Over a long path the connection for blocks is of several streams (tcp_path.h), and how long the
+// path is shows in the handshake of the first: as soon as that is through, the end that connects
+// adds the others, and says in each hello how many there are. The end that listens adds them when
+// the first one is in; one that comes before waits in the lobby.
 //
 // A call (outgoing) goes through the addresses of its host and the ports of its range, waits
 // kRetryWait, and begins again; each try has kTryMax. Once the listener has proved the secret and

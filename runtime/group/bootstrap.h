@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Bootstrap: how one node of a group on several machines gets its connections: it connects to its
-// peers as soon as they are there, and takes from the keeper's lobby (lobby.h) those who belong to the
-// group.
+// peers as soon as they are there, and takes from the keeper's lobby (lobby.h) those who belong to
+// the group.
 #ifndef PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 #define PREPOST_RUNTIME_GROUP_BOOTSTRAP_H_
 
@@ -71,8 +71,9 @@ struct GateSocket {
   ControlSocket control;
 };
 
-/// Used by one thread: AddPolls(), poll(), Step() until connected(), once for the leader, unless it is
-/// this node, and once for the peers; of a group that opens connections later, then again and again.
+/// Used by one thread: AddPolls(), poll(), Step() until connected(), once for the leader, unless it
+/// is this node, and once for the peers; of a group that opens connections later, then again and
+/// again.
 class Bootstrap final : public Lobby::Owner {
  public:
   /// Called at the leader with the control connection of another node.
@@ -85,8 +86,8 @@ class Bootstrap final : public Lobby::Owner {
 
   void AddPolls(std::vector<pollfd>* polls) const;
   /// Goes on with calls, and begins those that are due, some 100 ms after the last at the latest.
-  /// Errors (kRejected): the leader, whose word is final, refuses this node, or not all have come in
-  /// time.
+  /// Errors (kRejected): the leader, whose word is final, refuses this node, or not all have come
+  /// in time.
   Status Step();
   /// With the leader, until TakeControl(); then with all that it begins with.
   bool connected() const;

@@ -32,11 +32,12 @@ inline constexpr size_t kGates = 4;
 
 /// The messages: who sends what when (M a member, L the leader). In any group:
 ///
-///     L  Query     again and again: how far are you? First of all, so that the group's generation is
-///                  known. Between neighbours in the GateTree: a sign of life
+///     L  Query     again and again: how far are you? First of all, so that the group's generation
+///                  is known. Between neighbours in the GateTree: a sign of life
 ///     M  Progress  answers it
 ///     M  Joined    it has all its connections; L: all have, introductions have a deadline
-///     M  Arrived   to its parent in the GateTree (gate_tree.h): it and all below it have come to a gate
+///     M  Arrived   to its parent in the GateTree (gate_tree.h): it and all below it have come to a
+///                  gate
 ///     L  Passed    down the GateTree: all have
 ///     M  Stalled   it hears nothing of a peer over their connections for data
 ///     M  Failed    it waits to be ended
@@ -60,7 +61,8 @@ inline constexpr size_t kGates = 4;
 ///     M  Summed    its sum
 ///     L  Commit    all have what they must: name your copy
 ///
-/// A new message is a type here, a place in ControlMessage, and a row of kTypes (control_message.cc).
+/// A new message is a type here, a place in ControlMessage, and a row of kTypes
+/// (control_message.cc).
 namespace control {
 
 struct Query {
@@ -152,8 +154,9 @@ using ControlMessage =
 /// The name of its type, e.g. "arrived", for messages.
 const char* Name(const ControlMessage& message);
 
-/// Every message has this size: as many as the longest, Progress, needs. The first byte is the place
-/// of its type in ControlMessage, its fields follow in their order, and the rest is 0. Little-endian:
+/// Every message has this size: as many as the longest, Progress, needs. The first byte is the
+/// place of its type in ControlMessage, its fields follow in their order, and the rest is 0.
+/// Little-endian:
 ///
 ///     bytes  field
 ///         1  a flag, 0 or 1; a gate; a status code
@@ -161,7 +164,8 @@ const char* Name(const ControlMessage& message);
 ///         5  a node, if it is known: a flag, and the node or 0
 ///         8  a number
 ///        32  a sum, a nonce, a proof
-///        88  a report: posts, posts during, wake-ups, completions, retries, cpu_ns, bytes_received,
+///        88  a report: posts, posts during, wake-ups, completions, retries, cpu_ns,
+///        bytes_received,
 ///            elapsed_ns, requests for events during, re-arms, their bound
 ///     2 + n  a text of n bytes of printable ASCII, kControlTextBytes at most
 ///  2 + 4 n   n nodes, kControlNodesMax at most

@@ -23,8 +23,9 @@
 namespace prepost {
 
 /// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way.
-/// So what was shifted, lost or said twice is no message. It is no proof of who says it. On a sealed
-/// connection message and number are sealed instead, and the 16 bytes are the seal's: that is one.
+/// So what was shifted, lost or said twice is no message. It is no proof of who says it. On a
+/// sealed connection message and number are sealed instead, and the 16 bytes are the seal's: that
+/// is one.
 ///
 /// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {
@@ -47,15 +48,15 @@ class ControlSocket {
   /// has_unsent() and fd() is writable. When more than kUnsentMax messages wait, the other end is
   /// as good as gone: closed().
   void Queue(const ControlMessage& message);
-  /// As Queue(), where `message` says all that those of its type, and of its gate if it has one, said
-  /// before it: those that wait are not sent any more.
+  /// As Queue(), where `message` says all that those of its type, and of its gate if it has one,
+  /// said before it: those that wait are not sent any more.
   void QueueLatest(const ControlMessage& message);
   void Flush();
   bool has_unsent() const { return !closed_ && !unsent_.empty(); }
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();
-  /// The other end is gone, takes no more messages, or has sent nonsense; for good. What came over a
-  /// sealed connection and is not authentic() ends what is received: this end can still say so.
+  /// The other end is gone, takes no more messages, or has sent nonsense; for good. What came over
+  /// a sealed connection and is not authentic() ends what is received: this end can still say so.
   bool closed() const { return closed_ || !is_authentic_; }
   /// What was wrong with its last bytes; empty if nothing was.
   const std::string& nonsense() const { return nonsense_; }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// CopySums: how the leader of a run compares what all nodes have in the end: by sums that each node,
-// on another machine than the leader, proves to be its own (sum_proof.h).
+// CopySums: how the leader of a run compares what all nodes have in the end: by sums that each
+// node, on another machine than the leader, proves to be its own (sum_proof.h).
 #ifndef PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
 #define PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
 
@@ -25,8 +25,8 @@ class CopySums {
   void NoteNonce(NodeId node, const NonceBytes& nonce) { nodes_[node.index()].nonce = nonce; }
   /// What `node` has summed, the first time that it says so. Whether all have.
   bool NoteSum(NodeId node, const MessageSum& sum, const MacBytes& proof);
-  /// When all have. Errors (kRejected): a sum is not proved, or copies differ that must not: all of a
-  /// multicast; of another collective those that are equal by the plan.
+  /// When all have. Errors (kRejected): a sum is not proved, or copies differ that must not: all of
+  /// a multicast; of another collective those that are equal by the plan.
   Status Compare() const;
   /// Instead, when all have: with the sums that outputs must have by the plan, by node, none where
   /// there is no output. Errors (kRejected): which differs.

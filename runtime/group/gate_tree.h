@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GateTree: along which connections a group's members report that they have come to a point which all
-// are to reach before any goes on, and hear that all have (session/keeper.h). A tree of kFanOut
+// GateTree: along which connections a group's members report that they have come to a point which
+// all are to reach before any goes on, and hear that all have (session/keeper.h). A tree of kFanOut
 // children each below the leader: no member hears from more than that many, so that the time grows
-// with the logarithm of the group's size. In a group of up to kFanOut + 1 members all are the leader's
-// children.
+// with the logarithm of the group's size. In a group of up to kFanOut + 1 members all are the
+// leader's children.
 #ifndef PREPOST_RUNTIME_GROUP_GATE_TREE_H_
 #define PREPOST_RUNTIME_GROUP_GATE_TREE_H_
 

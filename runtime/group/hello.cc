@@ -6,8 +6,8 @@
 // The listener proves itself first, so that a connector need not wait long for one that cannot; its
 // word on the connection it gives only to a peer that has proved the secret. Whoever connects gets
 // a MAC, and can try secrets on it at leisure: that is why keys are slow to derive (group_key.h).
-// What follows on the connection is protected in groups that seal it (record_seal.h), and only there
-// (docs/running.md).
+// What follows on the connection is protected in groups that seal it (record_seal.h), and only
+// there (docs/running.md).
 #include "runtime/group/hello.h"
 
 #include <fmt/format.h>

@@ -91,13 +91,13 @@ enum class Refusal : uint32_t {
 ///     L > C  verdict    refusal 4 | carrier 4 | message bytes 8 | cipher 4 | MAC 32
 ///
 /// The prefix, "prepost" and a zero byte, then the version in 4 bytes, is the same in all versions.
-/// MACs are over which message it is, version, both nonces, all that the hello wants, and of the verdict what it says, so that none can be used for anything
-/// else; the verdict of kWrongSecret is zeros behind the refusal. The verdict's carrier and message
-/// bytes are the listener's. Ciphers (SealCiphers) are those that the connector has, none: it seals
-/// nothing; the verdict's is the one that both use (SealCipher), so that nobody between them chooses
-/// it. A connector that the challenge does not convince sends a proof of
-/// zeros, so that the listener learns that the secrets differ, too. A challenge to another version
-/// is zeros behind the prefix.
+/// MACs are over which message it is, version, both nonces, all that the hello wants, and of the
+/// verdict what it says, so that none can be used for anything else; the verdict of kWrongSecret is
+/// zeros behind the refusal. The verdict's carrier and message bytes are the listener's. Ciphers
+/// (SealCiphers) are those that the connector has, none: it seals nothing; the verdict's is the one
+/// that both use (SealCipher), so that nobody between them chooses it. A connector that the
+/// challenge does not convince sends a proof of zeros, so that the listener learns that the secrets
+/// differ, too. A challenge to another version is zeros behind the prefix.
 inline constexpr size_t kPrefixBytes = 12;
 inline constexpr size_t kHelloBytes = kPrefixBytes + 100;
 inline constexpr size_t kChallengeBytes = kPrefixBytes + 64;

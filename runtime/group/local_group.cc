@@ -4,8 +4,8 @@
 // (run_leader.h), and ends them.
 //
 // A node that dies shows on its pidfd: the launcher kills the others, removes the files and reports
-// the cause. A launcher that dies or is stopped is lost to every node's keeper: each node removes the
-// files and exits, and the one that gets the byte out of the last-word pipe says so.
+// the cause. A launcher that dies or is stopped is lost to every node's keeper: each node removes
+// the files and exits, and the one that gets the byte out of the last-word pipe says so.
 #include "runtime/group/local_group.h"
 
 #include <fmt/format.h>
@@ -93,8 +93,8 @@ class LocalGroup {
   RunControl control_;  ///< goes first: its keeper's thread calls back
 };
 
-/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started, the
-/// other control end, and both ends of a connection to its parent in the GateTree.
+/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started,
+/// the other control end, and both ends of a connection to its parent in the GateTree.
 size_t FilesNeeded(TransportKind transport, Playable plan) {
   constexpr size_t kOwnFiles = 32;
   return LocalTransport::FilesNeeded(transport, plan) + 6 * size_t{plan.header().nodes} + kOwnFiles;
@@ -180,8 +180,9 @@ Status LocalGroup::Lead() {
   return Commit();
 }
 
-/// All copies have their names: whatever happens now is too late. Processes that have nothing left to do
-/// have a bounded time to go by themselves, and what they have made on this machine with them.
+/// All copies have their names: whatever happens now is too late. Processes that have nothing left
+/// to do have a bounded time to go by themselves, and what they have made on this machine with
+/// them.
 void LocalGroup::Release() {
   leader_.LetCommit();
   control_.keeper().Close(RunControl::kSerial, 1);

@@ -48,13 +48,14 @@ struct LocalGroupOptions {
 
 /// Plays the verified `plan` with the bytes of `input`, whose size must be the plan's; of another
 /// collective than a multicast, which is not rolled, the inputs of all nodes, one after the other
-/// (InputOffsets()), and outputs are checked against ExpectedSums(). With `outputs`, every receiver's copy is written there and committed when all copies have the root's
-/// sum; without (null), copies are received into memory.
+/// (InputOffsets()), and outputs are checked against ExpectedSums(). With `outputs`, every
+/// receiver's copy is written there and committed when all copies have the root's sum; without
+/// (null), copies are received into memory.
 ///
 /// Errors: a node failed, died or is stopped, copies differ, nothing moved for too long, a file or
-/// the disk (kRejected); out of descriptors or processes (kEnvironment); kInterrupted. The message is one
-/// line that names the cause. Whatever the outcome, no node's process is left; on an error no copy
-/// is committed, and `outputs` is to be removed by its owner.
+/// the disk (kRejected); out of descriptors or processes (kEnvironment); kInterrupted. The message
+/// is one line that names the cause. Whatever the outcome, no node's process is left; on an error
+/// no copy is committed, and `outputs` is to be removed by its owner.
 ///
 /// Forks: to be called while the process has one thread.
 Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSet* outputs,

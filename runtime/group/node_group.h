@@ -27,8 +27,8 @@ namespace prepost {
 
 struct NodeRunOptions {
   BootstrapOptions bootstrap;  ///< its node is the one to run
-  /// Where to listen. Empty: at the node's own address of the bootstrap's peers or, if that is a name
-  /// (which may mean something else on this machine than on others), at all addresses.
+  /// Where to listen. Empty: at the node's own address of the bootstrap's peers or, if that is a
+  /// name (which may mean something else on this machine than on others), at all addresses.
   std::string bind = {};
   std::optional<PortRange> ports =
       {};                 ///< instead of those of the peers; the first free one is taken
@@ -60,13 +60,14 @@ struct NodeRunOptions {
 /// which has it only, or receive it into memory (null). Copies get their names when the root has
 /// found all to be equal. The report has all nodes at the root, and this one elsewhere.
 ///
-/// Of another collective than a multicast `input` is what the node contributes, of its NodeBytesOf(),
-/// null if that is nothing, and `outputs` is what it wants. Outputs get their names when those that
-/// are equal by the plan (FirstsOfEqualOutputs()) have been found to be; others are complete, and no
-/// node has what they could be compared with. The result has the sums of those that the report has.
+/// Of another collective than a multicast `input` is what the node contributes, of its
+/// NodeBytesOf(), null if that is nothing, and `outputs` is what it wants. Outputs get their names
+/// when those that are equal by the plan (FirstsOfEqualOutputs()) have been found to be; others are
+/// complete, and no node has what they could be compared with. The result has the sums of those
+/// that the report has.
 ///
-/// Errors: those of Keeper::Start(); this node's own, those of other nodes as the root reports them,
-/// and the loss of the root (kRejected); kInterrupted. After an error there is no copy.
+/// Errors: those of Keeper::Start(); this node's own, those of other nodes as the root reports
+/// them, and the loss of the root (kRejected); kInterrupted. After an error there is no copy.
 ///
 /// To be called while the process has one thread, with signals held (InterruptSignals).
 Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* outputs,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NodePart: one node's part of a run with files: its memory or file is prepared, its program played,
-// and what it has then summed. Who leads the run, and how, it does not know (run_member.h).
+// NodePart: one node's part of a run with files: its memory or file is prepared, its program
+// played, and what it has then summed. Who leads the run, and how, it does not know (run_member.h).
 #ifndef PREPOST_RUNTIME_GROUP_NODE_PART_H_
 #define PREPOST_RUNTIME_GROUP_NODE_PART_H_
 
@@ -33,8 +33,8 @@ struct NodePartTask {
   NodeId node;
   const MappedInput* input = nullptr;  ///< the root's; elsewhere null unless it is at hand
   NodeBuffer* buffer = nullptr;        ///< everyone else's, open
-  /// Of another collective than a multicast: the input has this node's from this byte on, and may be
-  /// null where that is empty; `buffer` is its output, if it has any, and these are its scratch
+  /// Of another collective than a multicast: the input has this node's from this byte on, and may
+  /// be null where that is empty; `buffer` is its output, if it has any, and these are its scratch
   /// buffers, open.
   uint64_t input_offset = 0;
   NodeBuffer* scratch = nullptr;
@@ -54,10 +54,10 @@ class NodePart {
   /// Reads, reserves and arms. `wake_fd`: ends waiting while it is readable. Calls `checkpoint` as
   /// long as that takes. Errors: those of files, of the player and of `checkpoint`.
   Status Prepare(int wake_fd, const Checkpoint& checkpoint);
-  /// To the end of its program, which begins at `start_ns`. Waits at most `wait_max()` (negative: for
-  /// ever) at a time, and calls `between` after each wait that was ended by `wake_fd`, or took that
-  /// long. `attention`: is told of waits; null: nobody asks. Errors: those of the player and of
-  /// `between`.
+  /// To the end of its program, which begins at `start_ns`. Waits at most `wait_max()` (negative:
+  /// for ever) at a time, and calls `between` after each wait that was ended by `wake_fd`, or took
+  /// that long. `attention`: is told of waits; null: nobody asks. Errors: those of the player and
+  /// of `between`.
   Status Play(uint64_t start_ns, const std::function<std::chrono::milliseconds()>& wait_max,
               const std::function<Status()>& between, Attention* attention = nullptr);
   /// Of what it has in the end, which is in its file then.

@@ -24,8 +24,8 @@ class RunControl {
  public:
   static constexpr GroupSerial kSerial = 1;  ///< of the one group
 
-  /// Starts the keeper; its notices are this object's. `take` is called with each event but the last
-  /// ones, by TakeEvents(). Errors: those of Keeper::Start(); kEnvironment.
+  /// Starts the keeper; its notices are this object's. `take` is called with each event but the
+  /// last ones, by TakeEvents(). Errors: those of Keeper::Start(); kEnvironment.
   Status Open(KeeperOptions options, int interrupt_fd, std::function<Status(KeeperEvent&)> take);
   /// From then on Wait() ends when `fd` is readable, too. Not owned. Errors: kEnvironment.
   Status Watch(int fd);

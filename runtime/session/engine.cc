@@ -2,8 +2,8 @@
 //
 // A group's life at one member:
 //
-//     connecting --> idle <--> running --> ...       broken: an endpoint's error was passed on to the
-//                      |                             keeper, whose kFailed ends the group
+//     connecting --> idle <--> running --> ...       broken: an endpoint's error was passed on
+//                      |                             to the keeper, whose kFailed ends the group
 //                      +--> closing --> gone
 //
 // Of a call that uses connections that are not there yet it is opening before it is running.

@@ -53,8 +53,8 @@ struct EngineGroupOptions {
   std::string terms;                 ///< what else members must agree on
 };
 
-/// Create(), Send(), Call(), Barrier(), Destroy(), Abort() and Resume() may be called by any thread; Turn()
-/// by one.
+/// Create(), Send(), Call(), Barrier(), Destroy(), Abort() and Resume() may be called by any
+/// thread; Turn() by one.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().

@@ -4,10 +4,10 @@
 // them, which is all members' order; nobody waits for the other members between two calls, and what
 // a member that is ahead sends waits in the transport.
 //
-// What a call is stands in the start of everything that a connection carries of it, so that two that
-// differ are noticed where they meet. Those that do not meet wait: a member that has waited for a
-// while tells all what it waits for (Keeper::Claim()), and whoever has called something else under
-// that number says so.
+// What a call is stands in the start of everything that a connection carries of it, so that two
+// that differ are noticed where they meet. Those that do not meet wait: a member that has waited
+// for a while tells all what it waits for (Keeper::Claim()), and whoever has called something else
+// under that number says so.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupCall: a call of a collective in a group, as the engine plays it; CallShape: what of it must be
-// the same at all members, which is also how its plan is found.
+// GroupCall: a call of a collective in a group, as the engine plays it; CallShape: what of it must
+// be the same at all members, which is also how its plan is found.
 #ifndef PREPOST_RUNTIME_SESSION_GROUP_CALL_H_
 #define PREPOST_RUNTIME_SESSION_GROUP_CALL_H_
 

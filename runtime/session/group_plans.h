@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// GroupPlans: which plan a group plays for a message of which size. The engine of a session asks it;
-// who makes plans stands elsewhere (library/), because making them is the compiler's business.
+// GroupPlans: which plan a group plays for a message of which size. The engine of a session asks
+// it; who makes plans stands elsewhere (library/), because making them is the compiler's business.
 #ifndef PREPOST_RUNTIME_SESSION_GROUP_PLANS_H_
 #define PREPOST_RUNTIME_SESSION_GROUP_PLANS_H_
 
@@ -20,8 +20,9 @@
 
 namespace prepost {
 
-/// Of one group and one of its nodes, where nodes are the places of the group's members. Used by one
-/// thread. All members must have equal ones: what For() gives is decided by size and variant alone.
+/// Of one group and one of its nodes, where nodes are the places of the group's members. Used by
+/// one thread. All members must have equal ones: what For() gives is decided by size and variant
+/// alone.
 class GroupPlans {
  public:
   virtual ~GroupPlans() = default;
@@ -31,11 +32,12 @@ class GroupPlans {
   virtual const std::vector<TcpConnection>& connections() const = 0;
   /// Equal where For() gives equal plans.
   virtual PlanHash Hash() const = 0;
-  /// Whether there is a plan for `bytes` bytes, as far as that can be said without making it; by any
-  /// thread. Errors (kUsage): which sizes there are plans for.
+  /// Whether there is a plan for `bytes` bytes, as far as that can be said without making it; by
+  /// any thread. Errors (kUsage): which sizes there are plans for.
   virtual Status CheckSize(uint64_t /*bytes*/) const { return {}; }
-  /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what messages
-  /// had so far; 0: not known. `is_memory`: all members are on one machine and copy from each other.
+  /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what
+  /// messages had so far; 0: not known. `is_memory`: all members are on one machine and copy from
+  /// each other.
   virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, bool /*is_memory*/) { return 0; }
   /// What whoever runs the program may want to know of the plans, a sentence each.
   virtual std::vector<std::string> Notes() const { return {}; }
@@ -56,12 +58,13 @@ class GroupPlans {
   virtual Result<OfCall> ForCall(const CallShape& /*call*/) {
     return Rejected("the group is for messages");
   }
-  /// Whether there is a plan, as far as that can be said without making it; by any thread. Errors (kUsage).
+  /// Whether there is a plan, as far as that can be said without making it; by any thread. Errors
+  /// (kUsage).
   virtual Status CheckCall(const CallShape& /*call*/) const {
     return UsageError("the group is for messages, not for calls (GroupOptions::calls)");
   }
-  /// The same as a flat plan of all nodes, which a device needs, where no rate is known: what it gives is
-  /// decided by the size alone. Only of plans that were made for that.
+  /// The same as a flat plan of all nodes, which a device needs, where no rate is known: what it
+  /// gives is decided by the size alone. Only of plans that were made for that.
   virtual Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes) = 0;
 };
 

@@ -18,9 +18,10 @@ namespace prepost {
 PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
                       const PlanHash& plans, const std::string& options);
 
-/// A session may have several groups with the same first half, one after the other, and a member may
-/// not have heard yet that one is over when others form the next. So the root gives each a random
-/// `generation`, which it tells members first of all, and connections for data have these terms.
+/// A session may have several groups with the same first half, one after the other, and a member
+/// may not have heard yet that one is over when others form the next. So the root gives each a
+/// random `generation`, which it tells members first of all, and connections for data have these
+/// terms.
 PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
 
 /// Whether both are of one group, whatever else its members say of it.

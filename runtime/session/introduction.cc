@@ -3,17 +3,16 @@
 // Whose memory is read: what a peer reports about itself is not trusted.
 //
 // * The card comes from the other end of the hello: its MAC is with a key that only the two ends
-// have,
-//   and names which end speaks, so that a member's own card that is sent back to it is no card.
+//   have, and names which end speaks, so that a member's own card that is sent back to it is no
+//   card.
 // * The process is one that has connected to this end's socket and sent there a MAC that only the
-// other
-//   end of this connection can compute, and the kernel says which process that was (SO_PEERCRED). It must
-//   be the one that the card names, and of this end's user. So a member cannot name another process that has the secret, nor
-//   this one; this one is read only if it holds the other end of this very connection, too.
+//   other end of this connection can compute, and the kernel says which process that was
+//   (SO_PEERCRED). It must be the one that the card names, and of this end's user. So a member
+//   cannot name another process that has the secret, nor this one; this one is read only if it
+//   holds the other end of this very connection, too.
 // * That process has, where the card says, a sign that only the two ends can compute, from both
-// nonces, and
-//   that differs by end. So a process that has got that number since is not taken for it, nor is the
-//   window of another connection. Each later copy checks for it.
+//   nonces, and that differs by end. So a process that has got that number since is not taken for
+//   it, nor is the window of another connection. Each later copy checks for it.
 //
 // One machine is one boot (/proc/sys/kernel/random/boot_id) and one namespace of processes and of
 // the network: in two containers of a host, numbers of processes and names of sockets mean other

@@ -257,8 +257,8 @@ void Keeper::Wait() {
                                : groups_.empty() ? kIdleTick
                                                  : tick_ / 2;
   poll(polls.data(), polls.size(), static_cast<int>(timeout.count()));
-  // Frozen, as machines are while they move, and programs that are stopped: so was the engine, though
-  // it seemed to wait, and so may others have been.
+  // Frozen, as machines are while they move, and programs that are stopped: so was the engine,
+  // though it seemed to wait, and so may others have been.
   const Clock::time_point now = Clock::now();
   if (now - awake_at_ > timeout + tick_) awake_since_ = now;
   awake_at_ = now;
@@ -297,8 +297,8 @@ void Keeper::Obey(Command command) {
   }
 }
 
-/// To the leader, which this node may be. What is done comes after all else that this node says, and
-/// only once.
+/// To the leader, which this node may be. What is done comes after all else that this node says,
+/// and only once.
 void Keeper::Say(Group& group, const ControlMessage& message) {
   if (group.is_leader()) return HearMember(group, group.own(), message);
   BroadcastLatest(group, message);

@@ -7,8 +7,9 @@
 // queues.
 //
 // A group's leader leads it over a control connection with every other member (control_message.h).
-// Only what all members are to reach before any goes on is counted along a tree (group/gate_tree.h),
-// whose edges are connections of their own where they do not end at the leader.
+// Only what all members are to reach before any goes on is counted along a tree
+// (group/gate_tree.h), whose edges are connections of their own where they do not end at the
+// leader.
 #ifndef PREPOST_RUNTIME_SESSION_KEEPER_H_
 #define PREPOST_RUNTIME_SESSION_KEEPER_H_
 
@@ -41,8 +42,8 @@ namespace prepost {
 /// A group of this session, for the keeper and the engine: never used again, while numbers are.
 using GroupSerial = uint64_t;
 
-/// How often a member of a run that plays over a device finds out how far it is: each time wakes a host
-/// that could sleep.
+/// How often a member of a run that plays over a device finds out how far it is: each time wakes a
+/// host that could sleep.
 constexpr std::chrono::milliseconds DeviceInterval(std::chrono::milliseconds failure_max) {
   return failure_max / 2;
 }
@@ -83,8 +84,8 @@ struct KeptGroup {
   bool is_sealed = false;  ///< all its connections are; of all members or of none
   std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller
-  /// Control connections that are there already, so that nothing is to be formed or connected: at the
-  /// leader by node, none to itself; elsewhere the one to it. Empty: none is.
+  /// Control connections that are there already, so that nothing is to be formed or connected: at
+  /// the leader by node, none to itself; elsewhere the one to it. Empty: none is.
   std::vector<FileDescriptor> controls = {};
   std::vector<GateSocket> gates =
       {};  ///< the same: those with others than the leader in its GateTree
@@ -335,8 +336,8 @@ class Keeper final : private Lobby::Owner {
   const std::chrono::milliseconds tick_;         ///< between two questions
   const std::chrono::milliseconds silence_max_;  ///< until a peer counts as lost
   const std::chrono::milliseconds grace_;        ///< for the cause behind a lost connection
-  /// For a connection that is opened later: many may be at once, and members that are gone are noticed
-  /// otherwise.
+  /// For a connection that is opened later: many may be at once, and members that are gone are
+  /// noticed otherwise.
   const std::chrono::milliseconds open_max_;
   FileRoom files_;                ///< beside those of groups
   std::unique_ptr<Lobby> lobby_;  ///< null: it does not listen

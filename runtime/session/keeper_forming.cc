@@ -301,8 +301,8 @@ void Keeper::Introduce(Group& group) {
         introduction.reset();
     }
   }
-  // Those that the group begins with are reported together, later ones as they come. Who may open some
-  // later waits until all members are there, as all have `connect_max` for that.
+  // Those that the group begins with are reported together, later ones as they come. Who may open
+  // some later waits until all members are there, as all have `connect_max` for that.
   const bool is_waiting = group.kept.opens_later && !group.introductions_due;
   if (!group.is_reported && (!talking.empty() || is_waiting)) return;
   KeeperEvent event = {.kind = KeeperEvent::Kind::kConnected, .group = group.kept.serial};

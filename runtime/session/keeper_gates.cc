@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gates: each member reports along the GateTree (group/gate_tree.h) how far it and all below it have
-// come, and the leader, for which the last report decides, sends back down how far all have.
+// Gates: each member reports along the GateTree (group/gate_tree.h) how far it and all below it
+// have come, and the leader, for which the last report decides, sends back down how far all have.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -206,8 +206,8 @@ void Keeper::Finish(Group& group) {
 }
 
 /// To all, the first of a call, again after a while, and whatever differs from it; of a member not
-/// more often than it has to (Engine::ClaimCall()), nor of all together so often that the others would
-/// take it for a flood.
+/// more often than it has to (Engine::ClaimCall()), nor of all together so often that the others
+/// would take it for a flood.
 void Keeper::RelayClaim(Group& group, Peer& peer, const control::Waiting& claim) {
   const bool is_known = claim.call == group.claim.call && claim.what == group.claim.what;
   const auto now = Clock::now();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What only groups that play one plan once have (KeptRun): messages between those who lead and play,
-// and a leader that ends a run in which nothing moves.
+// What only groups that play one plan once have (KeptRun): messages between those who lead and
+// play, and a leader that ends a run in which nothing moves.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 

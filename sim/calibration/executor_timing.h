@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimeExecutor: what the CPU executor and its endpoints take on this machine, step by step: real code
-// with a stopwatch between executor, endpoint and device. Over NICs it writes real WQEs and reads
-// real CQEs; the NICs are emulated, and what they take is not counted, nor the way of a doorbell to a
-// real one (PCIe). Over TCP bytes go over the loopback interface; system calls are not counted, which
-// runtime/calibration/host_timing.h times.
+// TimeExecutor: what the CPU executor and its endpoints take on this machine, step by step: real
+// code with a stopwatch between executor, endpoint and device. Over NICs it writes real WQEs and
+// reads real CQEs; the NICs are emulated, and what they take is not counted, nor the way of a
+// doorbell to a real one (PCIe). Over TCP bytes go over the loopback interface; system calls are
+// not counted, which runtime/calibration/host_timing.h times.
 #ifndef PREPOST_SIM_CALIBRATION_EXECUTOR_TIMING_H_
 #define PREPOST_SIM_CALIBRATION_EXECUTOR_TIMING_H_
 
@@ -23,8 +23,8 @@ enum class TimedTransport : uint8_t {
   kTcp    ///< TcpEndpoint, without what it does in polls: mostly system calls
 };
 
-/// Seconds, of one core with warm caches: means of the middle half. Over TCP the executor's part of a
-/// poll and of completions alone.
+/// Seconds, of one core with warm caches: means of the middle half. Over TCP the executor's part of
+/// a poll and of completions alone.
 struct ExecutorTimes {
   double poll = 0;          ///< a poll that finds nothing
   double completion = 0;    ///< that of a block, sent or received, without the posts that follow
@@ -36,8 +36,8 @@ struct ExecutorTimes {
 };
 
 /// Plays the verified `plan` `transfers` times on the calling thread. It should have credits and
-/// small blocks, for they are copied in between. Errors: kRejected: a step that the plan never takes,
-/// what endpoints refuse; kEnvironment; those of `checkpoint`.
+/// small blocks, for they are copied in between. Errors: kRejected: a step that the plan never
+/// takes, what endpoints refuse; kEnvironment; those of `checkpoint`.
 Result<ExecutorTimes> TimeExecutor(const VerifiedPlan& plan, uint32_t transfers,
                                    TimedTransport transport, const Checkpoint& checkpoint = {});
 

@@ -45,8 +45,8 @@ struct PathPart {
   friend bool operator==(const PathPart&, const PathPart&) = default;
 };
 
-/// What it took from when one message was there (or the start) to when the next one on the path was,
-/// in the order in which causes come first.
+/// What it took from when one message was there (or the start) to when the next one on the path
+/// was, in the order in which causes come first.
 struct PathLink {
   MessageId message = kNoMessage;  ///< none: what came after the last one
   Picoseconds until = 0;

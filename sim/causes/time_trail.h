@@ -3,11 +3,13 @@
 // TimeTrail: an observer of a run in virtual time. It notes for each thing that takes time its
 // predecessor: a step from one point in time to a later one, with its cause. Steps are links of
 // chains that end at the start of the run, so that whatever happens at some time is explained by
-// causes that add up to it exactly (time_by_cause.h). And it notes when each message was on its way.
+// causes that add up to it exactly (time_by_cause.h). And it notes when each message was on its
+// way.
 //
-// The engine and the hosts of a run record what they do, if there is one (TimedEngineOptions::trail), and
-// nothing depends on it. Of two things that something waited for, the one that came later counts; of
-// two that came together, the one that it is about: a block before what stood before it in a queue.
+// The engine and the hosts of a run record what they do, if there is one
+// (TimedEngineOptions::trail), and nothing depends on it. Of two things that something waited for,
+// the one that came later counts; of two that came together, the one that it is about: a block
+// before what stood before it in a queue.
 #ifndef PREPOST_SIM_CAUSES_TIME_TRAIL_H_
 #define PREPOST_SIM_CAUSES_TIME_TRAIL_H_
 

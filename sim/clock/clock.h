@@ -31,9 +31,9 @@ struct TimedEvent {
 class TimeHandler {
  public:
   virtual void OnTime(const TimedEvent& event) = 0;
-  /// This event comes soon: prefetches what it needs. Called with stage 0, then 1, up to the event's
-  /// last, while other things happen: each stage prefetches what is found through the one before.
-  /// Its subject is in the cache, mostly. Some stages, or all, may be left out.
+  /// This event comes soon: prefetches what it needs. Called with stage 0, then 1, up to the
+  /// event's last, while other things happen: each stage prefetches what is found through the one
+  /// before. Its subject is in the cache, mostly. Some stages, or all, may be left out.
   virtual void Prefetch(const TimedEvent&, size_t /*stage*/) const {}
 
  protected:
@@ -44,8 +44,8 @@ class TimeHandler {
 class Clock {
  public:
   Picoseconds now() const { return now_; }
-  /// Whether handlers prefetch. It changes nothing else, and costs more than it gives while all that
-  /// they work on stays in the cache.
+  /// Whether handlers prefetch. It changes nothing else, and costs more than it gives while all
+  /// that they work on stays in the cache.
   void set_prefetches(bool prefetches) { prefetches_ = prefetches; }
   bool prefetches() const { return prefetches_; }
   /// Calls `handler`, one of a few, which must still be there, at `at` >= now(). Of equal times in

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Exponential: of numbers drawn one after the other, u1 >= u2 >= ... >= un < u(n+1). With u1 = x, n is
-// m or more with probability x^(m-1) / (m-1)!, so it is odd with 1 - x + x^2/2 - ... = exp(-x). Then
-// x is a draw from the part of the distribution in [0, 1); and if n is even, which it is with
+// Exponential: of numbers drawn one after the other, u1 >= u2 >= ... >= un < u(n+1). With u1 = x, n
+// is m or more with probability x^(m-1) / (m-1)!, so it is odd with 1 - x + x^2/2 - ... = exp(-x).
+// Then x is a draw from the part of the distribution in [0, 1); and if n is even, which it is with
 // probability 1/e, the draw is 1 later, and so on. 4.3 numbers are drawn on the average.
 //
 // Source: J. von Neumann, Various techniques used in connection with random digits, 1951.

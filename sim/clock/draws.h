@@ -2,8 +2,8 @@
 //
 // Draws: random numbers of a model, from a seed. The same on every machine, bit for bit: bits come
 // from std::mt19937_64, which the standard fixes, and what is made of them here uses only whole
-// numbers, comparisons and operations that IEEE 754 rounds in one way. The standard's distributions,
-// and std::log or std::cos, differ between libraries in the last bit.
+// numbers, comparisons and operations that IEEE 754 rounds in one way. The standard's
+// distributions, and std::log or std::cos, differ between libraries in the last bit.
 #ifndef PREPOST_SIM_CLOCK_DRAWS_H_
 #define PREPOST_SIM_CLOCK_DRAWS_H_
 

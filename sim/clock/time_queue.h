@@ -5,16 +5,16 @@
 // a radix heap possible, where putting in costs a few instructions and things of equal times, of
 // which there are many in a schedule that goes by rounds, move together.
 //
-// Radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) with digits of 6 bits: with `last_` some time not
-// after the next, a time t stands in the bucket of the highest digit in which t and last_ differ, and
-// of what t has there. When due_ is empty the smallest time of the lowest bucket becomes last_. If the
-// bucket holds few things, or all of one time, they go to due_, in the order of the times; else they
-// move to lower buckets, in their order.
+// Radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990) with digits of 6 bits: with `last_` some time
+// not after the next, a time t stands in the bucket of the highest digit in which t and last_
+// differ, and of what t has there. When due_ is empty the smallest time of the lowest bucket
+// becomes last_. If the bucket holds few things, or all of one time, they go to due_, in the order
+// of the times; else they move to lower buckets, in their order.
 //
-// What is put in for before `due_end_`, the end of those buckets' times, joins due_ at its place. When
-// that has grown long its later half goes back into buckets; when it gets short the next bucket that
-// holds few follows. So what is next is known in its order some way ahead, for a caller that
-// prefetches what things will need.
+// What is put in for before `due_end_`, the end of those buckets' times, joins due_ at its place.
+// When that has grown long its later half goes back into buckets; when it gets short the next
+// bucket that holds few follows. So what is next is known in its order some way ahead, for a caller
+// that prefetches what things will need.
 #ifndef PREPOST_SIM_CLOCK_TIME_QUEUE_H_
 #define PREPOST_SIM_CLOCK_TIME_QUEUE_H_
 
@@ -32,8 +32,8 @@
 
 namespace prepost::sim {
 
-/// T is trivially copyable. If it has a Prefetch(), that is called some time before it is due, unless
-/// very many are due at its time. Keeps the memory that it has needed.
+/// T is trivially copyable. If it has a Prefetch(), that is called some time before it is due,
+/// unless very many are due at its time. Keeps the memory that it has needed.
 template <typename T>
 class TimeQueue {
  public:
@@ -89,8 +89,8 @@ class TimeQueue {
 
   static constexpr uint32_t kNone = 0xffffffff;
 
-  /// A place for an entry that stands in a bucket. Those that are free are used again last in, first
-  /// out: they are in the cache, where memory of each bucket's own would not be.
+  /// A place for an entry that stands in a bucket. Those that are free are used again last in,
+  /// first out: they are in the cache, where memory of each bucket's own would not be.
   struct Place {
     Entry entry;
     uint32_t next = kNone;
@@ -104,8 +104,8 @@ class TimeQueue {
     Picoseconds smallest = 0;
   };
 
-  /// Into a bucket. Needs last_ <= its time, and that buckets of lower times are empty but for those
-  /// that last_ divides into.
+  /// Into a bucket. Needs last_ <= its time, and that buckets of lower times are empty but for
+  /// those that last_ divides into.
   void Put(const Entry& entry) {
     const auto differs = static_cast<uint64_t>(entry.at ^ last_) | 1;
     const size_t level = (static_cast<size_t>(std::bit_width(differs)) - 1) / kDigitBits;
@@ -171,7 +171,8 @@ class TimeQueue {
   }
 
   /// About the later half of due_, whose times differ, into buckets. What is due at one time stays
-  /// together: behind what stands in a bucket for that time there may only come what was put in later.
+  /// together: behind what stands in a bucket for that time there may only come what was put in
+  /// later.
   void PutBack() {
     const std::span<Entry> left = std::span(due_).subspan(taken_);
     const Picoseconds middle = left[left.size() / 2].at;
@@ -203,8 +204,8 @@ class TimeQueue {
     }
   }
 
-  /// Adds to due_ what can be added without a change of last_, by which things stand in buckets. Not
-  /// many at once: they would be in the way of what is put in before them.
+  /// Adds to due_ what can be added without a change of last_, by which things stand in buckets.
+  /// Not many at once: they would be in the way of what is put in before them.
   void TopUp() {
     DropTaken();
     while (due_.size() - taken_ < kAhead && filled_levels_ != 0) {

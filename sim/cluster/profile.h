@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Profile: what the model of virtual time must know of a cluster: its network, its NICs, its hosts,
-// and its file, of the form that sim/cluster/profile.schema.json describes. In the file every number says
-// where it comes from. docs/simulate.md lists those that are shipped.
+// and its file, of the form that sim/cluster/profile.schema.json describes. In the file every
+// number says where it comes from. docs/simulate.md lists those that are shipped.
 #ifndef PREPOST_SIM_CLUSTER_PROFILE_H_
 #define PREPOST_SIM_CLUSTER_PROFILE_H_
 
@@ -24,7 +24,8 @@ namespace prepost::sim {
 /// Connections over which a group's members tell its leader that they have armed, and are let go.
 struct ControlProfile {
   double system_call = 0;  ///< seconds of a core, per message sent or received
-  /// Seconds, one way, besides the network's latency: kernels, and until the receiver's thread runs.
+  /// Seconds, one way, besides the network's latency: kernels, and until the receiver's thread
+  /// runs.
   double latency = 0;
 
   friend bool operator==(const ControlProfile&, const ControlProfile&) = default;

@@ -121,8 +121,8 @@ class WorkloadForm {
         .OnEnd([this] { return EndGroup(); });
   }
 
-  /// What the group's spec says, or all of them, or else the default; of a collective with one schedule,
-  /// that one, even if all others have another.
+  /// What the group's spec says, or all of them, or else the default; of a collective with one
+  /// schedule, that one, even if all others have another.
   std::string AlgorithmOf(const Spec& spec) const {
     if (!spec.algorithm.empty()) return spec.algorithm;
     const bool is_said = !defaults_.algorithm.empty();

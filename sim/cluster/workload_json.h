@@ -34,8 +34,8 @@ struct WorkloadFile {
 inline constexpr uint32_t kWorkloadGroupsMax = 65536;
 inline constexpr double kWorkloadSecondsMax = 1e6;
 
-/// Reads one workload. Errors (kRejected): "name:line:col: /pointer: ...", also for hosts and groups
-/// that there are not. Specs are not checked by themselves.
+/// Reads one workload. Errors (kRejected): "name:line:col: /pointer: ...", also for hosts and
+/// groups that there are not. Specs are not checked by themselves.
 Result<WorkloadFile> ReadWorkload(std::istream& in, const std::string& name,
                                   std::vector<std::string>* warnings = nullptr);
 

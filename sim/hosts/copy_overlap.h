@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // CopyOverlap: what a core has copied to and from sockets while it had nothing else to do: bytes of
-// blocks that were on the wire meanwhile. Copying has what other work leaves of the core, first what
-// sends still owe, in their order, then what a receive that has come takes afterwards of the time in
-// which it came. Delays that are given take the core from copying as well.
+// blocks that were on the wire meanwhile. Copying has what other work leaves of the core, first
+// what sends still owe, in their order, then what a receive that has come takes afterwards of the
+// time in which it came. Delays that are given take the core from copying as well.
 #ifndef PREPOST_SIM_HOSTS_COPY_OVERLAP_H_
 #define PREPOST_SIM_HOSTS_COPY_OVERLAP_H_
 
@@ -43,8 +43,8 @@ class CopyOverlap {
     NoteWork(now, now);
     return std::exchange(owed_, 0);
   }
-  /// A receive takes what is left of the time from `from` to `now`, `most` of it at most. Others, which
-  /// began before, have what is left before `from`.
+  /// A receive takes what is left of the time from `from` to `now`, `most` of it at most. Others,
+  /// which began before, have what is left before `from`.
   Picoseconds Take(Picoseconds from, Picoseconds now, Picoseconds most) {
     NoteWork(now, now);
     auto it = std::ranges::upper_bound(idle_, from, {}, &Interval::end);

@@ -117,8 +117,8 @@ Picoseconds CpuCore::WhenBackFromAbsence(Picoseconds at) {
 }
 
 /// Long work, with many preemptions in it and nothing else: they take about as long as they do on
-/// the average. The rest of the work, and what comes shortly before something else, is left. When the work
-/// done ends, the core being there; kNever: beyond what can be shown.
+/// the average. The rest of the work, and what comes shortly before something else, is left. When
+/// the work done ends, the core being there; kNever: beyond what can be shown.
 Picoseconds CpuCore::WorkThroughMany(Picoseconds at, Picoseconds* left) {
   const auto length = static_cast<double>(preemption_length_);
   const double slower = 1 + preemptions_per_picosecond_ * length;
@@ -164,8 +164,8 @@ Picoseconds CpuCore::BackAt(Picoseconds at) {
   }
 }
 
-/// To the first that ends after `at`. After very many, what the core is at does not depend on what it
-/// was at in the beginning: it is away with the share of time that it is away at all.
+/// To the first that ends after `at`. After very many, what the core is at does not depend on what
+/// it was at in the beginning: it is away with the share of time that it is away at all.
 void CpuCore::SkipPreemptions(Picoseconds at) {
   const auto length = static_cast<double>(preemption_length_);
   const double cycle = 1 / preemptions_per_picosecond_ + length;

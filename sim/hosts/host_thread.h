@@ -54,7 +54,8 @@ class alignas(64) HostThread final : public Endpoint {
   };
 
   /// All must outlive the thread. `begins`: it knows of the transfer from the
-  /// start, as a multicast's root and every member of another collective; `part`: its part of the plan.
+  /// start, as a multicast's root and every member of another collective; `part`: its part of the
+  /// plan.
   HostThread(const HostCosts& costs, CpuCore& core, Clock& clock, TimeHandler& handler,
              nic::DeviceEndpoint& endpoint, const Plan& part, bool begins);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LinkTraffic: of a run of several groups in virtual time that is over, who used which link when: to
-// tell what a message has lost on its links to other groups from what it has to its own.
+// LinkTraffic: of a run of several groups in virtual time that is over, who used which link when:
+// to tell what a message has lost on its links to other groups from what it has to its own.
 #ifndef PREPOST_SIM_NETWORK_LINK_TRAFFIC_H_
 #define PREPOST_SIM_NETWORK_LINK_TRAFFIC_H_
 
@@ -22,9 +22,9 @@ class LinkTraffic {
   /// Both must outlive it; `network` is that of the run.
   LinkTraffic(const TimeTrail& trail, const Network& network);
 
-  /// Of `time`, a part of what message `id` took longer than alone, that which goes to other groups:
-  /// their share of what others have sent meanwhile on that of its links that was used most. A
-  /// message counts evenly over the time in which it was on its way. 0 where nobody sent.
+  /// Of `time`, a part of what message `id` took longer than alone, that which goes to other
+  /// groups: their share of what others have sent meanwhile on that of its links that was used
+  /// most. A message counts evenly over the time in which it was on its way. 0 where nobody sent.
   Picoseconds OfOtherGroups(MessageId id, Picoseconds time) const;
 
  private:

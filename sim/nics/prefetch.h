@@ -2,8 +2,8 @@
 //
 // Prefetching for the timed engine. With many hosts most of what an event touches is not in the
 // cache; an event comes with its successors known, so that memory can be on its way before. It
-// changes nothing but how long a run takes: with 512 nodes half as long, preposted, and a fifth less,
-// CPU-driven (bench/virtual_bench).
+// changes nothing but how long a run takes: with 512 nodes half as long, preposted, and a fifth
+// less, CPU-driven (bench/virtual_bench).
 #ifndef PREPOST_SIM_NICS_PREFETCH_H_
 #define PREPOST_SIM_NICS_PREFETCH_H_
 

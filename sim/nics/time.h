@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// NicCosts: what each step of a NIC costs in modelled time; and what a run that the clock cannot show
-// says of that.
+// NicCosts: what each step of a NIC costs in modelled time; and what a run that the clock cannot
+// show says of that.
 #ifndef PREPOST_SIM_NICS_TIME_H_
 #define PREPOST_SIM_NICS_TIME_H_
 
@@ -62,8 +62,8 @@ class FluidNetwork;
 class TimeTrail;
 class Clock;
 
-/// Of a run in which nothing happens any more, though something should. Errors (kRejected): what the clock
-/// or the network cannot show.
+/// Of a run in which nothing happens any more, though something should. Errors (kRejected): what
+/// the clock or the network cannot show.
 Status CheckWithinTime(const Clock& clock, const FluidNetwork& network);
 /// Of a run that has failed: `status` says that the clock cannot show it.
 bool IsBeyondTime(const Status& status);

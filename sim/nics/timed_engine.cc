@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Virtual time: when the things happen that the other files carry out. A message in costs c of one
-// NIC each, and with wire(b) what its b bytes and the overhead take on the links as they are shared:
+// NIC each, and with wire(b) what its b bytes and the overhead take on the links as they are
+// shared:
 //
 //   the WAIT before it   passes c.wait after its CQE is there and the queue is through with what
 //                        stands before it
@@ -119,8 +120,8 @@ bool TimedEngine::Run(uint64_t steps) {
   return true;
 }
 
-/// Which of the queues is first makes no difference to what happens when. In the order in which they
-/// became due, what a queue needs is prefetched before it is its turn.
+/// Which of the queues is first makes no difference to what happens when. In the order in which
+/// they became due, what a queue needs is prefetched before it is its turn.
 QpState& TimedEngine::TakeDue() {
   const size_t left = due_.size() - due_taken_;
   if (left > kNear && time_.clock->prefetches()) {
@@ -415,7 +416,8 @@ void TimedEngine::Acknowledge(QpState& qp, Work& work) {
   ScheduleDue(at, &qp, kReturnDue, work.wqe_index);
 }
 
-/// Of the oldest WQE, which is done. True when it has to wait for acknowledgements of those before it.
+/// Of the oldest WQE, which is done. True when it has to wait for acknowledgements of those before
+/// it.
 bool TimedEngine::HoldsReturn(QpState& qp) {
   Work& work = qp.work.front();
   if (!work.signaled) {
@@ -459,8 +461,8 @@ TimedEngine::RetryTime TimedEngine::TakeRetry() {
 }
 
 /// When all else that happens now has happened, posts of hosts among it: lets those try again whose
-/// time it is. When nothing else goes on, no receive will come but from a host that polls: then time
-/// stands still for those that would try for ever. True when one tries.
+/// time it is. When nothing else goes on, no receive will come but from a host that polls: then
+/// time stands still for those that would try for ever. True when one tries.
 bool TimedEngine::RetrySenders() {
   while (!retries_.empty() && retries_.front().at == now()) {
     const RetryTime retry = TakeRetry();
@@ -476,8 +478,8 @@ bool TimedEngine::RetrySenders() {
   return HasWork();
 }
 
-/// Nothing else happens before `next`. So nobody posts a receive before, and those that wait for one
-/// try in vain: that is only counted, however long it takes. When time is to go on to.
+/// Nothing else happens before `next`. So nobody posts a receive before, and those that wait for
+/// one try in vain: that is only counted, however long it takes. When time is to go on to.
 Picoseconds TimedEngine::SkipRetries(Picoseconds next) {
   skipped_.clear();
   while (!retries_.empty() && retries_.front().at < next) {

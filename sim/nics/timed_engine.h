@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TimedEngine: the engine of emulated NICs whose steps take modelled time, by a clock, a network and
-// what each step of a NIC costs. Payloads are tags (emulated/memory_table.h), and RDMA is not modelled.
-// docs/simulate.md has the whole model.
+// TimedEngine: the engine of emulated NICs whose steps take modelled time, by a clock, a network
+// and what each step of a NIC costs. Payloads are tags (emulated/memory_table.h), and RDMA is not
+// modelled. docs/simulate.md has the whole model.
 #ifndef PREPOST_SIM_NICS_TIMED_ENGINE_H_
 #define PREPOST_SIM_NICS_TIMED_ENGINE_H_
 

@@ -27,7 +27,8 @@ struct Cluster {
     NicCosts costs = {};
     HostHandler* hosts = nullptr;  ///< as in TimedEngineOptions, as the next
     TimeTrail* trail = nullptr;
-    /// Of this network, which outlives the cluster, TCP's windows hold long paths back; null: nothing.
+    /// Of this network, which outlives the cluster, TCP's windows hold long paths back; null:
+    /// nothing.
     const Network* tcp_over = nullptr;
     uint64_t seed = 0;  ///< of what they lose
     /// See Clock::set_prefetches(); none: from more than `cached_hosts` hosts on.
@@ -55,8 +56,8 @@ struct Cluster {
   }
 
   Picoseconds now() const { return clock.now(); }
-  /// When the last block came to the node of `open`, which is on NIC `host`, over its QPs, and could
-  /// be seen; 0 without one. After the run.
+  /// When the last block came to the node of `open`, which is on NIC `host`, over its QPs, and
+  /// could be seen; 0 without one. After the run.
   Picoseconds LastBlockAt(NodeId host, const nic::OpenNode& open) const {
     Picoseconds last = 0;
     for (const nic::OpenQp& qp : open.qps) {

@@ -72,9 +72,9 @@ struct CpuDrivenResult {
   emulated::EngineCounters counters;
 };
 
-/// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot be
-/// modelled, what CheckGroups() finds, what endpoints refuse; a run that is stuck or fails; those of
-/// `checkpoint`; kEnvironment: no memory.
+/// Runs all `groups` on one `network`. Errors (kRejected): a network, costs or delays that cannot
+/// be modelled, what CheckGroups() finds, what endpoints refuse; a run that is stuck or fails;
+/// those of `checkpoint`; kEnvironment: no memory.
 Result<CpuDrivenResult> RunCpuDriven(std::span<const Group> groups, const Network& network,
                                      const CpuDrivenOptions& options = {});
 

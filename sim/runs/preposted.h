@@ -4,8 +4,8 @@
 // that they would in a real run, on a modelled network (docs/simulate.md); a payload is a tag
 // per block, checked on delivery. All that it reports is modelled.
 //
-// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Where rings are
-// re-armed, they see that one is free, and write it, as hosts of the model do
+// Hosts do what they do in a real run: arm, ring, and wait for the final completion. Where rings
+// are re-armed, they see that one is free, and write it, as hosts of the model do
 // (docs/simulate.md). Several groups may go at once, each with its own queues and memory, and share
 // NICs, links and cores.
 #ifndef PREPOST_SIM_RUNS_PREPOSTED_H_
@@ -71,10 +71,10 @@ struct PrepostedOptions {
   std::function<void(RunStep)> done = {};  ///< called at each step's end; may be empty
 };
 
-/// Times count from the start of the clock, when every node of a group that starts at 0 is armed and
-/// rings its first doorbell. A node has the message when its last block is there; its final CQE comes
-/// when its own sends are acknowledged, too, which is later at the root and at nodes that pass blocks
-/// on.
+/// Times count from the start of the clock, when every node of a group that starts at 0 is armed
+/// and rings its first doorbell. A node has the message when its last block is there; its final CQE
+/// comes when its own sends are acknowledged, too, which is later at the root and at nodes that
+/// pass blocks on.
 struct PrepostedResult {
   struct Node {
     Picoseconds doorbells = 0;   ///< the NIC knows of the first ring of every queue
@@ -106,11 +106,11 @@ struct PrepostedResult {
   emulated::EngineCounters counters;
 };
 
-/// Lowers the plans of all `groups`, each once however many have it, and runs them on one `network`.
-/// Errors (kRejected): a plan that does not fit the profile, a network that cannot be modelled, costs
-/// that are negative, timers of 0, what CheckGroups() finds; a run that is stuck, fails or delivers
-/// something else than the message; those of `checkpoint`; kEnvironment: no memory. Memory: the
-/// plans, their queue programs and rings.
+/// Lowers the plans of all `groups`, each once however many have it, and runs them on one
+/// `network`. Errors (kRejected): a plan that does not fit the profile, a network that cannot be
+/// modelled, costs that are negative, timers of 0, what CheckGroups() finds; a run that is stuck,
+/// fails or delivers something else than the message; those of `checkpoint`; kEnvironment: no
+/// memory. Memory: the plans, their queue programs and rings.
 Result<PrepostedResult> RunPreposted(std::span<const Group> groups, const Network& network,
                                      const PrepostedOptions& options = {});
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Hosts that re-arm rings, in a preposted run (docs/simulate.md): a CQE shows that there is
-// room, the host's thread polls when it sees that and has its core, and what it writes is in the rings
-// when it is through.
+// room, the host's thread polls when it sees that and has its core, and what it writes is in the
+// rings when it is through.
 #include <algorithm>
 #include <utility>
 

@@ -73,8 +73,8 @@ class PrepostedRun final : private TimeHandler {
 
  private:
   /// A node's thread, as far as rings are to be re-armed: idle until a CQE shows that there is
-  /// room, then due to poll, and then at work on what it has found. What it writes is in the rings when
-  /// it is through.
+  /// room, then due to poll, and then at work on what it has found. What it writes is in the rings
+  /// when it is through.
   struct Rearming {
     enum class State : uint8_t { kIdle, kDue, kWorking };
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one use of WAIT that ships with cards: the counters of NCCL's GIN over DOCA GPUNetIO
-// (doca_gpunetio_dev_verbs_counter.cuh). A companion QP in loopback, of the same doorbell page, holds a
-// WAIT on the send CQ of the main QP, for the CQE whose index is that of the main WQE, and behind it an
-// ATOMIC_FA on a counter in local memory: the counter says how many puts are complete, and no host
-// touches the companion meanwhile.
+// (doca_gpunetio_dev_verbs_counter.cuh). A companion QP in loopback, of the same doorbell page,
+// holds a WAIT on the send CQ of the main QP, for the CQE whose index is that of the main WQE, and
+// behind it an ATOMIC_FA on a counter in local memory: the counter says how many puts are complete,
+// and no host touches the companion meanwhile.
 #include <cstring>
 
 #include "tests/conformance/cross_channel.h"
@@ -78,7 +78,8 @@ TEST_P(CrossChannelTest, CompanionBytesOfTheTwoWqes) {
             expected);
 }
 
-// Catches a WAIT that passes before the put is acknowledged, and an addition that is lost or done twice.
+// Catches a WAIT that passes before the put is acknowledged, and an addition that is lost or done
+// twice.
 TEST_P(CrossChannelTest, CompanionCountsPutsThatAreComplete) {
   MakePlain({.entries = 64, .ignore_overrun = true});
   Companion companion(tested_->device(0), *sender_, *receiver_);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What runs and groups rely on of any PlayerDevice (runtime/device/player_device.h), of each in the table of
-// engines. Whole groups over devices, also across processes, are in tests/differential and
+// What runs and groups rely on of any PlayerDevice (runtime/device/player_device.h), of each in the
+// table of engines. Whole groups over devices, also across processes, are in tests/differential and
 // tests/library.
 #include <gmock/gmock.h>
 
@@ -172,8 +172,8 @@ class PlayerDeviceTest : public testing::TestWithParam<std::string> {
     });
   }
 
-  /// In each way to end early: a player at node `ending` ends, and its memory is filled with something
-  /// else, while its peer plays on; then `check`.
+  /// In each way to end early: a player at node `ending` ends, and its memory is filled with
+  /// something else, while its peer plays on; then `check`.
   void ForEachEarlyEnd(uint32_t ending, const std::function<void(Message&)>& check) {
     const VerifiedPlan plan = LongPlan();
     for (const bool is_preposted : Ways()) {

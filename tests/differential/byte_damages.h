@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Wrong bytes: what can be damaged in one WQE of a queue, by kinds, each with why some of it does no
-// harm, if so. byte_mutation_test.cc goes through them.
+// Wrong bytes: what can be damaged in one WQE of a queue, by kinds, each with why some of it does
+// no harm, if so. byte_mutation_test.cc goes through them.
 #ifndef PREPOST_TESTS_DIFFERENTIAL_BYTE_DAMAGES_H_
 #define PREPOST_TESTS_DIFFERENTIAL_BYTE_DAMAGES_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives other than multicasts over every engine (tests/support/engines.h), driven by CPUs: outputs
-// are what the inputs say, and of floats the same bytes at all nodes and in every run.
+// Collectives other than multicasts over every engine (tests/support/engines.h), driven by CPUs:
+// outputs are what the inputs say, and of floats the same bytes at all nodes and in every run.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -36,9 +36,10 @@ class CollectiveTest : public testing::TestWithParam<std::string> {
 };
 
 // Catches partial writes, ranges in several pieces or whose length is that of their first block, an
-// empty message that is never noted, messages that are sent from, or received into, another room than
-// their key's or one that the device does not know, hosts that combine what has not come, operations on
-// elements of another size or sign, and what does not fit a short ring and is posted from elsewhere later.
+// empty message that is never noted, messages that are sent from, or received into, another room
+// than their key's or one that the device does not know, hosts that combine what has not come,
+// operations on elements of another size or sign, and what does not fit a short ring and is posted
+// from elsewhere later.
 TEST_P(CollectiveTest, EveryOutputIsWhatTheInputsSay) {
   test::Random random(test::TestSeed());
   const test::SpecLimits limits = {.nodes_max = std::min(engine_.limits.nodes_max, 6u),

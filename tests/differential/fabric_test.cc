@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What libfabric does to the program that loads it. Plans over its providers are in multicast_test.cc and
-// collective_test.cc.
+// What libfabric does to the program that loads it. Plans over its providers are in
+// multicast_test.cc and collective_test.cc.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -12,8 +12,8 @@
 namespace prepost::fabric_test {
 namespace {
 
-// Libraries behind libfabric take signals when they are loaded. Catches Ctrl-C that a program no longer
-// hears of.
+// Libraries behind libfabric take signals when they are loaded. Catches Ctrl-C that a program no
+// longer hears of.
 TEST(FabricSignalsTest, BelongToTheProgram) {
   const auto handlers = [] {
     std::vector<void (*)(int)> all;

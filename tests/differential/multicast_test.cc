@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Multicasts over every engine (tests/support/engines.h), driven and preposted: every node ends with
-// the oracle's bytes, and the order in which ops really happened contains the plan's. A completion that
-// is given to the wrong op, a WAIT that lowering forgets, an index that is off by one, a ring that wraps
-// wrongly, what a model of a library does not know of it, and a sleep that misses its event (the test
-// hangs) show here.
+// Multicasts over every engine (tests/support/engines.h), driven and preposted: every node ends
+// with the oracle's bytes, and the order in which ops really happened contains the plan's. A
+// completion that is given to the wrong op, a WAIT that lowering forgets, an index that is off by
+// one, a ring that wraps wrongly, what a model of a library does not know of it, and a sleep that
+// misses its event (the test hangs) show here.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -159,8 +159,8 @@ INSTANTIATE_TEST_SUITE_P(All, MulticastTest, testing::ValuesIn(Instances(test::W
 /// Some nodes are preposted, and the others driven.
 class MixedMembersTest : public MulticastTest {};
 
-// Both kinds make the same endpoints and put the same messages on them, so a peer cannot tell which its
-// neighbour is. Catches a difference in pairing, immediates, credits or order.
+// Both kinds make the same endpoints and put the same messages on them, so a peer cannot tell which
+// its neighbour is. Catches a difference in pairing, immediates, credits or order.
 TEST_P(MixedMembersTest, DeliverTheSameBytes) {
   constexpr uint32_t kRings[] = {16, 32768};
   std::vector<Spec> specs;

@@ -74,7 +74,8 @@ class OffloadDifferential : public testing::TestWithParam<std::tuple<std::string
   const std::string schedule_ = test::ScheduleInTurn(std::get<0>(GetParam()));
 };
 
-// Also send windows that multicast_test.cc has not, with each ready mode, and in each order of the NICs.
+// Also send windows that multicast_test.cc has not, with each ready mode, and in each order of the
+// NICs.
 TEST_P(OffloadDifferential, EverySmallPlanDelivers) {
   const std::vector<Spec> specs = test::AllSmallSpecs(engine().limits, {schedule_});
   std::vector<std::string> labels;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices of libibverbs that are refused. Plans over them are in multicast_test.cc and collective_test.cc.
+// Devices of libibverbs that are refused. Plans over them are in multicast_test.cc and
+// collective_test.cc.
 #include <gtest/gtest.h>
 
 #include <string>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A GOAL text from a stranger: refused with its name, or read as a plan that at most misses blocks,
-// and that is the same when it is written and read again. A first line "// allreduce" has it read as
-// one, in which blocks may also be made of the wrong contributions.
+// and that is the same when it is written and read again. A first line "// allreduce" has it read
+// as one, in which blocks may also be made of the wrong contributions.
 #include <cstddef>
 #include <cstdint>
 #include <sstream>

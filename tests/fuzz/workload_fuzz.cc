@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A workload from a stranger: read or refused with a place; what is read names hosts and groups that
-// there are, and, where it is small, its groups run in virtual time or it is said why they cannot.
+// A workload from a stranger: read or refused with a place; what is read names hosts and groups
+// that there are, and, where it is small, its groups run in virtual time or it is said why they
+// cannot.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -8,8 +8,8 @@
 namespace prepost::planned_transfers_test {
 namespace {
 
-// Catches counts that depend on the order of the transfers, that go over rounds, or that add what a node
-// sends and what it receives.
+// Catches counts that depend on the order of the transfers, that go over rounds, or that add what a
+// node sends and what it receives.
 TEST(PlannedTransfersTest, PortsAreThoseOfTheBusiestNodeInARound) {
   EXPECT_EQ(PortsOf({}).ports, 1u);
   const std::vector<PlannedTransfer> ring = {{.round = 0, .from = 0, .to = 1},

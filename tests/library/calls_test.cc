@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Calls of collectives in groups whose members are threads of this process, against what plain loops
-// make of the inputs.
+// Calls of collectives in groups whose members are threads of this process, against what plain
+// loops make of the inputs.
 #include "tests/library/calls.h"
 
 #include <gmock/gmock.h>
@@ -34,9 +34,9 @@ SessionOptions Copying(bool local_copies) {
   return options;
 }
 
-// Every collective, any root, sizes about those of a block and a share, in place and not, many under
-// way: catches calls that mix, memory of a call that the next one writes, roots that are nodes, and
-// shares that are cut wrongly. Members stand in another order than their numbers.
+// Every collective, any root, sizes about those of a block and a share, in place and not, many
+// under way: catches calls that mix, memory of a call that the next one writes, roots that are
+// nodes, and shares that are cut wrongly. Members stand in another order than their numbers.
 TEST_P(CallsOf, AllKindsTogether) {
   const auto [n, over] = GetParam();
   const bool local_copies = over == CallsOver::kMemory;
@@ -87,8 +87,8 @@ INSTANTIATE_TEST_SUITE_P(CallsTest, CallsWays, ::testing::Bool(),
                          [](const auto& it) { return it.param ? "Copying" : "OverTcp"; });
 
 // A root that sends small blocks alone may be ahead of the others by any number of calls, also on
-// connections that few of them use, once it has them: what it has sent waits there. Catches notes that are waited for,
-// and starts that are refused as too far ahead.
+// connections that few of them use, once it has them: what it has sent waits there. Catches notes
+// that are waited for, and starts that are refused as too far ahead.
 TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
   constexpr uint32_t n = 5;
   constexpr size_t kCallsAhead = 60;
@@ -137,9 +137,9 @@ TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
   }
 }
 
-// Blocks about the size from which on they are copied and have notes, with a smaller one behind larger
-// ones, over one stream and several. Catches a send that waits for a note that does not come, or
-// completes by that of another.
+// Blocks about the size from which on they are copied and have notes, with a smaller one behind
+// larger ones, over one stream and several. Catches a send that waits for a note that does not
+// come, or completes by that of another.
 TEST_P(CallsWays, BlocksAboutTheSizeThatHasNotes) {
   constexpr uint32_t n = 4;
   constexpr uint64_t kNoted = (64 << 10) / sizeof(int32_t);
@@ -393,9 +393,9 @@ TEST(CallsTest, DifferentCallsEndTheGroup) {
   }
 }
 
-// Both send, neither receives, and both go on to a call that they have in common: what the other has
-// sent comes when the call that it belongs to is over. Catches causes that name one call or blame one
-// member.
+// Both send, neither receives, and both go on to a call that they have in common: what the other
+// has sent comes when the call that it belongs to is over. Catches causes that name one call or
+// blame one member.
 TEST(CallsTest, TwoThatOnlySendDiffer) {
   for (const uint16_t streams : std::initializer_list<uint16_t>{1, 3}) {
     SCOPED_TRACE(streams);
@@ -487,8 +487,9 @@ class CountedCopies final : public TcpHook {
 };
 
 // A member goes, or its group is aborted, while others copy from its memory, and that is written at
-// once. Catches memory that is read when it is its caller's again: a call that succeeds has the right
-// values. Of large vectors, in calls that send from inputs, outputs, scratch buffers and staging.
+// once. Catches memory that is read when it is its caller's again: a call that succeeds has the
+// right values. Of large vectors, in calls that send from inputs, outputs, scratch buffers and
+// staging.
 TEST(CallsTest, AMemberGoesWhileOthersCopyFromIt) {
   constexpr uint32_t n = 3;
   constexpr size_t kCount = 100'000;

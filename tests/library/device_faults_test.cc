@@ -3,8 +3,8 @@
 // Faults at random moments in groups on NICs, in software or of libibverbs, whose members are
 // sessions of this process: every survivor hears of a failure once, in time; what was reported
 // complete is right, in order and never reported twice; after the failure no NIC touches memory; a
-// group without the victim goes on; and the survivors make a new group at once. Prints its seed; each
-// kind of fault, one of them twice, or two hundred faults with PREPOST_TEST_LONG.
+// group without the victim goes on; and the survivors make a new group at once. Prints its seed;
+// each kind of fault, one of them twice, or two hundred faults with PREPOST_TEST_LONG.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The mover of a group on NICs by itself: two members whose owner is the test. Sessions with such groups
-// are in session_test.cc.
+// The mover of a group on NICs by itself: two members whose owner is the test. Sessions with such
+// groups are in session_test.cc.
 #include "library/device_group.h"
 
 #include <gmock/gmock.h>
@@ -98,9 +98,10 @@ class DeviceGroupTest : public testing::TestWithParam<std::string> {
   std::vector<std::unique_ptr<Part>> parts_;
 };
 
-// The second message is armed at both while the first stands still, since its root has not been told to
-// start, and moves as soon as it may. Catches a member that arms between two messages only, one that
-// waits for its NIC meanwhile, and queues or events of two messages that get into each other's way.
+// The second message is armed at both while the first stands still, since its root has not been
+// told to start, and moves as soon as it may. Catches a member that arms between two messages only,
+// one that waits for its NIC meanwhile, and queues or events of two messages that get into each
+// other's way.
 TEST_P(DeviceGroupTest, TheNextMessageIsArmedWhileOneMoves) {
   const Event place = parts_[0]->Await(Kind::kPlace);
   ASSERT_EQ(place.kind, Kind::kPlace) << place.status.ToString();
@@ -144,8 +145,8 @@ TEST_P(DeviceGroupTest, TheNextMessageIsArmedWhileOneMoves) {
   }
 }
 
-// A member waits for the queue pairs of one that has not been told to arm yet. Catches a message before
-// that which does not start, or does not move, until then.
+// A member waits for the queue pairs of one that has not been told to arm yet. Catches a message
+// before that which does not start, or does not move, until then.
 TEST_P(DeviceGroupTest, AMessageMovesWhileTheNextWaitsForAPeer) {
   const Event place = parts_[0]->Await(Kind::kPlace);
   other().Join(place.text);
@@ -172,8 +173,8 @@ TEST_P(DeviceGroupTest, AMessageMovesWhileTheNextWaitsForAPeer) {
   EXPECT_EQ(second, sent);
 }
 
-// A place that another process has named. Catches a member that makes NICs of its own, which nothing
-// ever reaches.
+// A place that another process has named. Catches a member that makes NICs of its own, which
+// nothing ever reaches.
 TEST_P(DeviceGroupTest, MembersElsewhereAreAnError) {
   other().Join("0123456789abcdef0123456789abcdef");
   const Event failed = parts_[1]->Await(Kind::kFailed);
@@ -181,8 +182,8 @@ TEST_P(DeviceGroupTest, MembersElsewhereAreAnError) {
   EXPECT_THAT(failed.status.ToString(), HasSubstr(device_));
 }
 
-// A peer that leaves while its queue pairs are awaited. Catches waits that do not end, and a consequence
-// that is reported as a cause.
+// A peer that leaves while its queue pairs are awaited. Catches waits that do not end, and a
+// consequence that is reported as a cause.
 TEST_P(DeviceGroupTest, APeerThatLeavesIsNamed) {
   const Event place = parts_[0]->Await(Kind::kPlace);
   other().Join(place.text);
@@ -216,8 +217,8 @@ TEST_P(DeviceGroupTest, StopsWhileAMessageMoves) {
   EXPECT_EQ(received, std::vector<std::byte>(5000, std::byte{0x5a}));
 }
 
-// At the moment when there is something to do, too. Catches a thread that takes the signal of its end for
-// one of orders, and waits for more.
+// At the moment when there is something to do, too. Catches a thread that takes the signal of its
+// end for one of orders, and waits for more.
 TEST(DeviceGroupStopTest, StopsAtAnyMoment) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point due = Clock::now() + std::chrono::seconds(2);

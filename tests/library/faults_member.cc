@@ -150,8 +150,8 @@ class Member {
     return scene_.is_forming ? 0 : static_cast<uint64_t>(scene_.delay.count());
   }
 
-  /// At once. Where the group was forming some hear of a fault up to connect_max before others, whose
-  /// group would then come too late for one try.
+  /// At once. Where the group was forming some hear of a fault up to connect_max before others,
+  /// whose group would then come too late for one try.
   bool MakesNextGroup(const std::vector<uint32_t>& survivors) {
     for (int left = scene_.is_forming ? 3 : 1; left > 0; --left) {
       Create(1, survivors, survivors.front(), /*limit=*/3);

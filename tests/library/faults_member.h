@@ -10,12 +10,13 @@
 
 namespace prepost::faults_test {
 
-/// Until the group has failed and the next one is over, or, where nothing fails, for a while. Writes
-/// what happens to `out`, a line each: first "ready", after which it waits for the end of `gate`.
+/// Until the group has failed and the next one is over, or, where nothing fails, for a while.
+/// Writes what happens to `out`, a line each: first "ready", after which it waits for the end of
+/// `gate`.
 void RunMember(const Scene& scene, uint32_t self, int gate, int out);
 
-/// A signal's handler: once, as soon as there is one, a connection of this member is closed behind its
-/// back, and "struck" with the time is written as above.
+/// A signal's handler: once, as soon as there is one, a connection of this member is closed behind
+/// its back, and "struck" with the time is written as above.
 void CloseOneConnection(int signal);
 
 }  // namespace prepost::faults_test

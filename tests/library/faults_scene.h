@@ -24,8 +24,8 @@ constexpr milliseconds kConnectMax{5000};  ///< where a fault strikes while the 
 constexpr milliseconds kHangs{30000};      ///< nothing here takes so long, on any machine
 constexpr uint32_t kMembersMax = 6;
 
-/// Most strike after a random delay, when the group is open or, while it forms, from its beginning. What
-/// then strikes as early as it can is in brackets.
+/// Most strike after a random delay, when the group is open or, while it forms, from its beginning.
+/// What then strikes as early as it can is in brackets.
 enum class Fault : uint8_t {
   kKill,
   kStop,

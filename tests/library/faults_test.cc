@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Faults at random moments in groups whose members are processes, also while they form: every survivor
-// hears of a failure once, in the documented time where the machine allows (lateness.h);
-// what was reported complete is right, in order and never reported twice; groups without the victim go
-// on; and the survivors make a new group at once. Prints its seed, by which kinds take turns: half of
-// them in one run and half in the next, and while groups form one in each; or a thousand faults with
-// PREPOST_TEST_LONG.
+// Faults at random moments in groups whose members are processes, also while they form: every
+// survivor hears of a failure once, in the documented time where the machine allows (lateness.h);
+// what was reported complete is right, in order and never reported twice; groups without the victim
+// go on; and the survivors make a new group at once. Prints its seed, by which kinds take turns:
+// half of them in one run and half in the next, and while groups form one in each; or a thousand
+// faults with PREPOST_TEST_LONG.
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -42,7 +42,8 @@ struct Process {
   std::string text = {};
 };
 
-/// What all members wait for with their sessions open, before they create groups: its other end closes.
+/// What all members wait for with their sessions open, before they create groups: its other end
+/// closes.
 struct Gate {
   Gate() { EXPECT_EQ(pipe(ends), 0); }
   Gate(const Gate&) = delete;
@@ -205,7 +206,8 @@ std::vector<uint32_t> WaitForEnd(const Scene& scene, std::vector<Process>& proce
         return processes[i].text.find("failed 1") != std::string::npos;
       });
     })) << "a member does not hear of it";
-    // In the middle of the next group. One that was stopped finds out by itself that it is left out.
+    // In the middle of the next group. One that was stopped finds out by itself that it is left
+    // out.
     if (scene.fault == Fault::kStop) kill(processes[scene.victim].pid, SIGCONT);
     if (scene.fault == Fault::kStop) ending.push_back(scene.victim);
     if (scene.fault == Fault::kCutPair) scene.machines->SetPair(scene.victim, scene.other, true);
@@ -217,8 +219,8 @@ std::vector<uint32_t> WaitForEnd(const Scene& scene, std::vector<Process>& proce
   return ending;
 }
 
-/// The failures of the group that a survivor reported; how long after the fault the first one was is
-/// added to `heard`.
+/// The failures of the group that a survivor reported; how long after the fault the first one was
+/// is added to `heard`.
 size_t CheckFailures(const Scene& scene, const std::string& text, Clock::time_point began,
                      std::vector<milliseconds>& heard) {
   const bool is_victims = scene.fault == Fault::kKill || scene.fault == Fault::kStop ||

@@ -84,7 +84,8 @@ class GroupPlanFileTest : public testing::Test {
 };
 
 // Any size, with and without credits and send windows, from a whole file and from one for each
-// node. Catches nodes that are taken for members, and a hash that depends on which programs a file has.
+// node. Catches nodes that are taken for members, and a hash that depends on which programs a file
+// has.
 TEST_F(GroupPlanFileTest, RolledPlansCarryAnySize) {
   for (const char* ready : {"barrier", "window=2"}) {
     SCOPED_TRACE(ready);

@@ -41,8 +41,8 @@ class LargeBarriersTest : public testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(Sealed, LargeBarriersTest, testing::Bool(),
                          [](const auto& it) { return it.param ? "sealed" : "plain"; });
 
-// Catches members below others that are not waited for, or not released, and arrivals that are counted
-// for the next barrier.
+// Catches members below others that are not waited for, or not released, and arrivals that are
+// counted for the next barrier.
 TEST_P(LargeBarriersTest, NoMemberPassesBeforeTheLastHasCome) {
   int passed = 0;
   for (const uint32_t late : {kLeaf, kInner, kRoot}) {
@@ -61,8 +61,8 @@ TEST_P(LargeBarriersTest, NoMemberPassesBeforeTheLastHasCome) {
   }
 }
 
-// Arrivals go along the tree, and that a member is done does not. Catches barriers that all have come to
-// and that are forgotten when the group is closed.
+// Arrivals go along the tree, and that a member is done does not. Catches barriers that all have
+// come to and that are forgotten when the group is closed.
 TEST_P(LargeBarriersTest, BarriersThatAllHaveCalledPassBeforeTheGroupIsClosed) {
   ASSERT_TRUE(sessions_.Wait(1, members_, [](const GroupLog& log) { return log.opened == 1; }));
   for (uint64_t group = 1; group <= 4; ++group) {

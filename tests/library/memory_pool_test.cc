@@ -41,9 +41,9 @@ TEST(MemoryPoolTest, GivesBackOnlyWhatIsTakenFromIt) {
   EXPECT_TRUE(pool->Give(nullptr).ok());
 }
 
-// Two groups share a pool with one buffer, and nobody gives it back for a while. Catches messages that
-// fail for want of a buffer, one that is overwritten while it is in use, a group that is taken for
-// dead while it waits, and a wait that does not end when another thread gives a buffer back.
+// Two groups share a pool with one buffer, and nobody gives it back for a while. Catches messages
+// that fail for want of a buffer, one that is overwritten while it is in use, a group that is taken
+// for dead while it waits, and a wait that does not end when another thread gives a buffer back.
 TEST(MemoryPoolTest, MessagesWaitForABuffer) {
   SessionOptions options;
   options.failure_max = std::chrono::milliseconds(500);
@@ -180,8 +180,8 @@ TEST(MemoryPoolTest, BuffersOfMessagesUnderWayAreBackAfterAFailure) {
   EXPECT_EQ(small->free_buffers(), 0u);
 }
 
-// The same of messages that NICs move: the second waits until all have memory for it. Catches a message
-// that starts before, and buffers that are lost.
+// The same of messages that NICs move: the second waits until all have memory for it. Catches a
+// message that starts before, and buffers that are lost.
 TEST(MemoryPoolTest, MessagesOverNicsWaitForEverybodysBuffers) {
   Sessions sessions(3);
   const auto small = *MemoryPool::Make(1000, 1), large = *MemoryPool::Make(1000, 4);

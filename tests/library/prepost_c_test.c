@@ -159,7 +159,7 @@ static void check_options(void) {
   CHECK(prepost_session_open(&options, &session) == PREPOST_USAGE);
   CHECK(strstr(prepost_last_error(), "_init") != NULL);
 
-  /* A newer header: more fields, which this library does not know, are refused unless they are 0. */
+  /* A newer header: more fields, which this library does not know, are refused unless 0. */
   struct {
     prepost_session_options options;
     int added;
@@ -267,7 +267,7 @@ static void done(void* context, prepost_code code, const char* cause) {
 }
 static int all_called(void) { return calls_done == MEMBERS; }
 
-/* "0 then 1 then 2" of the digits 1, 2 and 3 is 123: another order, or one of them twice, is not. */
+/* "0 then 1 then 2" of the digits 1, 2 and 3 is 123: another order, or one twice, is not. */
 static void append(void* context, void* out, const void* own, const void* other, uint64_t count) {
   CHECK(context == &calls_done);
   for (uint64_t i = 0; i < count; ++i) {
@@ -282,8 +282,8 @@ static uint64_t element(uint32_t from, uint32_t to, uint32_t i) {
   return 1000 * (from + 1) + 100 * to + i;
 }
 
-/* Every collective, with callbacks: catches kinds, fields and numbers of the C interface that are mixed
- * up. */
+/* Every collective, with callbacks: catches kinds, fields and numbers of the C interface that are
+ * mixed up. */
 static void check_calls(uint64_t number) {
   static const prepost_kind kinds[] = {PREPOST_BROADCAST,      PREPOST_REDUCE,    PREPOST_ALLREDUCE,
                                        PREPOST_REDUCE_SCATTER, PREPOST_ALLGATHER, PREPOST_GATHER,

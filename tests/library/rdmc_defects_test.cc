@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What RDMC's implementation is known to do wrong, each as a test that fails where a group does it, too;
-// sizes also over a device of libibverbs, where there is one, as RDMC itself goes over such.
+// What RDMC's implementation is known to do wrong, each as a test that fails where a group does it,
+// too; sizes also over a device of libibverbs, where there is one, as RDMC itself goes over such.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -63,8 +63,8 @@ class GuardedMemory {
   std::map<const void*, std::unique_ptr<std::vector<std::byte>>> taken_;
 };
 
-// Defects 1 and 3: sizes that are rounded up to blocks, and bytes that are written behind the message,
-// where the last block is not a whole one.
+// Defects 1 and 3: sizes that are rounded up to blocks, and bytes that are written behind the
+// message, where the last block is not a whole one.
 class SizesTest : public testing::TestWithParam<uint32_t> {
  protected:
   static constexpr uint64_t kBlockBytes = 96;
@@ -183,8 +183,8 @@ std::vector<std::unique_ptr<Session>> Hooked(uint32_t members, TcpHook& hook) {
   return sessions;
 }
 
-// Defect 2: a small message goes as a whole block. All bytes of all connections: to each of the seven
-// receivers the message once behind its start and its record, and back a start and a note.
+// Defect 2: a small message goes as a whole block. All bytes of all connections: to each of the
+// seven receivers the message once behind its start and its record, and back a start and a note.
 TEST(RdmcDefectsTest, SmallMessagesAreNotPaddedToBlocks) {
   constexpr uint64_t kRecord = 16;
   Meter meter;
@@ -266,8 +266,8 @@ TEST(RdmcDefectsTest, ABrokenConnectionIsReportedByTheCallbackOnce) {
   }
 }
 
-// Defect 6: barriers that know members by their numbers in the session, or one group's only. No barrier
-// passes before the last member of its own group has come.
+// Defect 6: barriers that know members by their numbers in the session, or one group's only. No
+// barrier passes before the last member of its own group has come.
 TEST(RdmcDefectsTest, BarriersOfOverlappingGroups) {
   Sessions sessions(4);
   const std::vector<std::vector<uint32_t>> groups = {{3, 1}, {2, 3, 0}, {1, 2, 3}, {0, 1, 2, 3}};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Groups whose members are threads of this process, with messages that move in every way there is: over
-// connections, from memory to memory, and over devices.
+// Groups whose members are threads of this process, with messages that move in every way there is:
+// over connections, from memory to memory, and over devices.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -151,8 +151,8 @@ TEST_P(SessionWaysTest, CallbacksMayCallTheSession) {
   EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(first, second));
 }
 
-// Catches a pool that is made known to a device in another way than other memory, and hosts that poll
-// and hear of nothing else.
+// Catches a pool that is made known to a device in another way than other memory, and hosts that
+// poll and hear of nothing else.
 TEST_P(SessionWaysTest, MessagesIntoAPoolByHostsThatPoll) {
   SessionOptions options = Options();
   options.waiting = Waiting::kPolling;
@@ -293,8 +293,8 @@ TEST_P(SessionEventsTest, MemberWithoutMemoryEndsTheGroup) {
   }
 }
 
-// In the middle of a message, and of a group that others wait to see closed. Catches words of the caller
-// that are changed, and an end that comes late or twice.
+// In the middle of a message, and of a group that others wait to see closed. Catches words of the
+// caller that are changed, and an end that comes late or twice.
 TEST_P(SessionEventsTest, AnyMemberMayAbortTheGroup) {
   const std::vector<uint32_t> members = Members(3);
   Sessions sessions(3, Options());
@@ -320,8 +320,8 @@ TEST_P(SessionEventsTest, AnyMemberMayAbortTheGroup) {
   }
 }
 
-// Catches a message that is lost or taken twice, other groups that wait with it, a group that is taken
-// for dead meanwhile, and a wait that does not end.
+// Catches a message that is lost or taken twice, other groups that wait with it, a group that is
+// taken for dead meanwhile, and a wait that does not end.
 TEST_P(SessionEventsTest, MessagesWaitForIncoming) {
   SessionOptions options = Options();
   options.failure_max = milliseconds(1000);

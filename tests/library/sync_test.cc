@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Messages that are complete when they are on a disk. The program's own msync() stands before that of
-// the C library, so that tests can hold it up and have it fail.
+// Messages that are complete when they are on a disk. The program's own msync() stands before that
+// of the C library, so that tests can hold it up and have it fail.
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,9 +6,10 @@
 // harmless mutant is rejected only by a rule of policy. The kill table is printed.
 //
 // Rules of policy ask more than that nothing goes wrong: `shape` a consistent file; `causal` and
-// `combine` that a node can be judged from its own program; `order` that managed queues can take it;
-// `ready` and `window` what the header claims; `rounds` the bounds. `match`, `value` and `acyclic` are
-// none: who breaks them does harm; but where blocks are combined `value` asks that ids alone show it.
+// `combine` that a node can be judged from its own program; `order` that managed queues can take
+// it; `ready` and `window` what the header claims; `rounds` the bounds. `match`, `value` and
+// `acyclic` are none: who breaks them does harm; but where blocks are combined `value` asks that
+// ids alone show it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -29,7 +29,8 @@ TEST(BarrierTest, OfFewIsAStar) {
   EXPECT_NEAR(BarrierOf(17), 2 * kLatency + 36 * kCall, 1e-12);
 }
 
-// One more is a level more, and then the time grows with the levels: catches a leader that hears of all.
+// One more is a level more, and then the time grows with the levels: catches a leader that hears of
+// all.
 TEST(BarrierTest, OfManyIsATree) {
   const double least = 2 * kLatency, level = least + (2 * GateTree::kFanOut + 4) * kCall;
   EXPECT_GT(BarrierOf(18), BarrierOf(17) + least);

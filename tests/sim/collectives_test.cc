@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Collectives other than multicasts in virtual time: closed forms of their schedules, what hosts take
-// for combining and copying, and bounds that no schedule is below.
+// Collectives other than multicasts in virtual time: closed forms of their schedules, what hosts
+// take for combining and copying, and bounds that no schedule is below.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ class CollectivesTest : public HostRunTest {
   }
 };
 
-// Hosts that take no time: a ring's every step carries a block through every port, and what ports must
-// carry is the bound.
+// Hosts that take no time: a ring's every step carries a block through every port, and what ports
+// must carry is the bound.
 TEST_F(CollectivesTest, RingsAreAtTheBound) {
   for (uint32_t nodes = 2; nodes <= 12; ++nodes) {
     for (const auto& [kind, steps] : {std::pair(CollectiveKind::kAllreduce, 2 * (nodes - 1)),
@@ -69,8 +69,8 @@ TEST_F(CollectivesTest, RingsAreAtTheBound) {
   }
 }
 
-// Each of the ring's first n - 1 steps ends with a sum, none of the others; what comes next waits for
-// it. Doubling adds all blocks in each step.
+// Each of the ring's first n - 1 steps ends with a sum, none of the others; what comes next waits
+// for it. Doubling adds all blocks in each step.
 TEST_F(CollectivesTest, HostsTakeTimeToCombine) {
   const HostCosts host = {.combine = 70 * kNs, .combine_rate = 4e9};  // 250 ns a block
   const Picoseconds sum = 320 * kNs;
@@ -82,8 +82,8 @@ TEST_F(CollectivesTest, HostsTakeTimeToCombine) {
         CompletionOf(PlanOf(CollectiveKind::kReduceScatter, "ring", nodes, kSum), {.host = host}),
         steps * (kBlockTime + sum));
   }
-  // In three steps eight blocks each way; those of a step are added as they come, the last at its end,
-  // but for the next step's first, which goes when it is there.
+  // In three steps eight blocks each way; those of a step are added as they come, the last at its
+  // end, but for the next step's first, which goes when it is there.
   const VerifiedPlan doubling = PlanOf(CollectiveKind::kAllreduce, "doubling", 8, kSum);
   const Picoseconds ideal = 3 * 8 * kBlockTime;
   EXPECT_EQ(CompletionOf(doubling), ideal);
@@ -97,8 +97,8 @@ TEST_F(CollectivesTest, HostsTakeTimeToCopyTheirOwnPart) {
   EXPECT_EQ(CompletionOf(plan, {.host = {.copy_rate = 2e9}}), 3 * kBlockTime + 500 * kNs);
 }
 
-// A binomial scatter of 4: member 2 is sent its part and that of 3, which lie apart there, so that the host
-// puts both into their places, one after the other, and has its own by then.
+// A binomial scatter of 4: member 2 is sent its part and that of 3, which lie apart there, so that
+// the host puts both into their places, one after the other, and has its own by then.
 TEST_F(CollectivesTest, AMemberIsDoneWhenItsOutputIs) {
   const VerifiedPlan plan = PlanOf(CollectiveKind::kScatter, "binomial", 4);
   const CpuDrivenResult run = RunPlan(plan, {.host = {.copy_rate = 1e8}});
@@ -129,8 +129,8 @@ TEST_F(CollectivesTest, ABarrierTakesLatencies) {
   EXPECT_DOUBLE_EQ(BoundNetwork(network, plan.header()).seconds, 1e-6);
 }
 
-// Catches a plan that stands still in virtual time, and a bound that a schedule is below; over racks
-// whose links are the bottleneck, and ports with a limit both ways.
+// Catches a plan that stands still in virtual time, and a bound that a schedule is below; over
+// racks whose links are the bottleneck, and ports with a limit both ways.
 TEST_F(CollectivesTest, NoPlanIsBelowItsBound) {
   test::Random random(test::TestSeed());
   const std::vector<Spec> specs =

@@ -159,8 +159,9 @@ TEST(HostTimingTest, CountsPreemptionsForAsLongAsItIsTold) {
   EXPECT_GE(found.rate * found.seconds, static_cast<double>(found.count) * 0.999999);
 }
 
-// A clock that stands still for 100 us after each 300 us that it goes: in 4 s that are 10,000 times,
-// and 3 s are left. Catches a rate by elapsed time, which models the core as away less often than it is.
+// A clock that stands still for 100 us after each 300 us that it goes: in 4 s that are 10,000
+// times, and 3 s are left. Catches a rate by elapsed time, which models the core as away less often
+// than it is.
 TEST(HostTimingTest, RateOfPreemptionsIsOfTheTimeThatTheCoreIsThere) {
   uint64_t now = 0;
   uint64_t ticks = 0;

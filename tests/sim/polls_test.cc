@@ -57,8 +57,8 @@ TEST_F(PollsTest, HybridHostsPollFromTheEndOfALook) {
   EXPECT_EQ(run.groups[0].nodes[1].work.wakeups, 0u);
 }
 
-// Who polls never sleeps, so it has the core every other slice only, and sees a block when it has it
-// again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
+// Who polls never sleeps, so it has the core every other slice only, and sees a block when it has
+// it again. Who sleeps has the core when it is woken, and works on it for as long as a slice.
 TEST_F(PollsTest, NeighboursHitWhoPolls) {
   const VerifiedPlan plan = PlanFor("chain", 2, 1, "barrier");
   for (const Picoseconds slice : {300 * kNs, 400 * kNs, 499 * kNs, 500 * kNs, 999 * kNs, 2 * kUs}) {

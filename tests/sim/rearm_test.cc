@@ -182,8 +182,9 @@ TEST(RearmTest, RearmingHostsShareCores) {
   EXPECT_GT(run(1), run(2));
 }
 
-// Who polls has its core, and shares it with neighbours by the slice, until it has seen its end. Catches
-// a core that is awake from then on: a group that starts there later would begin in a neighbour's slice.
+// Who polls has its core, and shares it with neighbours by the slice, until it has seen its end.
+// Catches a core that is awake from then on: a group that starts there later would begin in a
+// neighbour's slice.
 TEST(RearmTest, HostsThatPollLeaveTheirCoreInTheEnd) {
   const VerifiedPlan plan = PlanFor("chain", 2, 60);
   PrepostedOptions options = {.host = {.cores = 1, .poll = kUs, .completion = kUs},

@@ -25,8 +25,8 @@ TEST_F(TcpTest, AddsSystemCallsAndCopies) {
             10 * (kBlockTime + 4 * costs.system_call + 2 * kBlockTime / 4));
 }
 
-// A block is copied a segment at a time while it is on the wire: between two nodes it takes what the
-// slower one takes, wire or copy, and one segment at each end.
+// A block is copied a segment at a time while it is on the wire: between two nodes it takes what
+// the slower one takes, wire or copy, and one segment at each end.
 TEST_F(TcpTest, CopiesOverlapWithTheWire) {
   const VerifiedPlan plan = PlanFor("chain", 2, 10);
   for (const uint32_t segment : {10u, 100u, 250u, 1000u, 5000u}) {
@@ -48,8 +48,8 @@ TEST_F(TcpTest, CopiesOverlapWithTheWire) {
 }
 
 // For each segment that comes before a block's last the receiver makes its calls, while the wire is
-// busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left when
-// the block is there takes one call: copying goes on without those for segments.
+// busy: that takes its core, and no time, as long as it keeps up. Where it does not, what is left
+// when the block is there takes one call: copying goes on without those for segments.
 TEST_F(TcpTest, SegmentsTakeCalls) {
   const VerifiedPlan plan = PlanFor("chain", 2, 10);
   constexpr Picoseconds kSegments = 10;

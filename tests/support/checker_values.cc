@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What blocks are where: receipts, what is sent, combined and replaced, values, and scratch buffers.
-// Values are written out: which ranks, how often, and the expression as text.
+// What blocks are where: receipts, what is sent, combined and replaced, values, and scratch
+// buffers. Values are written out: which ranks, how often, and the expression as text.
 #include <string>
 
 #include "tests/support/rule_checker.h"

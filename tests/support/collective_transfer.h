@@ -113,7 +113,8 @@ class CollectiveTransfer {
   }
 
   uint64_t CombinedNumber(uint64_t a, uint64_t b) const {
-    // With the highest bit of an element turned over, signed numbers have the order of unsigned ones.
+    // With the highest bit of an element turned over, signed numbers have the order of unsigned
+    // ones.
     const ElementType type = header_.combine.type;
     const bool is_signed = type == ElementType::kInt8 || type == ElementType::kInt16 ||
                            type == ElementType::kInt32 || type == ElementType::kInt64;

@@ -76,9 +76,9 @@ std::vector<Engine> MakeEngines() {
        .device = "emulated",
        .too_large = many_blocks,
        .large_block_bytes = kPackets},
-      // The same queues are made by commands of firmware: a field that the device writes elsewhere than
-      // the stand-in reads, a ring that is not where the NIC reads, shows here. Commands take most of
-      // the time, and are the same for larger plans.
+      // The same queues are made by commands of firmware: a field that the device writes elsewhere
+      // than the stand-in reads, a ring that is not where the NIC reads, shows here. Commands take
+      // most of the time, and are the same for larger plans.
       {.name = "mlx5_emulated",
        .nics = FindSoftwareDevice("mlx5:emulated").make,
        .device = "mlx5:emulated",
@@ -106,7 +106,8 @@ std::vector<Engine> MakeEngines() {
   };
 }
 
-/// What a preposted host does while the rest is up to the device: it starts it, and wakes up at the end.
+/// What a preposted host does while the rest is up to the device: it starts it, and wakes up at the
+/// end.
 void ExpectIdle(const NodeReport& report, uint64_t timeouts) {
   EXPECT_EQ(report.host_posts_during, 0u);
   EXPECT_EQ(report.host_event_requests_during, 0u);
@@ -122,8 +123,8 @@ void ExpectRearmsWithinBound(const RunReport& report) {
     EXPECT_LE(it.rearms, it.bound) << "node " << it.node.value << " " << it.queue;
 }
 
-/// A thread for each of armed `executors`, which it starts and polls. One that fails ends the others,
-/// whose endpoints have the same `wake`.
+/// A thread for each of armed `executors`, which it starts and polls. One that fails ends the
+/// others, whose endpoints have the same `wake`.
 Result<RunReport> PlayHosts(const std::vector<CpuExecutor*>& executors, WaitMode wait,
                             const EventFd& wake) {
   std::atomic<bool> has_ended = false;
@@ -286,8 +287,8 @@ class Member {
   std::unique_ptr<CpuExecutor> executor_;
 };
 
-/// Some nodes are preposted, and others driven. All hosts and NICs are this thread, in an order that is
-/// the seed's.
+/// Some nodes are preposted, and others driven. All hosts and NICs are this thread, in an order
+/// that is the seed's.
 Result<RunReport> PlayMixed(const Engine& engine, const VerifiedPlan& plan,
                             std::span<const NodeMemory> memory, const PlayOptions& options) {
   const auto program = nic::Lower(plan, options.lower);

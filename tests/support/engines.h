@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Engines: whatever plays all nodes of a plan in one process: transports, NICs in software, devices of
-// libraries. A new one is one row of the table in engines.cc, and is then in every test that goes over
-// Engines() or Ways(): plans of all schedules against the oracle, collectives, groups some of whose nodes
-// are preposted, and what groups and sessions rely on of a device.
+// Engines: whatever plays all nodes of a plan in one process: transports, NICs in software, devices
+// of libraries. A new one is one row of the table in engines.cc, and is then in every test that
+// goes over Engines() or Ways(): plans of all schedules against the oracle, collectives, groups
+// some of whose nodes are preposted, and what groups and sessions rely on of a device.
 #ifndef PREPOST_TESTS_SUPPORT_ENGINES_H_
 #define PREPOST_TESTS_SUPPORT_ENGINES_H_
 
@@ -46,14 +46,15 @@ struct PlayOptions {
 
 struct Engine {
   std::string name;  ///< of test instances
-  // What it is, one of three: a transport; NICs in software, and what stands in front of them (empty:
-  // their own device); a library's device.
+  // What it is, one of three: a transport; NICs in software, and what stands in front of them
+  // (empty: their own device); a library's device.
   std::optional<TransportKind> transport = {};
   uint16_t streams = 1;
   SealCipher seal = SealCipher::kNone;
   std::optional<nic::DeviceFactory> nics = {};
   std::string device = {};  ///< of the registry; empty: none of its
-  /// Of a device of the registry: what is more than it can be given ahead. None: it can be given nothing.
+  /// Of a device of the registry: what is more than it can be given ahead. None: it can be given
+  /// nothing.
   std::optional<Spec> too_large = {};
   /// Why a peer that goes before anything has come to it is not missed. Empty: it is.
   std::string connects_late = {};

@@ -69,8 +69,8 @@ inline std::vector<Picoseconds> RunFluid(const Network& network,
   return ends;
 }
 
-/// Of up to `racks` racks, some with ports that are limited both ways, or with paths that have a rate
-/// of their own.
+/// Of up to `racks` racks, some with ports that are limited both ways, or with paths that have a
+/// rate of their own.
 inline Network RandomFluidNetwork(Random& random, uint32_t racks = 4) {
   const Network topology = RandomTopology(random, racks);
   const auto nodes = static_cast<uint32_t>(topology.nodes.size());

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Lateness: how late this machine wakes threads while a fault is played. Tests hold faults to the
-// documented time where it wakes them in time, whatever runs beside them, and otherwise to twice that.
+// documented time where it wakes them in time, whatever runs beside them, and otherwise to twice
+// that.
 #ifndef PREPOST_TESTS_SUPPORT_LATENESS_H_
 #define PREPOST_TESTS_SUPPORT_LATENESS_H_
 
@@ -29,8 +30,8 @@ class Lateness {
   }
 
   /// Of `what`, which `took` so long: `documented` and kSlack are allowed where no thread was woken
-  /// later than kOnTime, otherwise `documented` twice; and `before`, which nothing makes longer. Prints
-  /// all that.
+  /// later than kOnTime, otherwise `documented` twice; and `before`, which nothing makes longer.
+  /// Prints all that.
   void ExpectInTime(const std::string& what, std::chrono::nanoseconds took,
                     std::chrono::milliseconds documented,
                     std::chrono::milliseconds before = std::chrono::milliseconds(0)) const {
@@ -49,8 +50,8 @@ class Lateness {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// A report of a failure passes some four threads, each of which waits for the one before: as late
-  /// as this they use up less than kSlack.
+  /// A report of a failure passes some four threads, each of which waits for the one before: as
+  /// late as this they use up less than kSlack.
   static constexpr std::chrono::milliseconds kOnTime{50};
   /// For the operating system, where nothing else runs.
   static constexpr std::chrono::milliseconds kSlack{250};

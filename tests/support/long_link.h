@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LongLink: long paths between sites of machines (machines.h), in user space, as many kernels have no
-// netem. Its ends are TAP devices, one at each site's switch; it learns which station is at which
-// site, as a switch does. In each direction a path polices (a token bucket that drops), loses at
-// random, queues what its rate has not taken yet, as far as its queue goes, delays, and jitters, in
-// this order; frames stay in order.
+// LongLink: long paths between sites of machines (machines.h), in user space, as many kernels have
+// no netem. Its ends are TAP devices, one at each site's switch; it learns which station is at
+// which site, as a switch does. In each direction a path polices (a token bucket that drops), loses
+// at random, queues what its rate has not taken yet, as far as its queue goes, delays, and jitters,
+// in this order; frames stay in order.
 #ifndef PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 #define PREPOST_TESTS_SUPPORT_LONG_LINK_H_
 
@@ -28,7 +28,8 @@
 
 namespace prepost::test {
 
-/// One direction of a path. Rates are in bits per second, of frames with their headers; 0: no limit.
+/// One direction of a path. Rates are in bits per second, of frames with their headers; 0: no
+/// limit.
 struct LongPath {
   double rate = 400e6;
   double queue = 3e6;  ///< bytes that wait for the rate; a frame beyond is lost

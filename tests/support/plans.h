@@ -20,8 +20,8 @@ struct SpecLimits {
 };
 
 /// The schedules that tests of all plans go through: all of them; with sanitizers, whose tests take
-/// many times as long, a third, another with each commit: Turns(), ScheduleInTurn() what it is for a
-/// test's parameter, one of ScheduleParameters().
+/// many times as long, a third, another with each commit: Turns(), ScheduleInTurn() what it is for
+/// a test's parameter, one of ScheduleParameters().
 std::vector<std::string> SchedulesToRun();
 std::vector<std::string> ScheduleParameters();
 std::string ScheduleInTurn(const std::string& parameter);
@@ -38,14 +38,15 @@ std::vector<Spec> SpecsForExecutors(SpecLimits limits,
 
 /// The schedules of a collective that are for so many members.
 std::vector<std::string> SchedulesOf(CollectiveKind kind, uint32_t members);
-/// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a root
-/// each where there is one.
+/// Every collective but multicast x its schedules x ready mode x nodes x blocks of a part, and a
+/// root each where there is one.
 std::vector<Spec> SpecsOfCollectives(SpecLimits limits);
-/// `specs` with sizes of their own drawn for the parts of about half of those that have any, none among
-/// them: whole elements, at most message_bytes.
+/// `specs` with sizes of their own drawn for the parts of about half of those that have any, none
+/// among them: whole elements, at most message_bytes.
 std::vector<Spec> WithUnevenParts(std::vector<Spec> specs, Random& random);
-/// SpecsOfCollectives() with an operation on integers drawn for each that combines, so that what comes
-/// out does not depend on the order; parts end within a block, and some have sizes of their own.
+/// SpecsOfCollectives() with an operation on integers drawn for each that combines, so that what
+/// comes out does not depend on the order; parts end within a block, and some have sizes of their
+/// own.
 std::vector<Spec> SpecsOfExactCollectives(SpecLimits limits, Random& random);
 /// "allreduce=ring" for each of `specs`, for Sample.
 std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs);
@@ -53,9 +54,10 @@ std::vector<std::string> CollectiveLabels(const std::vector<Spec>& specs);
 /// "schedule=chain" for each of `specs`, for Sample.
 std::vector<std::string> ScheduleLabels(const std::vector<Spec>& specs);
 
-/// What a plan with one port and windows of 1 takes where nothing but blocks takes time, in times of a
-/// block: the longest chain of transfers that wait for each other. That is the plan's rounds, which it
-/// checks, but for three schedules in which a node that could go on waits for some rounds to begin.
+/// What a plan with one port and windows of 1 takes where nothing but blocks takes time, in times
+/// of a block: the longest chain of transfers that wait for each other. That is the plan's rounds,
+/// which it checks, but for three schedules in which a node that could go on waits for some rounds
+/// to begin.
 uint64_t BlockTimesOf(const Plan& plan);
 
 /// A spec within the limits; any schedule, ready mode, window and root, and sometimes no bytes.
@@ -73,8 +75,8 @@ VerifiedPlan CompileOrDie(const Spec& spec, const std::vector<std::string>& skip
 VerifiedPlan PlanOf(uint32_t nodes, uint32_t blocks,
                     const std::string& algorithm = "binomial_pipeline");
 
-/// The plan of `blocks` blocks of `block_bytes` each with windows of 1, both ways: a receiver grants one
-/// block at a time (ready), and a sender has one on the way to it (send_window).
+/// The plan of `blocks` blocks of `block_bytes` each with windows of 1, both ways: a receiver
+/// grants one block at a time (ready), and a sender has one on the way to it (send_window).
 VerifiedPlan PlanWithWindowsOf1(const std::string& algorithm, uint32_t nodes, uint32_t blocks,
                                 uint64_t block_bytes);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PlayingNodes: the nodes of a plan in one process, each with a thread, a PlayerDevice and connections
-// with its peers (runtime/device/player_device.h).
+// PlayingNodes: the nodes of a plan in one process, each with a thread, a PlayerDevice and
+// connections with its peers (runtime/device/player_device.h).
 #ifndef PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
 #define PREPOST_TESTS_SUPPORT_PLAYING_NODES_H_
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The class behind IndependentCheck (checker.h), for its two sources: checker.cc has the rules of what
-// ops there are and in which order, checker_values.cc those of what blocks are where. Each rule is a
-// function that says whether it holds. Two graphs are built as docs/plan.md defines them: the local
-// order of each node, with vertices 2 * op (start) and 2 * op + 1 (done), and the plan graph, with
-// vertices 4 * message + {0: post, 1: start, 2: deliver, 3: combine} and one more for the barrier.
+// The class behind IndependentCheck (checker.h), for its two sources: checker.cc has the rules of
+// what ops there are and in which order, checker_values.cc those of what blocks are where. Each
+// rule is a function that says whether it holds. Two graphs are built as docs/plan.md defines them:
+// the local order of each node, with vertices 2 * op (start) and 2 * op + 1 (done), and the plan
+// graph, with vertices 4 * message + {0: post, 1: start, 2: deliver, 3: combine} and one more for
+// the barrier.
 #ifndef PREPOST_TESTS_SUPPORT_RULE_CHECKER_H_
 #define PREPOST_TESTS_SUPPORT_RULE_CHECKER_H_
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The cases of a grid stand in an order that is the same in every run; run s takes the slice
-// (hash of the test + s) % parts of it. 8 cases with the labels a a a a b b c c in 4 parts: those of a
-// label stand in an order of their hashes, a2 a0 a3 a1, b5 b4, c6 c7, and each label's are spread evenly
-// over the whole, a2 b5 | a0 c6 | a3 b4 | a1 c7: slices in each of which labels are as different as
-// they can be.
+// (hash of the test + s) % parts of it. 8 cases with the labels a a a a b b c c in 4 parts: those
+// of a label stand in an order of their hashes, a2 a0 a3 a1, b5 b4, c6 c7, and each label's are
+// spread evenly over the whole, a2 b5 | a0 c6 | a3 b4 | a1 c7: slices in each of which labels are
+// as different as they can be.
 #include "tests/support/sample.h"
 
 #include <algorithm>

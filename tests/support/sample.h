@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sample: the part of a test's grid of cases that this run goes through. `scripts/test --long` sets
-// PREPOST_TEST_LONG=1 and goes through all, with sanitizers through a quarter. Other runs take one of
-// more parts, never none: PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits, says
-// which, so that as many commits in a row as there are parts go through the whole grid. Which cases are
-// a part depends on the test's name and its parameters. Each sample prints what it took, and after how
-// many commits what is covered; `scripts/test --coverage` collects that.
+// PREPOST_TEST_LONG=1 and goes through all, with sanitizers through a quarter. Other runs take one
+// of more parts, never none: PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits,
+// says which, so that as many commits in a row as there are parts go through the whole grid. Which
+// cases are a part depends on the test's name and its parameters. Each sample prints what it took,
+// and after how many commits what is covered; `scripts/test --coverage` collects that.
 //
 // With sanitizers the instances of a test are slots, in which schedules take turns (Turns).
 #ifndef PREPOST_TESTS_SUPPORT_SAMPLE_H_
@@ -29,8 +29,8 @@ uint64_t GridSeed();
 /// Long runs take all cases but with sanitizers, whose tests take four to ten times as long.
 inline bool TakesAllCases() { return IsLongRun() && !kIsSanitized; }
 
-/// One case of so many is taken: 1 in 12, with sanitizers in 20, and a `fewer`-th of that where a case is
-/// dear; in long runs all, with sanitizers 1 in 4.
+/// One case of so many is taken: 1 in 12, with sanitizers in 20, and a `fewer`-th of that where a
+/// case is dear; in long runs all, with sanitizers 1 in 4.
 inline uint64_t SampleDivisor(uint64_t fewer = 1) {
   if (IsLongRun()) return TakesAllCases() ? 1 : 4;
   return fewer * (kIsSanitized ? 20 : 12);
@@ -60,8 +60,8 @@ class Sample {
   /// `divisor`: as many parts, unless there are fewer cases.
   explicit Sample(uint64_t cases, uint64_t divisor = SampleDivisor())
       : Sample(std::vector<std::string>(cases), divisor) {}
-  /// A label for each case, "wait=polling ring=2": each part has as many different ones as it can, and
-  /// what is printed says after how many commits each wait and each ring has been there.
+  /// A label for each case, "wait=polling ring=2": each part has as many different ones as it can,
+  /// and what is printed says after how many commits each wait and each ring has been there.
   explicit Sample(const std::vector<std::string>& labels, uint64_t divisor = SampleDivisor());
   Sample(const Sample&) = delete;
   Sample& operator=(const Sample&) = delete;

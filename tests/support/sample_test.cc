@@ -44,8 +44,8 @@ class SampleTest : public testing::Test {
   std::string printed_;
 };
 
-// Catches an instance with no case, and cases that no run takes, also of few and where schedules take
-// turns: then each must be taken with each third.
+// Catches an instance with no case, and cases that no run takes, also of few and where schedules
+// take turns: then each must be taken with each third.
 TEST_F(SampleTest, EachRunTakesSomeAndAllTakeAll) {
   for (const size_t cases : std::initializer_list<size_t>{1, 2, 6, 11, 12, 13, 400}) {
     for (uint64_t turn = 0; turn < kTurns; ++turn) {
@@ -61,8 +61,8 @@ TEST_F(SampleTest, EachRunTakesSomeAndAllTakeAll) {
   }
 }
 
-// Ten labels, four cases at a time: three runs. Catches labels that cluster, and a word on commits that
-// is not so.
+// Ten labels, four cases at a time: three runs. Catches labels that cluster, and a word on commits
+// that is not so.
 TEST_F(SampleTest, LabelsAreAsDifferentAsTheyCanBe) {
   std::vector<std::string> labels;
   for (size_t i = 0; i < 300; ++i) labels.push_back("schedule=" + std::to_string(i / 30));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// kIsSanitized: whether what is tested, here or in the command, runs with a sanitizer, which multiplies
-// its time. The build says so (PREPOST_SANITIZE): the test's own code may be without.
+// kIsSanitized: whether what is tested, here or in the command, runs with a sanitizer, which
+// multiplies its time. The build says so (PREPOST_SANITIZE): the test's own code may be without.
 #ifndef PREPOST_TESTS_SUPPORT_SANITIZERS_H_
 #define PREPOST_TESTS_SUPPORT_SANITIZERS_H_
 

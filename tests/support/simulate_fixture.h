@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SimulatePlanTest, SimulateTest, SimulateSweepTest: the built `prepost simulate`, of one plan and of
-// sweeps, with what it prints and refuses.
+// SimulatePlanTest, SimulateTest, SimulateSweepTest: the built `prepost simulate`, of one plan and
+// of sweeps, with what it prints and refuses.
 #ifndef PREPOST_TESTS_SUPPORT_SIMULATE_FIXTURE_H_
 #define PREPOST_TESTS_SUPPORT_SIMULATE_FIXTURE_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// StandInTest: a stand-in for an mlx5 device with memory, and commands that are right, of which tests
-// spoil one thing.
+// StandInTest: a stand-in for an mlx5 device with memory, and commands that are right, of which
+// tests spoil one thing.
 #ifndef PREPOST_TESTS_SUPPORT_STAND_IN_FIXTURE_H_
 #define PREPOST_TESTS_SUPPORT_STAND_IN_FIXTURE_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TcpDisturbance: connections of which each moves a few bytes at a time, stands still while others go
-// on, and, if that is wanted, breaks at a random moment.
+// TcpDisturbance: connections of which each moves a few bytes at a time, stands still while others
+// go on, and, if that is wanted, breaks at a random moment.
 #ifndef PREPOST_TESTS_SUPPORT_TCP_DISTURBANCE_H_
 #define PREPOST_TESTS_SUPPORT_TCP_DISTURBANCE_H_
 

@@ -2,10 +2,10 @@
 //
 // A node's places: block b of its input, which nobody writes; block b of its output; its scratch
 // buffers. Which an op reads and writes follows from its program alone, in the order of ids
-// (docs/plan.md, "Where a block lies"). An access lasts from an event to an event: a send reads from
-// its start to its delivery, a receive writes from its send's start to its delivery, a combine reads
-// and writes when it combines. Two accesses to one place, of which one writes, race unless one ends
-// before the other begins in every run.
+// (docs/plan.md, "Where a block lies"). An access lasts from an event to an event: a send reads
+// from its start to its delivery, a receive writes from its send's start to its delivery, a combine
+// reads and writes when it combines. Two accesses to one place, of which one writes, race unless
+// one ends before the other begins in every run.
 #include "tests/support/value_judge.h"
 
 #include <fmt/format.h>

@@ -17,8 +17,9 @@ namespace prepost::test {
 /// one shows them. Time O(events x plan).
 Judgement JudgeValues(const Machine& machine);
 
-/// The values of one run, `taken`, under a memory that does its worst: bytes of a send are read when
-/// it starts or when it is delivered, and those of a receive are torn from the one to the other.
+/// The values of one run, `taken`, under a memory that does its worst: bytes of a send are read
+/// when it starts or when it is delivered, and those of a receive are torn from the one to the
+/// other.
 Judgement PlayValues(const Machine& machine, std::span<const Event> taken, Random& random);
 
 }  // namespace prepost::test

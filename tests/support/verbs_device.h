@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The device of libibverbs that tests go over: PREPOST_TEST_VERBS names it ("verbs:rxe0"). Few machines
-// have one; `scripts/test-verbs` boots a guest that has, and sets it.
+// The device of libibverbs that tests go over: PREPOST_TEST_VERBS names it ("verbs:rxe0"). Few
+// machines have one; `scripts/test-verbs` boots a guest that has, and sets it.
 #ifndef PREPOST_TESTS_SUPPORT_VERBS_DEVICE_H_
 #define PREPOST_TESTS_SUPPORT_VERBS_DEVICE_H_
 

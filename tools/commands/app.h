@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// MakeApp: the whole command line of `prepost`, with the texts of --help. The command parses with it;
-// the manual is made of it (tools/report/manual.h).
+// MakeApp: the whole command line of `prepost`, with the texts of --help. The command parses with
+// it; the manual is made of it (tools/report/manual.h).
 #ifndef PREPOST_TOOLS_COMMANDS_APP_H_
 #define PREPOST_TOOLS_COMMANDS_APP_H_
 

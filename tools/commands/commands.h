@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The subcommands of `prepost`: how they register and how they end. Results go to stdout, everything
-// else to stderr. One thin file per subcommand; what it does lives in the libraries.
+// The subcommands of `prepost`: how they register and how they end. Results go to stdout,
+// everything else to stderr. One thin file per subcommand; what it does lives in the libraries.
 #ifndef PREPOST_TOOLS_COMMANDS_COMMANDS_H_
 #define PREPOST_TOOLS_COMMANDS_COMMANDS_H_
 

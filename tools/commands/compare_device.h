@@ -13,10 +13,10 @@
 
 namespace prepost::tools {
 
-/// As local::Compare(), over `device` of the registry. Of the samples' figures only those are set that
-/// a node's process knows: work requests, wake-ups, completions read, latencies, processor time of
-/// hosts. Busy threads are processes. Errors: those of OpenPlayerDevice(), of lowering and of
-/// RunLocalGroup(). Forks: to be called while the process has one thread.
+/// As local::Compare(), over `device` of the registry. Of the samples' figures only those are set
+/// that a node's process knows: work requests, wake-ups, completions read, latencies, processor
+/// time of hosts. Busy threads are processes. Errors: those of OpenPlayerDevice(), of lowering and
+/// of RunLocalGroup(). Forks: to be called while the process has one thread.
 Result<local::Comparison> CompareOverDevice(const VerifiedPlan& plan, const std::string& device,
                                             const local::CompareOptions& options);
 

@@ -113,7 +113,8 @@ Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram&
   return {};
 }
 
-/// A line about a node's deferred work, or all of it. Errors: those of lowering, and the validator's.
+/// A line about a node's deferred work, or all of it. Errors: those of lowering, and the
+/// validator's.
 Result<std::string> DeferredText(const VerifiedPlan& plan, NodeId node, bool is_list) {
   const auto program = triggered::LowerDeferred(plan, node);
   if (!program.ok()) return program.status();

@@ -81,8 +81,8 @@ Result<std::vector<PeerAddress>> ReadPeersFile(const std::string& path, const Pl
   return peers;
 }
 
-/// Of another collective than a multicast: what contributes takes an input, what wants something may
-/// have it written. A barrier moves nothing.
+/// Of another collective than a multicast: what contributes takes an input, what wants something
+/// may have it written. A barrier moves nothing.
 Status CheckFiles(const NodeFlags& flags, const PlanHeader& header) {
   const CollectiveKind kind = header.collective.kind;
   const bool is_barrier = kind == CollectiveKind::kBarrier;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost run: plays a plan, moves a file to all nodes or takes their inputs from it, checks that all
-// copies are the same, or each output what the plan makes of the inputs.
+// prepost run: plays a plan, moves a file to all nodes or takes their inputs from it, checks that
+// all copies are the same, or each output what the plan makes of the inputs.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -154,8 +154,8 @@ Status CheckFlags(const RunFlags& flags) {
 
 using RunChoice = ExecutorChoice<nic::QueueProgram>;
 
-/// What NICs of this process are to carry, or none; for auto with the reason on stderr. Errors: those
-/// of ChooseExecutor() and of Lower(). `plan`: null only if PlaysRolled().
+/// What NICs of this process are to carry, or none; for auto with the reason on stderr. Errors:
+/// those of ChooseExecutor() and of Lower(). `plan`: null only if PlaysRolled().
 Result<RunChoice> ChooseFor(const RunFlags& flags, const VerifiedPlan* plan,
                             const nic::LowerOptions& lower) {
   if (IsPerNode(flags)) return RunChoice();
@@ -224,8 +224,8 @@ Result<PlayedPlan> Checked(const RunFlags& flags, bool has_input, VerifiedPlan p
   return PlayedPlan(std::move(plan));
 }
 
-/// Bytes of a part of `spec`, another collective than a multicast, if all nodes' inputs have `bytes`
-/// together; of one that says the sizes of its parts, none.
+/// Bytes of a part of `spec`, another collective than a multicast, if all nodes' inputs have
+/// `bytes` together; of one that says the sizes of its parts, none.
 Result<std::optional<uint64_t>> PartBytesFor(const Spec& spec, uint64_t bytes,
                                              const std::string& input_path) {
   if (!spec.part_bytes.empty() || spec.nodes == 0 || spec.nodes > kNodesMax)

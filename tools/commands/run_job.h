@@ -37,7 +37,8 @@ struct RunJob {
   uint64_t seed;                     ///< of the scheduler
   const nic::QueueProgram* program;  ///< the plan, lowered; CPUs: null. Not owned
   RunTrace* trace;                   ///< null: none; filled, also when the run fails. Not owned
-  /// Of the registry, instead of all that is for emulated NICs: one in each node's process; "": none.
+  /// Of the registry, instead of all that is for emulated NICs: one in each node's process; "":
+  /// none.
   std::string player_device = {};
   Executor executor = Executor::kAuto;  ///< over it
 };

@@ -67,8 +67,8 @@ Status CheckValues(const SweepAxis& axis) {
   return {};
 }
 
-/// Sets one field after the other of a copy of what is given. Every value is parsed and checked by the
-/// flag of that name.
+/// Sets one field after the other of a copy of what is given. Every value is parsed and checked by
+/// the flag of that name.
 class RowMaker {
  public:
   explicit RowMaker(const SimulateFlags& given) : given_(given) {

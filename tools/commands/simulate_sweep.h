@@ -13,8 +13,8 @@ namespace prepost::tools {
 /// Errors (kUsage): what only goes with --sweep and stands alone; files that cannot be written.
 Status CheckSweepFlags(const SweepFlags& flags);
 
-/// Runs all rows and writes what --json, --csv and --plot ask for, or a table. Errors: kUsage: what is
-/// wrong with the command, before anything is run; kRejected: no row can be simulated.
+/// Runs all rows and writes what --json, --csv and --plot ask for, or a table. Errors: kUsage: what
+/// is wrong with the command, before anything is run; kRejected: no row can be simulated.
 Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context);
 
 }  // namespace prepost::tools

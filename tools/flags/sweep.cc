@@ -43,8 +43,8 @@ std::optional<Quantity> QuantityOf(const std::string& key, const std::string& te
   return {};
 }
 
-/// As a flag, or a profile, takes it: with all its digits, or without those that the steps to it have
-/// rounded.
+/// As a flag, or a profile, takes it: with all its digits, or without those that the steps to it
+/// have rounded.
 std::string TextOf(double number, bool is_given, SweepUnit unit) {
   constexpr std::array kUnits = {"", "", "s", "B/s"};
   const std::string_view ending = kUnits[static_cast<size_t>(unit)];

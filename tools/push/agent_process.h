@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// AgentProcess: the command that runs a receiver on a host, ssh or what the user has, with a channel
-// to it.
+// AgentProcess: the command that runs a receiver on a host, ssh or what the user has, with a
+// channel to it.
 #ifndef PREPOST_TOOLS_PUSH_AGENT_PROCESS_H_
 #define PREPOST_TOOLS_PUSH_AGENT_PROCESS_H_
 
@@ -39,8 +39,8 @@ class AgentProcess {
   /// Takes in what it writes to stderr; false at the end.
   bool FillErrors();
   void HangUp() { channel_.HangUp(); }
-  /// Waits, `max_ms` at most, for its end. What it says about it: the last lines of its stderr, or how
-  /// it ended.
+  /// Waits, `max_ms` at most, for its end. What it says about it: the last lines of its stderr, or
+  /// how it ended.
   std::string LastWords(int max_ms);
 
  private:

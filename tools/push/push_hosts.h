@@ -22,8 +22,8 @@ struct PushHost {
   std::string label;
 };
 
-/// "HOST[:TARGET],HOST[:TARGET],...", IPv6 addresses in brackets. Adds to `*hosts`. Errors (kUsage):
-/// an empty part.
+/// "HOST[:TARGET],HOST[:TARGET],...", IPv6 addresses in brackets. Adds to `*hosts`. Errors
+/// (kUsage): an empty part.
 Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts);
 
 /// Lines "HOST[:TARGET] [ADDRESS] [site=NAME]", from # on a comment; blanks and # in double quotes

@@ -17,8 +17,8 @@ namespace prepost::tools {
 
 struct PushOptions {
   std::vector<PushHost> hosts;
-  /// Words before the host's name; empty: a host called localhost is this machine, and the others are
-  /// reached by ssh.
+  /// Words before the host's name; empty: a host called localhost is this machine, and the others
+  /// are reached by ssh.
   std::vector<std::string> agent;
   std::string remote_command = "prepost";  ///< the command there
   std::string
@@ -34,7 +34,8 @@ struct PushOptions {
   std::string site;
   PathOptions paths = {};
   std::string device;  ///< what everybody has for the files, as for groups; "": TCP
-  /// Over TCP nothing is encrypted. Nothing is anyhow where all hosts are processes of this machine.
+  /// Over TCP nothing is encrypted. Nothing is anyhow where all hosts are processes of this
+  /// machine.
   bool is_plain = false;
   std::chrono::milliseconds failure_max{5000};
   std::chrono::milliseconds connect_max{30000};
@@ -44,8 +45,8 @@ struct PushOptions {
   int interrupt_fd = -1;
   /// Called some times a second with a line for the terminal; may be empty.
   std::function<void(const std::string& line)> progress;
-  /// Called when it goes on without a host, or once more with all, and when somebody who does not come
-  /// is waited for; may be empty.
+  /// Called when it goes on without a host, or once more with all, and when somebody who does not
+  /// come is waited for; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
 

@@ -5,8 +5,8 @@
 //
 //     hello     who you are, where to write         listening  the port of its session
 //     files     the manifest                        have       the files that are there already
-//     prepare   which files will come               prepared   there is room for them; whether what is
-//                                                          written stays: a pipe, a device
+//     prepare   which files will come               prepared   there is room for them; whether
+//                                                          what is written stays: a pipe, a device
 //     group     members and addresses, from which   written    so many messages are on the disk
 //               message on                          broken     the group has failed
 //     leave     that group                          left       after so many messages; its new port

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// PushRounds: sends what a source has to the receivers that lack something, as the root of a group of
-// them and, when that fails, of another one of those who are left.
+// PushRounds: sends what a source has to the receivers that lack something, as the root of a group
+// of them and, when that fails, of another one of those who are left.
 #ifndef PREPOST_TOOLS_PUSH_PUSH_ROUNDS_H_
 #define PREPOST_TOOLS_PUSH_PUSH_ROUNDS_H_
 
@@ -32,8 +32,8 @@ class PushRounds {
   ~PushRounds();
 
   /// Until all members have written all messages, who have prepared for them. Errors: those of the
-  /// source and of PushReceivers::Check(); kInterrupted; kEnvironment; kRejected: groups fail again and
-  /// again.
+  /// source and of PushReceivers::Check(); kInterrupted; kEnvironment; kRejected: groups fail again
+  /// and again.
   Status SendAll();
   /// After SendAll(): in all.
   uint64_t messages() const { return first_; }

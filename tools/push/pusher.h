@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Push(): brings files to hosts. It starts a receiver on each (receiver.h), makes a group of them and
-// this machine (prepost/prepost.h), sends the files as its root, and has every host verify what it
-// has written before the files get their names.
+// Push(): brings files to hosts. It starts a receiver on each (receiver.h), makes a group of them
+// and this machine (prepost/prepost.h), sends the files as its root, and has every host verify what
+// it has written before the files get their names.
 #ifndef PREPOST_TOOLS_PUSH_PUSHER_H_
 #define PREPOST_TOOLS_PUSH_PUSHER_H_
 
@@ -34,8 +34,8 @@ struct PushReport {
   double seconds = 0;
 };
 
-/// Errors: what kept it from beginning; kInterrupted: nothing is left at the hosts. All else, a host
-/// that fails among it, stands in the verdicts.
+/// Errors: what kept it from beginning; kInterrupted: nothing is left at the hosts. All else, a
+/// host that fails among it, stands in the verdicts.
 Result<PushReport> Push(PushSource& source, PushOptions options);
 
 }  // namespace prepost::tools

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Receive(): what runs on a host that files are pushed to. It is told what to do on its stdin and
-// answers on its stdout, a JSON object a line (push_protocol.h); the files come by a session's group.
+// answers on its stdout, a JSON object a line (push_protocol.h); the files come by a session's
+// group.
 #ifndef PREPOST_TOOLS_PUSH_RECEIVER_H_
 #define PREPOST_TOOLS_PUSH_RECEIVER_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// WriteBack: brings what a receiver writes to its disk while it is being received, so that little is
-// left for the end, and waits for the disk without being silent meanwhile.
+// WriteBack: brings what a receiver writes to its disk while it is being received, so that little
+// is left for the end, and waits for the disk without being silent meanwhile.
 #ifndef PREPOST_TOOLS_PUSH_WRITE_BACK_H_
 #define PREPOST_TOOLS_PUSH_WRITE_BACK_H_
 
@@ -37,7 +37,8 @@ struct WriteBackOptions {
   DiskCalls calls;
 };
 
-/// Of files that are written from the beginning to the end, one after the other. Used by one thread.
+/// Of files that are written from the beginning to the end, one after the other. Used by one
+/// thread.
 class WriteBack {
  public:
   /// Of what is not on the disk yet there is about twice as much at most.
@@ -46,7 +47,8 @@ class WriteBack {
   explicit WriteBack(WriteBackOptions options) : options_(std::move(options)) {}
 
   /// All before `offset` is written. Starts to write it to the disk, and waits for what was started
-  /// before, once for every kStepBytes. Errors (kRejected): the disk's, for `name`; of `checkpoint`.
+  /// before, once for every kStepBytes. Errors (kRejected): the disk's, for `name`; of
+  /// `checkpoint`.
   Status Advance(int file, uint64_t offset, const std::string& name);
   /// Waits until the file is on the disk; the next one begins. Errors as Advance().
   Status Finish(int file, const std::string& name);

@@ -189,7 +189,8 @@ constexpr const char* kDeviceMeaning =
 constexpr const char* kMeaning =
     "The NICs are emulated: one thread is all of them, on the cores that the hosts use, and moves\n"
     "bytes by memcpy. Counts are what a NIC would be told, from the plan and our executor; no NIC\n"
-    "has run it. Times are not a NIC's: no link is there to wait for, and hosts that do less leave\n"
+    "has run it. Times are not a NIC's: no link is there to wait for, and hosts that do less "
+    "leave\n"
     "more of the cores to the NICs, as no NIC would notice. On hardware each doorbell and request\n"
     "for an event is a write over PCIe, and each wake-up an interrupt.\n";
 

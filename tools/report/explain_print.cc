@@ -83,7 +83,9 @@ class EventWords {
     return send.is_credit()
                ? fmt::format("credit {}>{}", channel.from.value, channel.to.value)
                : fmt::format("{}>{}:{}{}", channel.from.value, channel.to.value, send.block,
-                             send.count == 1 ? "" : fmt::format("-{}", uint64_t{send.block} + send.count - 1));
+                             send.count == 1
+                                 ? ""
+                                 : fmt::format("-{}", uint64_t{send.block} + send.count - 1));
   }
 
   /// What must happen before, as a sentence without its end.

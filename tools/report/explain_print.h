@@ -13,8 +13,8 @@
 
 namespace prepost::tools {
 
-/// What `explain` says: of a block whose it is and what becomes of it; of a node a summary; of an op or a message its ops; and the chain that
-/// leads there.
+/// What `explain` says: of a block whose it is and what becomes of it; of a node a summary; of an
+/// op or a message its ops; and the chain that leads there.
 struct Explanation {
   std::optional<uint32_t> block;
   std::optional<NodeSummary> node;

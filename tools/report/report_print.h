@@ -18,9 +18,10 @@ enum class OutputCheck : uint8_t {
   kOutputs  ///< each other, where the plan makes them equal: nobody has all inputs
 };
 
-/// A table with a line per node of the report (all, or one of those on several machines), and a last
-/// line: on their copies, which have one sum, or of another collective than a multicast on nodes'
-/// outputs, which are checked as `check` says. Or the same as one JSON object, on several lines.
+/// A table with a line per node of the report (all, or one of those on several machines), and a
+/// last line: on their copies, which have one sum, or of another collective than a multicast on
+/// nodes' outputs, which are checked as `check` says. Or the same as one JSON object, on several
+/// lines.
 void PrintRun(const PlanHeader& header, const LocalRun& run, OutputCheck check, bool is_json,
               std::ostream& out);
 

@@ -101,12 +101,12 @@ void ForEachNodeOfRun(const Json& run, Use use) {
   }
 }
 
-/// What a CSV has of each node, from the lists by node that a run's JSON has, and of several groups each
-/// of them has (docs/simulate.md).
+/// What a CSV has of each node, from the lists by node that a run's JSON has, and of several groups
+/// each of them has (docs/simulate.md).
 class NodeColumns {
  public:
-  /// Adds the columns of a run: "node", "node_seconds", "hosts.posts"; of several groups "group" and
-  /// "groups.start_seconds", too.
+  /// Adds the columns of a run: "node", "node_seconds", "hosts.posts"; of several groups "group"
+  /// and "groups.start_seconds", too.
   void Add(const Json& run) {
     ForEachNodeOfRun(run, [&](const Figures& figures) {
       for (const auto& [name, value] : figures) {

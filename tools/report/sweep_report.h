@@ -51,8 +51,8 @@ std::string Common(const Sweep& sweep);
 /// What a plot may show: the words of --plot-y.
 inline constexpr std::array<std::string_view, 5> kPlotYNames = {"completion", "known", "bandwidth",
                                                                 "of-bound", "skew"};
-/// What a plot of these axes lacks, whatever the rows are; `executor`: of --executor. Errors: kUsage:
-/// the first axis has words, more curves than fit; kEnvironment: no Python with matplotlib.
+/// What a plot of these axes lacks, whatever the rows are; `executor`: of --executor. Errors:
+/// kUsage: the first axis has words, more curves than fit; kEnvironment: no Python with matplotlib.
 Status CheckPlot(const std::vector<SweepAxis>& axes, const std::string& executor);
 /// Over the first axis, a curve for each executor and each combination of the others, in panels if
 /// one cannot hold them (scripts/plot_sweep.py). As SVG. CheckPlot() must have passed. Errors: as

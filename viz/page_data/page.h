@@ -62,8 +62,8 @@ struct PageOptions {
 };
 
 /// One side, or two that are shown beside each other, of kPageRoundsMax rounds at most (CHECK).
-/// Engines that the plan does not fit are left out, and the page says why; of other plans than plain
-/// multicasts all are. The same arguments give the same bytes.
+/// Engines that the plan does not fit are left out, and the page says why; of other plans than
+/// plain multicasts all are. The same arguments give the same bytes.
 std::string Page(const std::vector<PageSide>& sides, const PageOptions& options);
 
 }  // namespace prepost::viz

@@ -34,7 +34,8 @@ size_t DigitsAt(std::string_view text) {
 
 }  // namespace
 
-// ---- EntryCoder -----------------------------------------------------------------------------------
+// ---- EntryCoder
+// -----------------------------------------------------------------------------------
 
 void EntryCoder::Begin() { ++begun_; }
 
@@ -112,7 +113,8 @@ uint32_t EntryCoder::Step(const DrawnEntry& entry) {
   return id->second;
 }
 
-// ---- PageQueues -----------------------------------------------------------------------------------
+// ---- PageQueues
+// -----------------------------------------------------------------------------------
 
 PageQueues::PageQueues(const VerifiedPlan& plan, const PageOptions& options,
                        const std::string& prefix, PageColumns* columns)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graphviz: its library as we use it, to place the nodes of a graph, to route the edges added
-// later, and to write it out. All of it only after LoadGraphviz() (viz/plan/graphviz_calls.h). Text is measured by TextWidth() instead of the installed fonts, so
-// that a picture is the same on every machine with the same Graphviz. One at a time: the library
-// keeps state of its own and is not thread-safe.
+// later, and to write it out. All of it only after LoadGraphviz() (viz/plan/graphviz_calls.h). Text
+// is measured by TextWidth() instead of the installed fonts, so that a picture is the same on every
+// machine with the same Graphviz. One at a time: the library keeps state of its own and is not
+// thread-safe.
 #ifndef PREPOST_VIZ_PLAN_GRAPHVIZ_H_
 #define PREPOST_VIZ_PLAN_GRAPHVIZ_H_
 

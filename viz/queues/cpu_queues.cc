@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ends that receive come first, then the CPU, last ends that send. The CPU's entries stand in the order
-// of its program: each waits for the last completion that the send needs, and posts it.
+// Ends that receive come first, then the CPU, last ends that send. The CPU's entries stand in the
+// order of its program: each waits for the last completion that the send needs, and posts it.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Endpoints that receive come first, then counters that are added to, then endpoints that send, last what
-// tells the host. A work's arrow comes from the completion or the addition with which its counter
-// reaches its threshold.
+// Endpoints that receive come first, then counters that are added to, then endpoints that send,
+// last what tells the host. A work's arrow comes from the completion or the addition with which its
+// counter reaches its threshold.
 #include <fmt/format.h>
 
 #include <map>
@@ -136,8 +136,8 @@ class DeferredQueues {
     return place;
   }
 
-  /// Additions on the way to sends that are shown: those that bring a counter to a threshold, from the
-  /// threshold before on.
+  /// Additions on the way to sends that are shown: those that bring a counter to a threshold, from
+  /// the threshold before on.
   void ShowNeeded() {
     std::set<QueuePlace> reached;
     std::vector<QueuePlace> left;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Receive queues come first, then the masters of managed queues, then send queues, last the loopback
-// queue of the end, so that most arrows run to the right. A WAIT names a CQ and a CQE; its box says
-// whose completion that is, and waits for that. The end waits for the last CQE of every CQ: its WAITs
-// get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
+// Receive queues come first, then the masters of managed queues, then send queues, last the
+// loopback queue of the end, so that most arrows run to the right. A WAIT names a CQ and a CQE; its
+// box says whose completion that is, and waits for that. The end waits for the last CQE of every
+// CQ: its WAITs get no arrows. A SEND_EN's arrow, dashed, goes to the last WQE that it enables.
 //
 // A selection also shows those WAITs and SEND_ENs that its sends depend on, whichever op
 // they were made for: without them a block would seem to go on before it has come.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Internal to viz: which queues one node has and what is in them, for each engine that can execute its
-// part of a plan: a NIC, a provider of libfabric with deferred work, a CPU.
+// Internal to viz: which queues one node has and what is in them, for each engine that can execute
+// its part of a plan: a NIC, a provider of libfabric with deferred work, a CPU.
 #ifndef PREPOST_VIZ_QUEUES_QUEUE_CONTENTS_H_
 #define PREPOST_VIZ_QUEUES_QUEUE_CONTENTS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Queues stand in columns, in their order; short ones of a kind below each other. An arrow runs to a box
-// from what it waits for, when both are drawn and there are not too many arrows.
+// Queues stand in columns, in their order; short ones of a kind below each other. An arrow runs to
+// a box from what it waits for, when both are drawn and there are not too many arrows.
 //
 //   QP 1<>0 blocks       QP 1<>2 blocks
 //   receive queue, CQ 1 send queue, CQ 2
@@ -87,8 +87,8 @@ void Placement::PlaceEntries(DrawnQueue& queue) {
   queue.height = y;
 }
 
-/// Several queues of a stack share a column, as long as they are no higher together than the highest of
-/// those that stand alone.
+/// Several queues of a stack share a column, as long as they are no higher together than the
+/// highest of those that stand alone.
 void Placement::PlaceQueues() {
   int highest = 0;
   for (DrawnQueue& queue : layout_.queues) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LayOutQueues: where the boxes of the queue picture stand in its columns, and where arrows run between
-// them. It knows neither what executes the queues (queue_contents.h) nor how to draw (queues.cc).
+// LayOutQueues: where the boxes of the queue picture stand in its columns, and where arrows run
+// between them. It knows neither what executes the queues (queue_contents.h) nor how to draw
+// (queues.cc).
 #ifndef PREPOST_VIZ_QUEUES_QUEUE_LAYOUT_H_
 #define PREPOST_VIZ_QUEUES_QUEUE_LAYOUT_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Draws what queue_layout.cc has placed: columns, boxes, arrows and the legend; and pictures beside each
-// other.
+// Draws what queue_layout.cc has placed: columns, boxes, arrows and the legend; and pictures beside
+// each other.
 #include "viz/queues/queues.h"
 
 #include <fmt/format.h>

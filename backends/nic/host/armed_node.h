@@ -78,8 +78,8 @@ struct ArmConfig {
 /// that all QPs retry for receives (kRnrRetryForEver). A host of several nodes that waits for all
 /// their devices at once calls TakeEvents instead of Poll.
 ///
-/// With it its DeviceLease ends: then the message buffers may go. If CQEs are not kept, the entries of a
-/// program without re-arms are not read any more after the last Arm and Start.
+/// With it its DeviceLease ends: then the message buffers may go. If CQEs are not kept, the entries
+/// of a program without re-arms are not read any more after the last Arm and Start.
 ///
 /// Errors: Arm asks for error events of all CQs, so that a host that waits wakes for whatever goes
 /// wrong at its NIC. It must not wait for its end then: a QP that breaks is flushed, flushed WQEs
@@ -126,8 +126,8 @@ class ArmedNode {
   /// After a return from waiting for the device's events: acknowledges them and polls. True at the
   /// end; otherwise another event has been asked for. Errors: as Poll().
   Result<bool> TakeEvents();
-  /// The same for a host of several nodes on the device, which has got an event of this one, and the
-  /// device's `errors`, of whichever node.
+  /// The same for a host of several nodes on the device, which has got an event of this one, and
+  /// the device's `errors`, of whichever node.
   Result<bool> TakeEvents(std::span<const ErrorEvent> errors);
   /// The final CQE of the message that was armed last has been taken.
   bool is_done() const;

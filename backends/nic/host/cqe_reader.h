@@ -54,8 +54,8 @@ class CqeReader {
     auto& owner = *reinterpret_cast<uint8_t*>(entry + cqe::kOpcodeOwner);
     return std::atomic_ref(owner).load(std::memory_order_acquire);
   }
-  /// An entry is the host's when it was written (opcode) in this lap of the ring (owner bit = parity
-  /// of the lap).
+  /// An entry is the host's when it was written (opcode) in this lap of the ring (owner bit =
+  /// parity of the lap).
   bool IsOurs(uint8_t opcode_owner) const {
     const bool lap = (next_ & entries_) != 0;
     return static_cast<CqeOpcode>(opcode_owner >> 4) != CqeOpcode::kInvalid &&

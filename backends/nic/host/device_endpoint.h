@@ -33,8 +33,8 @@ struct DeviceEndpointConfig {
   /// nothing else that is asked for: read at the root, written elsewhere.
   std::span<const std::byte> message;
   bool writable = false;
-  /// Of another collective: memory in which all lies that is asked for, each span in one of them; they
-  /// do not overlap. `message` is not used then.
+  /// Of another collective: memory in which all lies that is asked for, each span in one of them;
+  /// they do not overlap. `message` is not used then.
   struct Room {
     std::span<const std::byte> bytes;
     bool writable = false;

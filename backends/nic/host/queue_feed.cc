@@ -90,8 +90,8 @@ QueueFeed::Count QueueFeed::refillable() const {
   return all;
 }
 
-/// How many entries there is room for at once when `written` are; 0: not for as many as there should
-/// be, or there are no more.
+/// How many entries there is room for at once when `written` are; 0: not for as many as there
+/// should be, or there are no more.
 uint32_t QueueFeed::NextPart(const Ring& ring, uint32_t written) {
   const uint32_t entries = ring.entries;  // the device may have given more
   const uint32_t part = written == 0 ? entries : entries / 2;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// RequestQueue: what a DeviceEndpoint has been asked to send, or to receive, over one queue pair, from
-// the request until its completion has been seen.
+// RequestQueue: what a DeviceEndpoint has been asked to send, or to receive, over one queue pair,
+// from the request until its completion has been seen.
 //
 //     completed      posted         asked
 //         |---in flight--|--held back--|
@@ -21,9 +21,10 @@
 
 namespace prepost::nic {
 
-/// Numbers of requests are those of WQEs, which the ring has modulo its size: in the order of posting
-/// and of completing. A few stand in the queue itself, more in memory of its own, which only grows if
-/// more is outstanding than was said. One cache line: a fabric's thousands of queues are used in turn.
+/// Numbers of requests are those of WQEs, which the ring has modulo its size: in the order of
+/// posting and of completing. A few stand in the queue itself, more in memory of its own, which
+/// only grows if more is outstanding than was said. One cache line: a fabric's thousands of queues
+/// are used in turn.
 class alignas(64) RequestQueue {
  public:
   struct Request {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The sends and receives of a queue are its channels' ops in id order, so they are found by
-// counting. A SEND_EN has the op of the last send that it enables. A WAIT has that of the first send
-// behind it, by the queue itself or by a SEND_EN; at the end of a queue, where none follows, none.
+// counting. A SEND_EN has the op of the last send that it enables. A WAIT has that of the first
+// send behind it, by the queue itself or by a SEND_EN; at the end of a queue, where none follows,
+// none.
 #include "backends/nic/program/op_labels.h"
 
 #include <cstddef>

@@ -14,8 +14,8 @@
 
 namespace prepost::nic {
 
-/// Positions by number: nothing to look up when the numbers follow one another, as devices hand them
-/// out, a table when they lie close together.
+/// Positions by number: nothing to look up when the numbers follow one another, as devices hand
+/// them out, a table when they lie close together.
 class NumberIndex {
  public:
   static constexpr uint32_t kNone = 0xffffffff;

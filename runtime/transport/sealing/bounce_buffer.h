@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// BounceBuffer: memory of this process alone that bytes pass through on their way from and to memory
-// which may vanish meanwhile, as a mapped file does that is truncated (runtime/base/mapping.h): what the
-// code computes with lies here, and only the kernel touches the other.
+// BounceBuffer: memory of this process alone that bytes pass through on their way from and to
+// memory which may vanish meanwhile, as a mapped file does that is truncated
+// (runtime/base/mapping.h): what the code computes with lies here, and only the kernel touches the
+// other.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SEALING_BOUNCE_BUFFER_H_
 #define PREPOST_RUNTIME_TRANSPORT_SEALING_BOUNCE_BUFFER_H_
 

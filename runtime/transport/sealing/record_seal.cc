@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Why it holds: the connection's key is over both ends' fresh nonces, its name (from, to, purpose, lane
-// and stream) and the terms, and each way's first chain key is a MAC of that key over which way it is
-// and which cipher: so no two ways of any connections have a key in common, and a nonce that counts
-// the records of one way is never used twice with a key. From a chain key follow, by keyed BLAKE2b, a
-// key for records_per_key records and the next chain key.
+// Why it holds: the connection's key is over both ends' fresh nonces, its name (from, to, purpose,
+// lane and stream) and the terms, and each way's first chain key is a MAC of that key over which
+// way it is and which cipher: so no two ways of any connections have a key in common, and a nonce
+// that counts the records of one way is never used twice with a key. From a chain key follow, by
+// keyed BLAKE2b, a key for records_per_key records and the next chain key.
 //
 //     link key -> chain 0 -> key of records 0 to 2^24 - 1
 //                    '----> chain 1 -> key of the next 2^24 records

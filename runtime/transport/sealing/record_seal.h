@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// LinkSeal: encrypts and authenticates the records of one connection, in libsodium's AEADs. Each way
-// of a connection has a key of its own, which only the two ends of its hello can derive (hello.h), and
-// counts its records: so one that was changed, left out, said twice, moved, sent back or taken from
-// another connection is not opened. It knows no sockets: sealed_stream.h and control_socket.h do.
+// LinkSeal: encrypts and authenticates the records of one connection, in libsodium's AEADs. Each
+// way of a connection has a key of its own, which only the two ends of its hello can derive
+// (hello.h), and counts its records: so one that was changed, left out, said twice, moved, sent
+// back or taken from another connection is not opened. It knows no sockets: sealed_stream.h and
+// control_socket.h do.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SEALING_RECORD_SEAL_H_
 #define PREPOST_RUNTIME_TRANSPORT_SEALING_RECORD_SEAL_H_
 
@@ -52,13 +53,13 @@ class RecordCounter {
   RecordCounter(Secret* secret, SealCipher cipher, uint64_t records_per_key)
       : secret_(secret), cipher_(cipher), records_per_key_(records_per_key) {}
 
-  /// The next record: `plain`, sealed into `record`, which is kSealTagBytes longer and apart from it.
-  /// `open` is authenticated and not in it. False: there are no more (kSealedRecordsMax).
+  /// The next record: `plain`, sealed into `record`, which is kSealTagBytes longer and apart from
+  /// it. `open` is authenticated and not in it. False: there are no more (kSealedRecordsMax).
   [[nodiscard]] bool Seal(std::span<const std::byte> plain, std::span<const std::byte> open,
                           std::span<std::byte> record);
   /// The next record, opened into `plain`, which is kSealTagBytes shorter and apart from it. False:
-  /// it is not what the other end has sealed next; then nothing of it is in `plain`, and nothing that
-  /// follows is opened.
+  /// it is not what the other end has sealed next; then nothing of it is in `plain`, and nothing
+  /// that follows is opened.
   [[nodiscard]] bool Open(std::span<const std::byte> record, std::span<const std::byte> open,
                           std::span<std::byte> plain);
 

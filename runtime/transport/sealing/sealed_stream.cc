@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One system call brings what a record lacks and the length of the next, so that full records that
-// follow each other cost one each; where no record is begun it brings up to kReadAheadBytes, so that
-// small ones do, too.
+// follow each other cost one each; where no record is begun it brings up to kReadAheadBytes, so
+// that small ones do, too.
 //
-// Contents are opened into memory of this process and copied from there by the kernel, as the place in
-// the message may be a file that shrinks. What the reader has not asked for yet stays in `in_`, in the
-// place that the record had there.
+// Contents are opened into memory of this process and copied from there by the kernel, as the place
+// in the message may be a file that shrinks. What the reader has not asked for yet stays in `in_`,
+// in the place that the record had there.
 #include "runtime/transport/sealing/sealed_stream.h"
 
 #include <algorithm>

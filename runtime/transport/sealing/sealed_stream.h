@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SealedStream: the bytes that an endpoint moves over one connection, in sealed records, in place of
-// SendSome() and ReceiveSome() (tcp_wire.h). Nothing of a record is handed out before all of it has
-// come and proved authentic.
+// SealedStream: the bytes that an endpoint moves over one connection, in sealed records, in place
+// of SendSome() and ReceiveSome() (tcp_wire.h). Nothing of a record is handed out before all of it
+// has come and proved authentic.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SEALING_SEALED_STREAM_H_
 #define PREPOST_RUNTIME_TRANSPORT_SEALING_SEALED_STREAM_H_
 

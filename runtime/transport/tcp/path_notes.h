@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a member tells its user about the paths of a group: where they are longer than its sites say,
-// and where buffers hold less than they need.
+// What a member tells its user about the paths of a group: where they are longer than its sites
+// say, and where buffers hold less than they need.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_PATH_NOTES_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_PATH_NOTES_H_
 

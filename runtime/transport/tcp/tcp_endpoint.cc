@@ -649,8 +649,8 @@ bool TcpEndpoint::TakeLate(Link& link, const Record& record) {
   return true;
 }
 
-/// Not before all notes of the message before have come: so that a node is never more than one message
-/// further than without this.
+/// Not before all notes of the message before have come: so that a node is never more than one
+/// message further than without this.
 void TcpEndpoint::EndEarly(ChannelState& state) {
   const auto is_none = [](uint32_t notes) { return notes == 0; };
   if (!state.ends_early || !std::ranges::all_of(links_[state.note_link].late, is_none)) return;

@@ -2,10 +2,11 @@
 //
 // TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
 // message, one after another on each connection or, where that is of several streams, in pieces on
-// whichever has room; credits and delivery notes have a connection of their own (tcp_mesh.h). Between two processes of one machine that may read each other's memory
-// blocks are not written to the connection: their receiver copies them, once. A send completes when
-// the receiver's delivery note has come, because a returned write says nothing about the link; see
-// IsNoted() for those that have none.
+// whichever has room; credits and delivery notes have a connection of their own (tcp_mesh.h).
+// Between two processes of one machine that may read each other's memory blocks are not written to
+// the connection: their receiver copies them, once. A send completes when the receiver's delivery
+// note has come, because a returned write says nothing about the link; see IsNoted() for those that
+// have none.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_TCP_ENDPOINT_H_
 
@@ -46,15 +47,16 @@ class TcpEndpoint final : public MessageEndpoint {
   /// readable, Poll() does not wait and says so. Errors: kEnvironment.
   /// `ahead_max`: by how many messages a peer may be ahead, at most 2^31 - 1. In a group of so many
   /// members none can be more, as each message between waits for a member of its own; twice as many
-  /// where sends may end early. A member whose calls send small blocks alone may be ahead by any number.
+  /// where sends may end early. A member whose calls send small blocks alone may be ahead by any
+  /// number.
   static Result<std::unique_ptr<TcpEndpoint>> Make(NodeId node, std::vector<TcpSocket> sockets,
                                                    int wake_fd, uint32_t ahead_max);
   /// For one message, that of `plan`, which it begins.
   static Result<std::unique_ptr<TcpEndpoint>> Make(Playable plan, NodeId node,
                                                    std::vector<TcpSocket> sockets, int wake_fd);
 
-  /// Further connections, at any time; with peers that there are none with so far. Of the message at
-  /// hand they carry nothing. Errors: kEnvironment.
+  /// Further connections, at any time; with peers that there are none with so far. Of the message
+  /// at hand they carry nothing. Errors: kEnvironment.
   Status Add(std::vector<TcpSocket> sockets);
   /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
   void set_hook(TcpHook* hook) { hook_ = hook; }
@@ -154,7 +156,8 @@ class TcpEndpoint final : public MessageEndpoint {
     uint32_t out = kNone;                       ///< channel, if it carries blocks that way
     uint32_t in = kNone;
     std::vector<uint32_t> noted;  ///< channels whose delivery notes it carries
-    /// By number in records: of channels of messages that are over, delivery notes that are to come.
+    /// By number in records: of channels of messages that are over, delivery notes that are to
+    /// come.
     std::array<uint32_t, kWireChannels> late = {};
     std::vector<std::byte> tx;
     std::vector<std::byte> rx;
@@ -229,8 +232,8 @@ class TcpEndpoint final : public MessageEndpoint {
     return may_read && block.iov_len >= read_bytes_min_;
   }
   /// Whether the block's receiver sends a delivery note, with which its send completes. Not of a
-  /// call's small blocks: their sends complete when they are written, and several of them may wait in
-  /// the kernel, unless a window counts those that have not arrived.
+  /// call's small blocks: their sends complete when they are written, and several of them may wait
+  /// in the kernel, unless a window counts those that have not arrived.
   bool IsNoted(const ChannelState& state, const Slot& slot) const {
     return notes_all_ || !links_[state.link].carries_blocks ||
            slot.memory.iov_len >= kCallNotedBytesMin;

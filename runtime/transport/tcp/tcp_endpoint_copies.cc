@@ -26,9 +26,9 @@ void TcpEndpoint::End() {
   }
 }
 
-/// The next block of `state` in the peer's window, which is read unless that is known already; null:
-/// the reading was interrupted. Errors: the window is gone; what the connection brought is not what
-/// the peer has sent.
+/// The next block of `state` in the peer's window, which is read unless that is known already;
+/// null: the reading was interrupted. Errors: the window is gone; what the connection brought is
+/// not what the peer has sent.
 Result<const MemoryWindow::Entry*> TcpEndpoint::FindSent(Link& link, const ChannelState& state) {
   const Slot& slot = state.slots[state.moved];
   const MemoryWindow::Entry* sent = link.seen->Find(message_.number, state.moved);

@@ -2,8 +2,8 @@
 //
 // TcpEndpoint's connections of several streams. A sender gives the next piece to whichever stream
 // has room, so that one that has lost a packet holds up its own pieces and no others; each piece is
-// preceded by its record and goes straight to its place in the block. Pieces of a channel may arrive
-// in any order, but those of one stream do in that of the channel; blocks complete in order.
+// preceded by its record and goes straight to its place in the block. Pieces of a channel may
+// arrive in any order, but those of one stream do in that of the channel; blocks complete in order.
 #include <algorithm>
 
 #include "runtime/transport/tcp/tcp_endpoint.h"
@@ -79,8 +79,8 @@ Status TcpEndpoint::ReadStreamRecord(Link& link) {
   const Record record = DecodeRecord(std::span(link.rx).first<kRecordBytes>());
   if (!IsStart(record.channel) && link.peer_has_begun) return JudgePiece(link);
   link.rx_bytes = 0;
-  // The other streams may have carried all of a message before this one has said that it begins; in a
-  // call, a stream that begins has a piece.
+  // The other streams may have carried all of a message before this one has said that it begins; in
+  // a call, a stream that begins has a piece.
   const bool is_over = is_in_message_ && IsAfter(message_.number, record.block);
   if (record.channel == kStartChannel && is_over) return {};
   return TakeStart(link, record);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How connections for blocks use the network between two machines. Over a long path one connection
-// alone seldom fills it: it begins slowly, a lost packet halves it for many round trips, and what it
-// may have under way is limited by the systems' buffers. So there it is made of several streams,
+// alone seldom fills it: it begins slowly, a lost packet halves it for many round trips, and what
+// it may have under way is limited by the systems' buffers. So there it is made of several streams,
 // sockets of their own that carry pieces of blocks side by side (tcp_endpoint.h).
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_TCP_PATH_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_TCP_PATH_H_
@@ -25,8 +25,8 @@ inline constexpr uint16_t kStreamsMax = 16;
 /// use it. Errors: kUsage.
 Status CheckPathOptions(const PathOptions& options);
 
-/// The least that the kernel has seen of late, from the handshake on: no queues, no peer that takes its
-/// time. 0: not known.
+/// The least that the kernel has seen of late, from the handshake on: no queues, no peer that takes
+/// its time. 0: not known.
 std::chrono::microseconds RoundTripOf(int fd);
 
 /// Of how many streams the connection is to be, whose first one is the connected socket `fd`.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TcpWatch: notices that a connection is cut without a word: that its other end does not acknowledge
-// anything any more. Endpoints and the keeper of a session's groups use it. By itself the kernel
-// takes a quarter of an hour.
+// TcpWatch: notices that a connection is cut without a word: that its other end does not
+// acknowledge anything any more. Endpoints and the keeper of a session's groups use it. By itself
+// the kernel takes a quarter of an hour.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_TCP_WATCH_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_TCP_WATCH_H_
 
@@ -14,9 +14,9 @@ namespace prepost {
 /// Of one connection.
 class TcpWatch {
  public:
-  /// Whether something has waited for an acknowledgement for `silence`, in spite of being sent again:
-  /// bytes, or the kernel's questions whether a peer without room has some, or is there (keepalive).
-  /// To be asked several times in that time.
+  /// Whether something has waited for an acknowledgement for `silence`, in spite of being sent
+  /// again: bytes, or the kernel's questions whether a peer without room has some, or is there
+  /// (keepalive). To be asked several times in that time.
   bool IsSilent(int fd, std::chrono::milliseconds silence);
   /// As of the last of these calls: how long ago the other end has acknowledged anything.
   std::chrono::milliseconds since_answer() const { return since_answer_; }
@@ -30,8 +30,8 @@ class TcpWatch {
 bool IsTcpAcknowledged(int fd);
 
 /// When the kernel asks whether the other end is there: after `idle` without a packet, then every
-/// `interval`; after `count` questions without an answer it gives the connection up. Whole seconds, at
-/// least one.
+/// `interval`; after `count` questions without an answer it gives the connection up. Whole seconds,
+/// at least one.
 struct KeepAliveTimes {
   std::chrono::milliseconds idle{0};
   std::chrono::milliseconds interval{0};

@@ -21,8 +21,8 @@ namespace prepost {
 
 /// One record. About a channel on which the reader receives, it is a block's header or a credit.
 /// About a channel on which the reader sends, it is a delivery note for the oldest send on it that
-/// waits for one. About kStartChannel, it is the start of a message, before all that a socket carries of it
-/// in that direction.
+/// waits for one. About kStartChannel, it is the start of a message, before all that a socket
+/// carries of it in that direction.
 ///
 ///     offset  bytes  field, little-endian
 ///          0      4  channel: WireChannel()      or kStartChannel; of a call, StartChannelOf()
@@ -59,8 +59,8 @@ inline constexpr size_t kReadBytesMin = 4096;
 /// The same of calls. To find a block and to copy it takes two system calls; of a message they are
 /// saved at its root, which writes to all others, but of a call all are both (bench/calls_bench).
 inline constexpr size_t kCallReadBytesMin = size_t{64} << 10;
-/// Smaller blocks of calls have no delivery notes; both ends must know that (kProtocolVersion). Those
-/// that are copied from the sender's memory must have them.
+/// Smaller blocks of calls have no delivery notes; both ends must know that (kProtocolVersion).
+/// Those that are copied from the sender's memory must have them.
 inline constexpr size_t kCallNotedBytesMin = size_t{64} << 10;
 static_assert(kCallNotedBytesMin <= kCallReadBytesMin);
 /// Of messages, whose numbers wrap around.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Deferred work: lowered, validated, damaged, and executed by a model of counters that knows nothing of
-// how it was lowered, in random orders.
+// Deferred work: lowered, validated, damaged, and executed by a model of counters that knows
+// nothing of how it was lowered, in random orders.
 #include "backends/triggered/deferred_program.h"
 
 #include <gmock/gmock.h>
@@ -144,8 +144,8 @@ class Execution {
   std::string wrong_;
 };
 
-// Catches conditions that are lost or joined wrongly, joins that count what belongs to a later send,
-// sends of a channel that overtake each other, and a validator that refuses what is right.
+// Catches conditions that are lost or joined wrongly, joins that count what belongs to a later
+// send, sends of a channel that overtake each other, and a validator that refuses what is right.
 TEST(DeferredProgramTest, EverySmallPlanIsRightInEveryOrderThatWasTried) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(testing::Message() << "PREPOST_TEST_SEED=" << seed);
@@ -225,8 +225,8 @@ TEST(DeferredProgramTest, DamageIsFoundOrDoesNoHarm) {
   EXPECT_GT(found, harmless);
 }
 
-// What waits for nothing is released before its counter first rises. Catches a validator that looks at
-// counters only when they change.
+// What waits for nothing is released before its counter first rises. Catches a validator that looks
+// at counters only when they change.
 TEST(DeferredProgramTest, EveryWorkWaitsForSomething) {
   const VerifiedPlan plan = test::PlanWithWindowsOf1("binomial_pipeline", 5, 4, /*block_bytes=*/10);
   for (DeferredProgram& program : LowerAll(plan)) {

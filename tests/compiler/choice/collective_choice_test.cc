@@ -74,9 +74,9 @@ TEST(CollectiveChoiceTest, CandidatesBeginWithTheChoice) {
   }
 }
 
-// Blocks that are given are modelled, and those that suit a schedule best as before: with the very blocks
-// that it chooses, each takes what it was said to, but for shares that are not as large. Catches an estimate that forgets the blocks, or one that
-// smaller blocks make better.
+// Blocks that are given are modelled, and those that suit a schedule best as before: with the very
+// blocks that it chooses, each takes what it was said to, but for shares that are not as large.
+// Catches an estimate that forgets the blocks, or one that smaller blocks make better.
 TEST(CollectiveChoiceTest, BlocksThatAreGivenAreModelled) {
   for (const CollectiveKind kind :
        {CollectiveKind::kReduce, CollectiveKind::kAllreduce, CollectiveKind::kReduceScatter,

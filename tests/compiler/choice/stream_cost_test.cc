@@ -53,8 +53,8 @@ TEST(StreamCostTest, AnySizeAndFixedBlocks) {
   }
 }
 
-// Two sites: catches a latency that is charged for every round, a path that is taken for as fast as a
-// port, and a schedule that crosses it more often than once.
+// Two sites: catches a latency that is charged for every round, a path that is taken for as fast as
+// a port, and a schedule that crosses it more often than once.
 TEST(StreamCostTest, LatenciesPassOnce) {
   Network topology = Network::OfSites({0, 0, 0, 1, 1, 1});
   for (Network::Node& host : topology.nodes) host.out_rate = host.in_rate = 125e6;

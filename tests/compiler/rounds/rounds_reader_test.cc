@@ -424,8 +424,8 @@ TEST(RoundsReaderTest, ChangedRoundsAreRefusedOrValid) {
   EXPECT_LT(refused, cases) << "seed " << seed;
 }
 
-// The same of every schedule of another collective, in every ready mode. Catches a combine that is read
-// as a receive, ranges that are cut, and roots and blocks per part that are found wrong.
+// The same of every schedule of another collective, in every ready mode. Catches a combine that is
+// read as a receive, ranges that are cut, and roots and blocks per part that are found wrong.
 TEST(RoundsReaderTest, RoundsOfACollectivesPlanMakeThatPlan) {
   const std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 5});
   test::Sample sample(test::ScheduleLabels(specs));

@@ -48,8 +48,8 @@ TEST(NodeOrderTest, RacksAreTogetherTheRootsFirst) {
   EXPECT_EQ(order.rack_begin, (Nodes{0, 2, 4}));
 }
 
-// Catches an order of sites that takes a narrow path where a wide one leads around it, or the long way
-// where both are as wide; with few sites and with many, of which not all orders are tried.
+// Catches an order of sites that takes a narrow path where a wide one leads around it, or the long
+// way where both are as wide; with few sites and with many, of which not all orders are tried.
 TEST(NodeOrderTest, SitesFollowTheWidestWay) {
   for (const uint32_t sites : {5u, 20u}) {
     Network topology;

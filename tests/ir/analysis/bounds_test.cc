@@ -158,8 +158,9 @@ Network ThreeSites() {
   return network;
 }
 
-// T >= bytes / inflow of the site + the least latency that nothing gets around: what b passes on may
-// flow while nothing comes from a any more, and a's own was on the path to c before b had anything.
+// T >= bytes / inflow of the site + the least latency that nothing gets around: what b passes on
+// may flow while nothing comes from a any more, and a's own was on the path to c before b had
+// anything.
 TEST(BoundSecondsTest, PathsIntoSites) {
   Network network = ThreeSites();
   const std::vector<CutBound> cuts = BoundSeconds(network, NodeId(0), 200);

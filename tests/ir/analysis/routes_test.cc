@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Routes over links: shortest ones in networks whose distances have closed forms, given ones, spread
-// over equal ones, and what is refused.
+// Routes over links: shortest ones in networks whose distances have closed forms, given ones,
+// spread over equal ones, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -28,8 +28,8 @@ TEST(TcpRateTest, SlowStartCostsItsDoublings) {
   }
 }
 
-// RFC 9438, 5.2: 1.054 segments / (RTT^0.25 p^0.75) in the long run, where CUBIC is not limited by the
-// path. Catches a growth or a decrease that is not CUBIC's.
+// RFC 9438, 5.2: 1.054 segments / (RTT^0.25 p^0.75) in the long run, where CUBIC is not limited by
+// the path. Catches a growth or a decrease that is not CUBIC's.
 TEST(TcpRateTest, InTheLongRunItIsCubics) {
   for (const auto& [round_trip, loss] : {std::pair(0.06, 1e-4), {0.12, 1e-4}, {0.06, 1e-5}}) {
     Network::Link path = Path(10'000 * kMegabit, round_trip);

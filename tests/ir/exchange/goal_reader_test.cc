@@ -298,8 +298,8 @@ GoalOptions OptionsOf(const Spec& spec) {
 
 // The round trip of collectives: every schedule and ready mode. With its sizes a plan has the same
 // messages, order and credits again; without, the same message or part, in as many blocks or fewer.
-// Catches combines that become receives, ranges that are cut, sends that carry more or less than in the
-// plan, and sizes that are guessed wrong.
+// Catches combines that become receives, ranges that are cut, sends that carry more or less than in
+// the plan, and sizes that are guessed wrong.
 TEST(GoalReaderTest, ReadsBackCollectives) {
   const std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 9, .blocks_max = 6});
   test::Sample sample(test::ScheduleLabels(specs));
@@ -336,7 +336,8 @@ TEST(GoalReaderTest, ReadsBackCollectives) {
       bool is_same = true;
       for (const DiffSection& section : DiffPlans(plan, *again).sections) {
         if (section.name == "header" || section.name == "rounds") continue;
-        // Where blocks or credits wait in a row, which windows make, other rounds are another order.
+        // Where blocks or credits wait in a row, which windows make, other rounds are another
+        // order.
         is_same = false;
         ASSERT_TRUE((section.name == "order" || section.name == "credits") &&
                     (ready.ready.mode == ReadyMode::kWindow || send_window.window))
@@ -444,13 +445,14 @@ TEST(GoalReaderTest, WithoutCalcsEachRecvCombines) {
   const Result<GoalPlan> read = Read(text, kAllreduce);
   EXPECT_EQ(read->plan.header().rounds, 2u);
   EXPECT_THAT(read->notes, ElementsAre("no calcs: each recv is taken to combine what it brings"));
-  // Without the order, the second send is of its own contribution alone, which comes too late for that.
+  // Without the order, the second send is of its own contribution alone, which comes too late for
+  // that.
   EXPECT_THAT(ErrorOf(std::regex_replace(text, std::regex("c requires b\n"), ""), kAllreduce),
               HasSubstr("no round is left for this send"));
 }
 
-// What a rank sends of a block is what it requires, wherever it stands. Catches sends that carry what
-// came before them in the file.
+// What a rank sends of a block is what it requires, wherever it stands. Catches sends that carry
+// what came before them in the file.
 TEST(GoalReaderTest, ASendCarriesWhatItRequires) {
   const std::string text =
       "num_ranks 3\nrank 0 {\nr: recv 8b from 1 tag 0\nc: calc 2\nc requires r\n"

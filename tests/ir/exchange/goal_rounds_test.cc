@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What finding waits and rounds costs, and what a send requires of a block that its rank has received
-// several times.
+// What finding waits and rounds costs, and what a send requires of a block that its rank has
+// received several times.
 #include "ir/exchange/goal_rounds.h"
 
 #include <fmt/format.h>
@@ -85,7 +85,8 @@ TEST(GoalRoundsTest, WaitsAreWithoutWhatSendsWaitedFor) {
   for (const auto& waits : found->waits) EXPECT_LE(waits.size(), 1u);
 }
 
-// Catches texts for which memory or time is not bounded, and a bound that counts the size of a text.
+// Catches texts for which memory or time is not bounded, and a bound that counts the size of a
+// text.
 TEST(GoalRoundsTest, WhatWaitsForManyPeersHasABudget) {
   const GoalBudget tight = {.per_op = 64, .free_ops = 0};
   EXPECT_TRUE(Find(Exchanges(2000), tight).ok());
@@ -100,8 +101,9 @@ TEST(GoalRoundsTest, WhatWaitsForManyPeersHasABudget) {
               HasSubstr("too much that waits"));
 }
 
-/// Rank 0 receives block 0 from ranks 1, 2 and 3, in this order, and combines it, but for `taken`, the
-/// place of one that replaces what it has; then sends it to rank 4, which requires those of `required`.
+/// Rank 0 receives block 0 from ranks 1, 2 and 3, in this order, and combines it, but for `taken`,
+/// the place of one that replaces what it has; then sends it to rank 4, which requires those of
+/// `required`.
 std::string SendAfter(const std::vector<int>& required, int taken = 0) {
   std::string text = "num_ranks 5\nrank 0 {\n";
   for (int peer = 1; peer <= 3; ++peer) {

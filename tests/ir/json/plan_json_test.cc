@@ -163,9 +163,10 @@ TEST(PlanJsonTest, KeysMayStandInAnyOrder) {
   const Result<Plan> plan = Read(
       R"({"programs":[{"ops":[{"after":[],"round":0,"block":0,"channel":0,"op":"send"}],"node":0},
           {"ops":[{"after":[],"round":0,"block":0,"channel":0,"op":"recv"}],"node":1}],
-          "channels":[{"lane":0,"to":1,"from":0}],"rounds":1,"send_window":null,"ready":{"mode":"barrier"},
-          "message":{"blocks":1,"block_bytes":1048576,"bytes":3},"root":0,"nodes":2,"algorithm":"chain",
-          "collective":"multicast","generator":"prepost 0.1.0","version":"1.0","format":"prepost.plan"})");
+          "channels":[{"lane":0,"to":1,"from":0}],"rounds":1,"send_window":null,
+          "ready":{"mode":"barrier"},"message":{"blocks":1,"block_bytes":1048576,"bytes":3},
+          "root":0,"nodes":2,"algorithm":"chain","collective":"multicast",
+          "generator":"prepost 0.1.0","version":"1.0","format":"prepost.plan"})");
   ASSERT_TRUE(plan.ok()) << plan.status().ToString();
   EXPECT_EQ(*plan, *Read(Small()));
 }

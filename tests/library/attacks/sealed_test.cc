@@ -123,9 +123,9 @@ INSTANTIATE_TEST_SUITE_P(
                          kDamageNames[static_cast<size_t>(std::get<1>(it.param))]);
     });
 
-// One cause, the same at all members, that names both ends; and no message that was touched counts as
-// received. Catches records that are taken by their contents alone, a member that is only "gone", and
-// one whose own words do not get through any more.
+// One cause, the same at all members, that names both ends; and no message that was touched counts
+// as received. Catches records that are taken by their contents alone, a member that is only
+// "gone", and one whose own words do not get through any more.
 TEST_P(SealedAttackTest, EndsTheGroupWithOneCause) {
   const auto& [place, damage] = GetParam();
   Attacker attacker(place, damage);
@@ -158,8 +158,8 @@ TEST_P(SealedAttackTest, EndsTheGroupWithOneCause) {
   }
 }
 
-/// Whether `words` pass between members 0 and 1, in a group with `options`, of a message that has them
-/// often, and of why member 1 ends the group.
+/// Whether `words` pass between members 0 and 1, in a group with `options`, of a message that has
+/// them often, and of why member 1 ends the group.
 bool IsRead(const std::string& words, const GroupOptions& options) {
   std::mutex mutex;
   std::string passed;
@@ -207,7 +207,8 @@ TEST(SealedReadingTest, WithoutASealAChangedByteIsReceived) {
   EXPECT_NE(sessions->LogOf(1, 1).messages.front(), message);
 }
 
-// Catches a group of which some connections are sealed, and an error that does not say at whom it lies.
+// Catches a group of which some connections are sealed, and an error that does not say at whom it
+// lies.
 TEST(SealedTermsTest, OneThatSealsAndOneThatDoesNotAreNoGroup) {
   for (const uint32_t sealing : {0u, 1u}) {
     SCOPED_TRACE(sealing);

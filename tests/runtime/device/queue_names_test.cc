@@ -94,7 +94,8 @@ TEST_F(QueueNamesTest, EachEndLearnsTheOtherEndOfItsChannel) {
   }
 }
 
-// Catches a record that is trusted: reads beyond its end, names of ends that are not there, and two.
+// Catches a record that is trusted: reads beyond its end, names of ends that are not there, and
+// two.
 TEST_F(QueueNamesTest, RecordsThatCannotBeAreErrorsWithThePeer) {
   const ChannelEnds ends(plan_, NodeId(1));
   const ChannelEnd& end = ends[0];

@@ -122,8 +122,8 @@ class QueuedEndpointTest : public testing::Test {
   std::array<OpId, 4> ops_;
 };
 
-// Catches a host that polls and hears of nothing but completions: neither of its device's errors nor
-// of whoever asks it.
+// Catches a host that polls and hears of nothing but completions: neither of its device's errors
+// nor of whoever asks it.
 TEST_F(QueuedEndpointTest, HostsThatPollHearOfEventsAndAreWoken) {
   Send(0);
   bool is_woken = false;

@@ -95,8 +95,8 @@ TEST(CombineBlocksTest, IntegersWrapAround) {
   EXPECT_EQ(CombineTwo<int32_t>(CombineOp::kOr, ElementType::kInt32, 5, 10), 15);
 }
 
-// Swapped operands give the same bytes, NaNs of other signs and payloads among them, as members that
-// exchange their values need: catches a sum that takes over the NaN of one operand.
+// Swapped operands give the same bytes, NaNs of other signs and payloads among them, as members
+// that exchange their values need: catches a sum that takes over the NaN of one operand.
 TEST(CombineBlocksTest, SumsOfNansAreTheSameWayRound) {
   const auto check = [](ElementType type, auto one, const std::vector<decltype(one)>& values) {
     for (const CombineOp op : {CombineOp::kSum, CombineOp::kProd}) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What outputs of a collective must be, and which are equal: two answers that know nothing of each other,
-// by the plan's expressions and by who wants which parts.
+// What outputs of a collective must be, and which are equal: two answers that know nothing of each
+// other, by the plan's expressions and by who wants which parts.
 #include "runtime/files/collective_sums.h"
 
 #include <gtest/gtest.h>
@@ -21,8 +21,8 @@
 namespace prepost::collective_sums_test {
 namespace {
 
-/// Elements of bfloat16: NaNs with any payload, infinities and zeros of both signs, one in eight; the others
-/// are any.
+/// Elements of bfloat16: NaNs with any payload, infinities and zeros of both signs, one in eight;
+/// the others are any.
 std::vector<std::byte> SpecialInputs(uint64_t bytes, test::Random& random) {
   constexpr uint16_t kSpecial[] = {0x7fc0, 0xffc0, 0x7f80, 0xff80, 0x0000, 0x8000};
   std::vector<std::byte> inputs(bytes);
@@ -38,9 +38,9 @@ std::vector<std::byte> SpecialInputs(uint64_t bytes, test::Random& random) {
   return inputs;
 }
 
-// Of floats with NaN, infinities and both zeros among them, so that swapped operands show. Catches outputs
-// that a group of machines would compare although they differ, and such as it would not although they must
-// be equal.
+// Of floats with NaN, infinities and both zeros among them, so that swapped operands show. Catches
+// outputs that a group of machines would compare although they differ, and such as it would not
+// although they must be equal.
 TEST(CollectiveSumsTest, OutputsAreEqualExactlyWhereTheyWantTheSame) {
   test::Random random(test::TestSeed());
   std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 8, .blocks_max = 2});

@@ -495,8 +495,8 @@ TEST_F(BootstrapTest, APortThatIsTakenIsAnErrorOrTheNextIsTaken) {
   EXPECT_EQ(open(elsewhere).status().code(), StatusCode::kUsage);
 }
 
-// It has the secret. Catches a number that is taken for a node's, whatever else differs, and connections
-// that nobody wants.
+// It has the secret. Catches a number that is taken for a node's, whatever else differs, and
+// connections that nobody wants.
 TEST_F(BootstrapTest, WhoIsNoNodeOfTheGroupIsNotJudgedFurther) {
   const Membership group = MembershipOf(plan_, Carrier::kTcp);
   Bootstrap root(group, Options(kRoot));

@@ -82,8 +82,8 @@ std::string StringOf(std::span<const std::byte> bytes) {
 }
 
 // The seeds of the fuzz targets are what the examples' bytes have to be. Catches a type without an
-// example; fields that are left out, swapped, or written in the machine's order; and, as every byte of
-// a field is in the seed, one that is read as something else than it was written.
+// example; fields that are left out, swapped, or written in the machine's order; and, as every byte
+// of a field is in the seed, one that is read as something else than it was written.
 TEST(ControlMessageTest, EachTypeHasItsBytesAndComesBack) {
   ASSERT_EQ(Examples().size(), std::variant_size_v<ControlMessage>);
   for (size_t i = 0; i < Examples().size(); ++i) {
@@ -100,8 +100,8 @@ TEST(ControlMessageTest, EachTypeHasItsBytesAndComesBack) {
   }
 }
 
-// The same of a connection: one as it was said, one with a changed byte, and one out of which 16 bytes
-// behind the first message are taken.
+// The same of a connection: one as it was said, one with a changed byte, and one out of which 16
+// bytes behind the first message are taken.
 TEST(ControlMessageTest, SeedsOfStreamsHaveEachType) {
   std::string said;
   for (const ControlMessage& example : Examples()) said += StringOf(Encode(example));

@@ -33,8 +33,8 @@ class ControlSocketTest : public testing::Test {
   std::optional<ControlSocket> near_, far_;
 };
 
-// Nobody reads meanwhile: catches a full connection that counts as gone, and a message that takes the
-// place of one about something else.
+// Nobody reads meanwhile: catches a full connection that counts as gone, and a message that takes
+// the place of one about something else.
 TEST_F(ControlSocketTest, TheLatestOfEachTypeAndGateArrivesHoweverMuchIsSaid) {
   constexpr uint64_t kCount = 50'000;
   constexpr auto kOther = Gate::kMoved;
@@ -115,8 +115,8 @@ TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
   }
 }
 
-// Catches a message that is not the next one, of which it takes a part or from which it goes on; and an
-// end that, once something is wrong with what it hears, cannot say so.
+// Catches a message that is not the next one, of which it takes a part or from which it goes on;
+// and an end that, once something is wrong with what it hears, cannot say so.
 TEST(SealedControlSocketTest, HearsNoMoreAndStillSpeaks) {
   const GroupKey key = GroupKey::FromSecret("a secret of 20 bytes", "").value();
   for (const bool is_repeated : {false, true}) {

@@ -8,8 +8,8 @@
 namespace prepost::gate_tree_test {
 namespace {
 
-// Catches members that no path joins to the leader, two parents of one, and a node with more children
-// than it is to hear from.
+// Catches members that no path joins to the leader, two parents of one, and a node with more
+// children than it is to hear from.
 TEST(GateTreeTest, JoinsAllToTheLeader) {
   for (const uint32_t nodes : {1u, 2u, 16u, 17u, 18u, 40u, 273u, 274u, 1000u}) {
     for (const NodeId leader : {NodeId(0), NodeId(nodes / 2), NodeId(nodes - 1)}) {

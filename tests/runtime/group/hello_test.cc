@@ -204,7 +204,8 @@ TEST(HelloTest, SealedConnectionsHaveTheBestCipherAndKeysOfTheirOwn) {
   }
 }
 
-// Somebody between the two would have them use less: every bit of what is offered and chosen counts.
+// Somebody between the two would have them use less: every bit of what is offered and chosen
+// counts.
 TEST(HelloTest, NoDamagedSealedConversationIsWelcome) {
   const size_t sizes[] = {kHelloBytes, kChallengeBytes, kProofBytes, kVerdictBytes};
   for (size_t message = 0; message < std::size(sizes); ++message) {

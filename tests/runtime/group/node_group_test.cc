@@ -105,8 +105,8 @@ TEST_F(NodeGroupTest, NothingMoves) {
   }
 }
 
-// Catches progress that only counts at the leader, or not at all. What has been "received" is wrong,
-// which the sums show.
+// Catches progress that only counts at the leader, or not at all. What has been "received" is
+// wrong, which the sums show.
 TEST_F(NodeGroupTest, WhatMovesSlowlyIsNotStopped) {
   for (const Status& end : Run({Act::kCount, Act::kCount}))
     EXPECT_THAT(end.message(), HasSubstr("the copy of node 1 has the BLAKE2b-256 sum"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a leader that plays no part makes of members that report what they should not, nothing, or too
-// late. Members are the other ends of its control connections, played by the test.
+// What a leader that plays no part makes of members that report what they should not, nothing, or
+// too late. Members are the other ends of its control connections, played by the test.
 #include "runtime/group/run_leader.h"
 
 #include <gmock/gmock.h>
@@ -89,8 +89,8 @@ class RunLeaderTest : public ::testing::Test {
     while (!leader_.may_commit()) PREPOST_RETURN_IF_ERROR(control_.Wait(milliseconds(100)));
     return {};
   }
-  /// All members at once: they are armed, have delivered with these reports, and have been asked for
-  /// their sums.
+  /// All members at once: they are armed, have delivered with these reports, and have been asked
+  /// for their sums.
   void Deliver(uint64_t elapsed_ns = 1) {
     for (PlayedMember& member : members_)
       member.Send(control::Arrived{.gate = Gate::kArmed, .number = 1});

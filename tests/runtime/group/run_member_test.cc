@@ -126,7 +126,8 @@ TEST_F(RunMemberTest, ThePlayerEndsBeforeTheFailureIsTold) {
   EXPECT_TRUE(is_stopped_);
 }
 
-// Catches a member that takes the launcher's failure for its loss: it would say that the launcher died.
+// Catches a member that takes the launcher's failure for its loss: it would say that the launcher
+// died.
 TEST_F(RunMemberTest, KnowsALostLeaderFromOneThatEndsTheRun) {
   AwaitArmed();
   leader_->Send(control::Abort{.cause = "the disk is full"});

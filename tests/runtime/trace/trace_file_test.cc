@@ -89,8 +89,8 @@ TEST(TraceFileTest, EveryTimeComesBack) {
   }
 }
 
-// Catches combines and ranges of blocks that are written or read as others, and traces that are taken for
-// those of another collective or operation.
+// Catches combines and ranges of blocks that are written or read as others, and traces that are
+// taken for those of another collective or operation.
 TEST(TraceFileTest, TimesOfCollectivesComeBack) {
   test::Random random(test::TestSeed());
   std::vector<Spec> specs = test::SpecsOfCollectives({.nodes_max = 5, .blocks_max = 2});

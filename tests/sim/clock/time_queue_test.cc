@@ -15,8 +15,8 @@
 namespace prepost::sim::time_queue_test {
 namespace {
 
-// Against a sorted list, where things are put in while others are taken out: few and many, near ones
-// and far ones, many at one time. What is known to be ahead is what comes.
+// Against a sorted list, where things are put in while others are taken out: few and many, near
+// ones and far ones, many at one time. What is known to be ahead is what comes.
 TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
@@ -53,8 +53,8 @@ TEST(TimeQueueTest, TakesInOrderOfTimesAndOfPuttingIn) {
   }
 }
 
-// Catches a cut through things of one time when there are too many to keep in order: those before it
-// would come behind those after it.
+// Catches a cut through things of one time when there are too many to keep in order: those before
+// it would come behind those after it.
 TEST(TimeQueueTest, KeepsTheOrderOfVeryManyAtOneTime) {
   struct Step {
     Picoseconds at;

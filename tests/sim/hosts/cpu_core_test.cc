@@ -184,8 +184,8 @@ TEST(CpuCoreTest, NeighboursTakeTurns) {
   EXPECT_EQ(free.WorkEnd(5, 1'000'000), 1'000'005);
 }
 
-// Turns, delays and preemptions in each other's way: against each picosecond by itself. Work goes on
-// until it is done, however many turns are in between; those are not walked through one by one.
+// Turns, delays and preemptions in each other's way: against each picosecond by itself. Work goes
+// on until it is done, however many turns are in between; those are not walked through one by one.
 TEST(CpuCoreTest, TurnsAndDelaysAgreeWithAWalk) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));

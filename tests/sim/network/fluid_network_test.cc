@@ -287,10 +287,9 @@ TEST(FluidNetworkTest, APairHasARateOfItsOwn) {
   EXPECT_EQ(fluid.resources().back(), (Resource{ResourceKind::kPair, 0}));
 }
 
-// Out of and into node 0 together 15 GB/s: each way alone it has its 10, and what one way cannot use
-// the other has.
-// Catches bytes that are lost or sent twice when a rate changes, beside flows that it does not touch and
-// that share its ports.
+// Out of and into node 0 together 15 GB/s: each way alone it has its 10, and what one way cannot
+// use the other has. Catches bytes that are lost or sent twice when a rate changes, beside flows
+// that it does not touch and that share its ports.
 TEST(FluidNetworkTest, APairsRateMayChange) {
   Network network = FourNodes();
   const double port = network.nodes[0].out_rate;
@@ -366,8 +365,8 @@ TEST(FluidNetworkTest, LatenciesAreThoseOfRacks) {
   EXPECT_EQ(fluid.Latency(NodeId(2), NodeId(2)), 0);
 }
 
-// The first one's end is put off by another that shares its port for a while, to when one that started
-// later ends, too; RunFluid() checks the order.
+// The first one's end is put off by another that shares its port for a while, to when one that
+// started later ends, too; RunFluid() checks the order.
 TEST(FluidNetworkTest, WhatEndsAtOneTimeIsInTheOrderOfStarts) {
   EXPECT_EQ(RunFluid(FourNodes(), {{0, NodeId(0), NodeId(1), 1000},
                                    {10'000, NodeId(3), NodeId(2), 1000},

@@ -149,8 +149,9 @@ TEST(FluidSharingTest, IsThatOfAllFlowsComputedAnew) {
   }
 }
 
-// Racks whose uplinks hold up many flows, which are counted, and which move to ports and back as others
-// come and go; all at once, and a few at a time. Catches counts that miss one, or have it twice.
+// Racks whose uplinks hold up many flows, which are counted, and which move to ports and back as
+// others come and go; all at once, and a few at a time. Catches counts that miss one, or have it
+// twice.
 TEST(FluidSharingTest, ManyFlowsOfRacksAreThoseComputedAnew) {
   const uint64_t seed = TestSeed();
   Random random(seed);

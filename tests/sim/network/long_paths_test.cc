@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans over long paths in virtual time: what TCP's windows and lost packets of RDMA take, against the
-// closed forms and the model of a connection alone.
+// Plans over long paths in virtual time: what TCP's windows and lost packets of RDMA take, against
+// the closed forms and the model of a connection alone.
 #include "sim/network/long_paths.h"
 
 #include <gtest/gtest.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The emulated NIC in virtual time, one step at a time: what costs what, and that its rules stay what
-// they are. Whole runs are in tests/sim/virtual_offload_test.cc.
+// The emulated NIC in virtual time, one step at a time: what costs what, and that its rules stay
+// what they are. Whole runs are in tests/sim/virtual_offload_test.cc.
 #include "sim/nics/timed_engine.h"
 
 #include <gmock/gmock.h>
@@ -236,8 +236,8 @@ class LateHost final : public TimeHandler, public HostHandler {
   std::function<void()> post;
 };
 
-// A host that will post a receive keeps those that wait for one trying, whenever it does; they try at
-// their own times, and find what is posted at that very time.
+// A host that will post a receive keeps those that wait for one trying, whenever it does; they try
+// at their own times, and find what is posted at that very time.
 TEST_F(TimedEngineTest, HostsMayPostTheReceiveLater) {
   constexpr Picoseconds kTimer = 7'000'000;
   for (const Picoseconds at : {kTimer / 2, 3 * kTimer, 3 * kTimer + 1, 1'000'000'000 * kTimer}) {

@@ -105,7 +105,8 @@ TEST_F(CpuDrivenTest, OneDelayOfARelayIsADelayOfAll) {
   }
 }
 
-// Whenever it comes, and to whomever, it costs no more than its length; and never less than nothing.
+// Whenever it comes, and to whomever, it costs no more than its length; and never less than
+// nothing.
 TEST_F(CpuDrivenTest, OneDelayCostsAtMostItsLength) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));
@@ -149,9 +150,9 @@ TEST_F(CpuDrivenTest, CostsPerBlockTakeBandwidthByTheirShare) {
 }
 
 // The timing anomaly of docs/simulate.md, with its numbers: without a set-up two completions come
-// together at the relay of a chain of three, in every round; 4 us once put the nodes out of step for
-// good.
-// Catches a change of the model that makes it vanish or grow while that page still describes it.
+// together at the relay of a chain of three, in every round; 4 us once put the nodes out of step
+// for good. Catches a change of the model that makes it vanish or grow while that page still
+// describes it.
 TEST_F(CpuDrivenTest, LessWorkCanTakeLonger) {
   std::ifstream in(PREPOST_SOURCE_DIR "/examples/profiles/fractus.json");
   const Result<Profile> profile = ReadProfile(in, "fractus.json");
@@ -194,10 +195,10 @@ TEST_F(CpuDrivenTest, FirstBlocksAreCopiedWhenAllIsForwarded) {
   }
 }
 
-// A relay of a chain sees two ends at once, that of the block that came and that of the one it passed
-// on, one handling after the other; the first block meets one handling per hop. Preposted there is
-// none, so what is gained is as if each block were 2c longer: little for blocks of 1 MB, a factor for
-// small ones (the RDMC paper's figure 12, which has such a curve without numbers).
+// A relay of a chain sees two ends at once, that of the block that came and that of the one it
+// passed on, one handling after the other; the first block meets one handling per hop. Preposted
+// there is none, so what is gained is as if each block were 2c longer: little for blocks of 1 MB, a
+// factor for small ones (the RDMC paper's figure 12, which has such a curve without numbers).
 TEST_F(CpuDrivenTest, WhatAChainGainsPrepostedGrowsAsBlocksShrink) {
   const Picoseconds c = 1500 * kNs;
   for (const uint32_t nodes : {3u, 4u, 8u, 33u}) {
@@ -354,8 +355,8 @@ TEST_F(CpuDrivenTest, EverySettingDelivers) {
   }
 }
 
-// Rings that hold four windows are as good as such that hold everything: nothing waits for room, and no
-// message for a receive.
+// Rings that hold four windows are as good as such that hold everything: nothing waits for room,
+// and no message for a receive.
 TEST_F(CpuDrivenTest, RingsByWindowChangeNothing) {
   const uint64_t seed = test::TestSeed();
   SCOPED_TRACE(fmt::format("seed {}", seed));

@@ -164,8 +164,8 @@ TEST(PrepostedTest, NeverBelowTheBound) {
   }
 }
 
-// The same multicast with other numbers for nodes. Doorbells are rung, and WAITs that stand one after
-// the other are ordered, by numbers, so neither costs anything here.
+// The same multicast with other numbers for nodes. Doorbells are rung, and WAITs that stand one
+// after the other are ordered, by numbers, so neither costs anything here.
 TEST(PrepostedTest, RelabellingNodesPermutesTimes) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);

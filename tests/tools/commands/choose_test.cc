@@ -47,8 +47,8 @@ void ExpectUnfit(std::vector<std::string> flags, const std::string& why) {
   EXPECT_THAT(ErrorOf(flags, 2), HasSubstr(why));
 }
 
-// What auto takes is on top, with what the model says of the others; catches a model that is not that of
-// compile, or goes by another cluster.
+// What auto takes is on top, with what the model says of the others; catches a model that is not
+// that of compile, or goes by another cluster.
 TEST(ChooseTest, CollectivesAreChosenAsCompileDoes) {
   for (const std::string kind : {"allreduce", "alltoall", "barrier", "gather", "reduce_scatter"}) {
     for (const std::string bytes : {"1KiB", "16MiB"}) {
@@ -167,10 +167,10 @@ double SimulatedSeconds(const Json& best, const std::vector<std::string>& multic
   return Json::parse(Prepost(words).out)[executor]["completion_seconds"].get<double>();
 }
 
-// Every row that is timed is held to the simulation, whose time it is or, of many blocks, extrapolates:
-// catches one of another network or executor, and an extrapolation over what only begins, as with
-// racks and where a schedule depends on the number of blocks (it was off by 39 % here). Readiness and
-// window: without them this is a fifth faster than any plan with them.
+// Every row that is timed is held to the simulation, whose time it is or, of many blocks,
+// extrapolates: catches one of another network or executor, and an extrapolation over what only
+// begins, as with racks and where a schedule depends on the number of blocks (it was off by 39 %
+// here). Readiness and window: without them this is a fifth faster than any plan with them.
 TEST(ChooseTest, ItsTimesAreThoseOfSimulate) {
   struct Case {
     std::vector<std::string> multicast;
@@ -203,8 +203,8 @@ TEST(ChooseTest, ItsTimesAreThoseOfSimulate) {
   }
 }
 
-// Without credits and windows a schedule wants smaller blocks than by its rounds: in the blocks of the
-// rounds it is far behind, and was tried in no others, so that twice the time was chosen.
+// Without credits and windows a schedule wants smaller blocks than by its rounds: in the blocks of
+// the rounds it is far behind, and was tried in no others, so that twice the time was chosen.
 TEST(ChooseTest, TriesBothSettingsInBlocksThatSuitThem) {
   const std::vector<std::string> multicast = {
       "--topology",      std::string(PREPOST_SOURCE_DIR) + "/examples/topologies/4x8.json",

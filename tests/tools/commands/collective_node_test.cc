@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `prepost node` of collectives other than multicasts: a process per node, each at an address of its own
-// of the loopback interface, with its own input and output.
+// `prepost node` of collectives other than multicasts: a process per node, each at an address of
+// its own of the loopback interface, with its own input and output.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -241,8 +241,8 @@ TEST_F(CollectiveNodeTest, ShardsAreEnough) {
   ExpectOutputs(transfer);
 }
 
-// CPUs drive a provider of libfabric, which is told of all memory. Catches an output that stays in memory
-// and a device that is asked to combine.
+// CPUs drive a provider of libfabric, which is told of all memory. Catches an output that stays in
+// memory and a device that is asked to combine.
 TEST_F(CollectiveNodeTest, DevicesOfLibrariesAreDriven) {
   test::Random random(test::TestSeed());
   const std::string device = "fabric:sockets";

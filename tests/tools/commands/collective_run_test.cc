@@ -263,8 +263,8 @@ TEST(CollectiveRunTest, DevicesAreRefused) {
                       folder);
 }
 
-// Somebody cuts the input short while it is read, summed or checked: an error or, if that was late, none;
-// never the end of a process by a signal.
+// Somebody cuts the input short while it is read, summed or checked: an error or, if that was late,
+// none; never the end of a process by a signal.
 TEST(CollectiveRunTest, AnInputThatIsCutShortIsAnError) {
   test::TempFolder folder;
   const std::string plan = folder / "plan.json", input = folder / "input";

@@ -58,8 +58,8 @@ class CompareTest : public testing::Test {
   const std::string plan_ = folder_ / "plan.json";
 };
 
-// What is compared is preposted one way, and collectives are not: one reason, whether it is a plan, a spec
-// or flags, and what takes it.
+// What is compared is preposted one way, and collectives are not: one reason, whether it is a plan,
+// a spec or flags, and what takes it.
 TEST_F(CompareTest, OtherCollectivesAreRefusedWithWhatTakesThem) {
   ExpectRefused(
       {"--collective", "allreduce", "--combine", "sum:int32", "--nodes", "3", "--bytes", "12"}, 1,

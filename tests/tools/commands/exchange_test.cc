@@ -166,7 +166,8 @@ TEST_F(ExchangeTest, CombinesBecomeCalcs) {
               HasSubstr("type=\"rrc\" srcbuf=\"i\" srcoff=\"0\" dstbuf=\"s\" dstoff=\"0\""));
 }
 
-// There and back with the flags that export's note says. Catches a note that is not what import takes.
+// There and back with the flags that export's note says. Catches a note that is not what import
+// takes.
 TEST_F(ExchangeTest, CollectivesComeBack) {
   const std::string goal = folder_ / "a.goal", again = folder_ / "again.json";
   struct Case {

@@ -169,7 +169,8 @@ TEST_F(LowerCommandTest, WritesFiles) {
   EXPECT_TRUE(test::ReadText(binary).starts_with("PPQ2"));
 }
 
-// Catches a reason that only says which plans there are, and one without what does carry the plan out.
+// Catches a reason that only says which plans there are, and one without what does carry the plan
+// out.
 TEST_F(LowerCommandTest, SaysWhyNoNicCarriesACollective) {
   const std::string instead = "; run and simulate take it, driven by CPUs\n";
   for (const auto& [flags, why] :

@@ -40,7 +40,8 @@ constexpr uint32_t kLast = kNodes - 1;
 constexpr size_t kLargeBytes = size_t{200} << 20;
 constexpr size_t kTries = 3;  ///< to hold a transfer, each with a message twice as large
 
-/// Everyone must know 2.5 s after a failure (--failure-max 2s); the rest is slack for a loaded machine.
+/// Everyone must know 2.5 s after a failure (--failure-max 2s); the rest is slack for a loaded
+/// machine.
 constexpr milliseconds kEndMax{2500 + 4000};
 
 class NodeTest : public ::testing::Test {
@@ -525,7 +526,8 @@ TEST_F(NodeTest, APeerThatNeverComesIsNamedByAll) {
   ExpectNothingLeft();
 }
 
-// Catches a node that goes on with one that does not seal, and an error that does not say at which it lies.
+// Catches a node that goes on with one that does not seal, and an error that does not say at which
+// it lies.
 TEST_F(NodeTest, NodesThatSealAndOthersAreNoGroup) {
   MakePlan(1000);
   for (uint32_t node = 0; node < 4; ++node) {

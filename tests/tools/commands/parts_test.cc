@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Parts of sizes of their own, from outside: compiled, verified, described, run, simulated, exported.
+// Parts of sizes of their own, from outside: compiled, verified, described, run, simulated,
+// exported.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

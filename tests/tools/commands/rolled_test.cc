@@ -109,7 +109,8 @@ TEST_F(RolledTest, ComesFromStdinAndPipes) {
   }
 }
 
-// Of other collectives there is no plan for every size, and no command makes a multicast in its place.
+// Of other collectives there is no plan for every size, and no command makes a multicast in its
+// place.
 TEST_F(RolledTest, OnlyMulticastsHaveOne) {
   for (const char* algorithm : {"chain", "ring", "auto"}) {
     test::ExpectRefused(

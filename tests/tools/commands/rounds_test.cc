@@ -81,8 +81,8 @@ TEST_F(RoundsTest, RunsAndCanBeExplained) {
   EXPECT_THAT(OutputOf({"draw", plan_, "-o", "-"}), HasSubstr("<svg"));
 }
 
-// Of another collective, with the file's heading and with flags. Catches flags that are not handed on,
-// and a path that is taken for a place in a spec.
+// Of another collective, with the file's heading and with flags. Catches flags that are not handed
+// on, and a path that is taken for a place in a spec.
 TEST_F(RoundsTest, AreThoseOfAnyCollective) {
   const std::string heading = Write("heading", "allreduce sum:int32\n0>1+0 1>0+0\n");
   const std::string bare = Write("bare", "0>1+0 1>0+0\n"), by_flags = folder_ / "by_flags.json";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// `prepost run` over devices of libraries: the providers of libfabric, driven by CPUs and preposted, and
-// a device of libibverbs.
+// `prepost run` over devices of libraries: the providers of libfabric, driven by CPUs and
+// preposted, and a device of libibverbs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -60,7 +60,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, RunOverLibraryTest,
                                            LibraryWay{"verbs", ""}),
                          [](const auto& it) { return it.param.name; });
 
-// Catches names in /dev/shm that stay, and preposted hosts that do more than start and wake up once.
+// Catches names in /dev/shm that stay, and preposted hosts that do more than start and wake up
+// once.
 TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   test::WriteBytes(input_, test::RandomBytes(3'000'001));
   struct stat pids = {};
@@ -109,8 +110,8 @@ TEST_P(RunOverLibraryTest, AllNodesGetTheMessage) {
   }
 }
 
-// Catches an input that a device cannot be told of as it is mapped, a copy that is not stored, and devices
-// that are asked to combine.
+// Catches an input that a device cannot be told of as it is mapped, a copy that is not stored, and
+// devices that are asked to combine.
 TEST_P(RunOverLibraryTest, CollectivesAreDrivenByCpus) {
   const std::string plan = folder_ / "plan.json";
   Command compile({"compile", "--collective", "allreduce", "--combine", "sum:int32", "--algorithm",

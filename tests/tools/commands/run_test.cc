@@ -491,8 +491,8 @@ TEST_P(RunOverTest, AStoppedLauncherEndsTheRun) {
   ExpectNothingLeft(run, EndDue());
 }
 
-// As Ctrl-Z and fg do. Catches time in which a process was stopped itself and that counts as another's
-// silence.
+// As Ctrl-Z and fg do. Catches time in which a process was stopped itself and that counts as
+// another's silence.
 TEST_P(RunOverTest, GoesOnAfterAllWereStopped) {
   const HeldRun run = Hold(0.0, /*held=*/2, {}, /*failure_max=*/"0.6");
   const auto signal_all = [&run](int signal) {

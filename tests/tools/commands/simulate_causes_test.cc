@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost simulate --causes and --trace, and compare --clock virtual, from outside: figures that add
-// up and agree with each other, and what is refused. What they mean is tested where they are made
-// (tests/sim/virtual_causes_test.cc).
+// prepost simulate --causes and --trace, and compare --clock virtual, from outside: figures that
+// add up and agree with each other, and what is refused. What they mean is tested where they are
+// made (tests/sim/virtual_causes_test.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -279,8 +279,8 @@ TEST_F(SimulateCausesTest, CompareSaysTheSameOfBothWays) {
   EXPECT_THAT(text, HasSubstr("milliseconds, modelled"));
 }
 
-// Catches WQEs that are written on the way and counted before the start, arming that has their time,
-// doorbells for them that are not counted, and processor time without them.
+// Catches WQEs that are written on the way and counted before the start, arming that has their
+// time, doorbells for them that are not counted, and processor time without them.
 TEST_F(SimulateCausesTest, RingsThatAreWrittenAgainAreWorkOnTheWay) {
   test::OutputOf({"compile", "--nodes", "4", "--message-bytes", "4MiB", "--block-bytes", "64KiB",
                   "--ready", "window=1", "--send-window", "1", "-o", plan_});

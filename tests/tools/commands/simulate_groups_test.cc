@@ -129,8 +129,8 @@ TEST_F(SimulateWorkloadTest, LinksAndDelaysAreThoseOfHosts) {
   }
 }
 
-// A spec in a workload is the plan that compile makes of the same: catches a key that is not read, or not
-// over that of all groups.
+// A spec in a workload is the plan that compile makes of the same: catches a key that is not read,
+// or not over that of all groups.
 TEST_F(SimulateWorkloadTest, SpecsOfCollectives) {
   const auto compile = [&](const std::string& name, std::vector<std::string> flags) {
     flags.insert(flags.begin(), "compile");
@@ -190,7 +190,8 @@ TEST_F(SimulateWorkloadTest, SpecsOfCollectives) {
   std::ofstream(path_) << R"({"format": "prepost.workload", "version": "1.0", "hosts": 4,
     "spec": {"collective": "allreduce", "combine": "sum:float32", "algorithm": "ring"},
     "groups": [{"spec": {"message_bytes": 4096}}, {"spec": {"collective": "barrier"}},
-               {"spec": {"collective": "reduce", "algorithm": "chain", "message_bytes": 4096, "root": 2}},
+               {"spec": {"collective": "reduce", "algorithm": "chain", "message_bytes": 4096,
+                         "root": 2}},
                {"spec": {"collective": "multicast", "algorithm": "chain", "message_bytes": 1}}]})";
   EXPECT_THAT(
       test::OutputOf({"simulate", "--profile", test::ProfilePath("fractus"), "--workload", path_}),

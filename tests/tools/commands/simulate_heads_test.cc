@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What prepost simulate, and compare --clock virtual, say of a run before its figures: what is other
-// than in the profile, and what changes nothing.
+// What prepost simulate, and compare --clock virtual, say of a run before its figures: what is
+// other than in the profile, and what changes nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The ops of the critical path of prepost simulate --causes, from outside: those that explain takes,
-// of the messages that stand beside them.
+// The ops of the critical path of prepost simulate --causes, from outside: those that explain
+// takes, of the messages that stand beside them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -38,8 +38,8 @@ class SimulatePathTest : public test::SimulatePlanTest {
   }
 };
 
-// Catches ops counted otherwise than explain does, sends for receives, and those that are lost where
-// steps are folded.
+// Catches ops counted otherwise than explain does, sends for receives, and those that are lost
+// where steps are folded.
 TEST_F(SimulatePathTest, OpsAreThoseOfExplain) {
   const Json json = Json::parse(Causes({"--json"}));
   const std::string text = Causes({});

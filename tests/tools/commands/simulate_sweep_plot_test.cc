@@ -34,7 +34,8 @@ TEST_F(SimulateSweepTest, BandwidthOfGroupsIsOfAllMessages) {
   EXPECT_THAT(svg, HasSubstr(">100 Gbit/s<")) << "one message has at most 50";
 }
 
-// Catches a skew of groups that is none, and heads that do not say what is other than in the profile.
+// Catches a skew of groups that is none, and heads that do not say what is other than in the
+// profile.
 TEST_F(SimulateSweepTest, PlotsSaySkewOfGroupsAndWhatDeviates) {
   const std::string file = folder_ / "skew.svg";
   const std::string text = Simulate(

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost simulate --sweep from outside: rows that are what the single commands print, CSV and JSON that
-// agree, and what is refused.
+// prepost simulate --sweep from outside: rows that are what the single commands print, CSV and JSON
+// that agree, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -80,8 +80,8 @@ TEST_F(SimulateSweepTest, CsvHasTheSameFiguresWithTheirUnits) {
   }
 }
 
-// Catches a column that stands there twice, of which a reader takes either: each executor's figures,
-// and which executor it is, are swept here.
+// Catches a column that stands there twice, of which a reader takes either: each executor's
+// figures, and which executor it is, are swept here.
 TEST_F(SimulateSweepTest, CsvNamesAColumnOnce) {
   const auto lines = [&](std::vector<std::string> flags) {
     flags.insert(flags.begin(),

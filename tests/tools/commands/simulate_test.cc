@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// prepost simulate from outside, one multicast: its text, JSON that says the same, and that each flag
-// reaches what it is for. What the model says is tested where it is made (tests/differential/virtual_*).
+// prepost simulate from outside, one multicast: its text, JSON that says the same, and that each
+// flag reaches what it is for. What the model says is tested where it is made
+// (tests/differential/virtual_*).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -226,7 +227,8 @@ TEST_F(SimulateTest, NeighboursOfAllHostsOrOne) {
   EXPECT_EQ(seconds({"--neighbours", "count=0,slice=20us"}), plain);
 }
 
-// Catches a time that has the root's acknowledgements in it, and gains of one host's end and another's.
+// Catches a time that has the root's acknowledgements in it, and gains of one host's end and
+// another's.
 TEST_F(SimulateTest, NodesHaveItBeforeTheRootKnows) {
   const std::string latency = "network.rack_latency=100ms";
   const auto run = [&](const std::string& nodes, std::vector<std::string> more) {
@@ -280,8 +282,8 @@ TEST_F(SimulateTest, TheBarrierIsApart) {
   EXPECT_THAT(Simulate({}), HasSubstr("  barrier, before"));
 }
 
-// Catches a gain with a barrier that is not the printed one, or before a side that needs none; and a
-// compare that differs.
+// Catches a gain with a barrier that is not the printed one, or before a side that needs none; and
+// a compare that differs.
 TEST_F(SimulateTest, TheGainWithTheBarrier) {
   for (const char* ready : {"window=1", "barrier"}) {
     const bool is_of_both = ready == std::string("barrier");
@@ -312,8 +314,8 @@ TEST_F(SimulateTest, TheGainWithTheBarrier) {
   }
 }
 
-// Where latency is nearly all, a bound without it made this 36,000 times the bound; and stats has the
-// same bound by the same name.
+// Where latency is nearly all, a bound without it made this 36,000 times the bound; and stats has
+// the same bound by the same name.
 TEST_F(SimulateTest, TheNetworkBoundHasLatency) {
   const std::string topology = folder_ / "sites.json";
   std::ofstream(topology) << R"({"format": "prepost.topology", "version": "1.0",

@@ -108,8 +108,8 @@ TEST_F(StatsTest, Collectives) {
   EXPECT_THAT(Print({"explain", file, "0"}), HasSubstr("chain back to the start"));
 }
 
-// Bounds over two racks of four, by hand: an alltoall of 1 MB parts has 16 of them to pass from one rack
-// to the other, each way, at 1 GB/s.
+// Bounds over two racks of four, by hand: an alltoall of 1 MB parts has 16 of them to pass from one
+// rack to the other, each way, at 1 GB/s.
 TEST_F(StatsTest, CollectivesOverATopology) {
   WriteTwoRacksOfFour("8Gbit/s");
   Compile({"--collective", "alltoall", "--nodes", "8", "--message-bytes", "1MB", "--block-bytes",

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The command over a device of libibverbs, a process per node, as users have it on several machines.
-// Needs a device (tests/support/verbs_device.h).
+// The command over a device of libibverbs, a process per node, as users have it on several
+// machines. Needs a device (tests/support/verbs_device.h).
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,8 @@ using ::testing::HasSubstr;
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kNodes = 4;
-/// A peer that does not answer is lost after a second, others hear of it at once; the rest is slack for
-/// a machine that is emulated.
+/// A peer that does not answer is lost after a second, others hear of it at once; the rest is slack
+/// for a machine that is emulated.
 constexpr std::chrono::seconds kEndMax{15};
 
 class VerbsCommandTest : public ::testing::Test {

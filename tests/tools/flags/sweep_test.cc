@@ -40,8 +40,8 @@ TEST(SweepTest, RangesMeetTheirEnds) {
   EXPECT_THAT(TextsOf("x.y=0.1:0.8:x2"), ElementsAre("0.1", "0.2", "0.4", "0.8"));
 }
 
-// Catches digits that are cut off, so that rows are of another value than their row says, or of the one
-// before them; and digits that steps have made.
+// Catches digits that are cut off, so that rows are of another value than their row says, or of the
+// one before them; and digits that steps have made.
 TEST(SweepTest, RangesHaveAllDigits) {
   EXPECT_THAT(TextsOf("seed=1234567890123456:1234567890123458:+1"),
               ElementsAre("1234567890123456", "1234567890123457", "1234567890123458"));
@@ -83,8 +83,8 @@ TEST(SweepTest, WholeNumbersStayWhole) {
   EXPECT_THAT(TextsOf("nodes=2:5:x1.1"), ElementsAre("2", "3", "4", "5"));
 }
 
-// Catches limits of steps, of which many may be one value, and of one axis in place of rows; and that
-// only one of the two figures is reported.
+// Catches limits of steps, of which many may be one value, and of one axis in place of rows; and
+// that only one of the two figures is reported.
 TEST(SweepTest, RowsAreLimitedNotSteps) {
   EXPECT_EQ(AxisOf("nodes=2:8:x1.00000001").values.size(), 7u);
   EXPECT_EQ(AxisOf("seed=1:100000:+1").values.size(), 100000u);

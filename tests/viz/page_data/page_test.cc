@@ -145,8 +145,8 @@ TEST(PageTest, TakesTwoPlansOfOtherNamesAndSizes) {
   EXPECT_EQ(page.find("<title>@PREPOST_DATA@ @PREPOST_TITLE@ &lt;/script"), page.find("<title>"));
 }
 
-// Catches members that are taken for helpers, parts of an alltoall by the wrong end, sizes of blocks by the
-// largest part, and queues that collectives have not.
+// Catches members that are taken for helpers, parts of an alltoall by the wrong end, sizes of
+// blocks by the largest part, and queues that collectives have not.
 TEST(PageTest, HoldsWhoHasWhatOfEveryCollective) {
   test::Random random(test::TestSeed());
   std::set<std::pair<CollectiveKind, std::string>> seen;

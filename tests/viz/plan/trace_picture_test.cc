@@ -95,8 +95,8 @@ TEST(TracePictureTest, AFailedRunShowsHowFarItCame) {
   EXPECT_THAT(empty, HasSubstr("no receive of these completed"));
 }
 
-// Some nodes' traces of a run that succeeded: what is not known has not failed, and the scale is the
-// run's as far as it is known.
+// Some nodes' traces of a run that succeeded: what is not known has not failed, and the scale is
+// the run's as far as it is known.
 TEST(TracePictureTest, NodesWithoutATraceAreNamed) {
   const Plan plan = PlanOf(4, 3, "chain");
   const auto without = [&](std::vector<uint32_t> nodes) {

@@ -11,8 +11,8 @@
 namespace prepost::nic::request_queue_test {
 namespace {
 
-// Catches places that are used again too soon, requests that are lost when the queue grows, and ones
-// that overtake what is held back.
+// Catches places that are used again too soon, requests that are lost when the queue grows, and
+// ones that overtake what is held back.
 TEST(RequestQueueTest, KeepsTheOrderAndTheRoomOfItsRing) {
   for (uint64_t seed = test::TestSeed(); seed < test::TestSeed() + 50; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));

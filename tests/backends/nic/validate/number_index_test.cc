@@ -12,8 +12,8 @@ struct Object {
   uint32_t number = 0;
 };
 
-// Numbers in a row, in a row but out of order, close together, and far apart: each is kept in its own
-// way.
+// Numbers in a row, in a row but out of order, close together, and far apart: each is kept in its
+// own way.
 TEST(NumberIndexTest, FindsWhereEachNumberIsAndNoOther) {
   const std::vector<std::vector<Object>> lists = {{},
                                                   {{7}},

@@ -56,7 +56,8 @@ INSTANTIATE_TEST_SUITE_P(Ciphers, RecordSealTest,
                            return it.param == SealCipher::kAes256Gcm ? "aes" : "chacha";
                          });
 
-// Catches ways that are mixed up, numbers that differ between the ends, and a size that is not sealed.
+// Catches ways that are mixed up, numbers that differ between the ends, and a size that is not
+// sealed.
 TEST_P(RecordSealTest, BothWaysOpenWhatTheOtherEndHasSealed) {
   for (const size_t size :
        {size_t{0}, size_t{1}, size_t{15}, size_t{16}, size_t{17}, size_t{4096}, size_t{65536}}) {

@@ -52,8 +52,8 @@ TEST(TcpAddressTest, NetworksAreWhatOneMachineChoosesAmong) {
   EXPECT_EQ(NumericAddress("10.0.0.1")->WithPort(1).Network(), network("10.0.0.1"));
 }
 
-// Catches a machine that listens for both and says of a connection over IPv4 that it is one of IPv6: what
-// is opened at such an address its peers do not reach.
+// Catches a machine that listens for both and says of a connection over IPv4 that it is one of
+// IPv6: what is opened at such an address its peers do not reach.
 TEST(TcpAddressTest, ConnectionsOverIpv4HaveItsAddressesAtBothEnds) {
   int error = 0;
   const FileDescriptor listener = ListenEverywhere(0, &error);

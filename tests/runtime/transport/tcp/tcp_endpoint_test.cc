@@ -70,8 +70,8 @@ TEST_F(TcpEndpointTest, RefusesRecordsThatMakeNoSense) {
   refuses({.channel = ChannelId(3), .block = 3}, "expected a credit that the plan has");
 }
 
-// Catches a message that begins on a connection for blocks of which none is to come: what follows would
-// be read to nowhere.
+// Catches a message that begins on a connection for blocks of which none is to come: what follows
+// would be read to nowhere.
 TEST_F(TcpEndpointTest, RefusesTheStartOfBlocksThatDoNotCome) {
   std::array<std::byte, kRecordBytes> bytes;
   EncodeRecord({.channel = kStartChannel, .block = 0, .bytes = plan_.header().payload.bytes},
@@ -97,7 +97,8 @@ TEST_F(TcpEndpointTest, SealedSendFromATruncatedFileIsAnError) {
   EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
 }
 
-// Bytes of somebody between the two: nothing of them is taken for a record, at any size that they claim.
+// Bytes of somebody between the two: nothing of them is taken for a record, at any size that they
+// claim.
 TEST_F(TcpEndpointTest, WhatIsNotSealedByThePeerEndsIt) {
   for (const uint32_t claimed : {0u, 1u, 16u, 1u << 16, (1u << 16) + 1, 0xffffffffu}) {
     for (const size_t file : {size_t{0}, size_t{1}}) {  // of blocks, of credits
@@ -341,8 +342,8 @@ class ManyCopiesTest : public MemoryCopiesTest {
   }
 };
 
-// Catches a send that takes the place of one that is still to be copied, and one that waits for room
-// and is forgotten.
+// Catches a send that takes the place of one that is still to be copied, and one that waits for
+// room and is forgotten.
 TEST_F(ManyCopiesTest, SendsWaitForRoomInTheWindow) {
   for (size_t i = 0; i < source_.size(); ++i) source_[i] = static_cast<std::byte>(i / 100);
   for (uint32_t block = 1; block < kBlocks; ++block) PostSend(block);
