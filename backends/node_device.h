@@ -15,7 +15,7 @@
 #include "ir/verify/verify.h"
 #include "runtime/device/player_device.h"
 #include "runtime/executor/executor_choice.h"
-#include "runtime/group/node_group.h"
+#include "runtime/run/node_group.h"
 
 namespace prepost {
 

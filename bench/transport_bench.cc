@@ -31,7 +31,7 @@
 #include "bench/provenance.h"
 #include "compiler/compile.h"
 #include "runtime/base/clock.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 namespace prepost {
 namespace {

@@ -9,8 +9,8 @@
 //
 //   build/bench/bench/virtual_bench                                    512x256
 //   build/bench/bench/virtual_bench 4096x1024 --repeat 0 --no-cqes     the largest aimed at
-//   build/bench/bench/virtual_bench --ready barrier                    a message per transfer, no
-//   credit build/bench/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
+//   build/bench/bench/virtual_bench --ready barrier                    no credits
+//   build/bench/bench/virtual_bench 64x64 128x128 256x256 --csv        cost against size
 //   build/bench/bench/virtual_bench 48x8 --groups 48 --repeat 1        links that many share
 #include <fmt/format.h>
 #include <sys/resource.h>

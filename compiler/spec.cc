@@ -16,7 +16,7 @@
 #include "compiler/schedules/schedule.h"
 #include "ir/base/count.h"
 #include "ir/base/near_name.h"
-#include "ir/base/words.h"
+#include "ir/words.h"
 
 namespace prepost {
 namespace {

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/base/words.h"
 #include "ir/collective.h"
 #include "ir/combine.h"
+#include "ir/words.h"
 #include "prepost/prepost.h"
 #include "python/bindings.h"
 #include "python/group_state.h"

@@ -2,7 +2,7 @@
 //
 // Simulation: one multicast or several on a modelled cluster, preposted, CPU-driven or both, and
 // what came out: times, what hosts did, what links carried. simulation_run.h fills it in,
-// tools/report/simulation_report.h prints it. Every figure is modelled.
+// planning/simulation/simulation_report.h prints it. Every figure is modelled.
 #ifndef PREPOST_SIM_SIMULATION_H_
 #define PREPOST_SIM_SIMULATION_H_
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -120,14 +121,21 @@ std::map<std::string, std::string> ReadLayout() {
 // A newcomer finds any part by the layout alone: it names every folder of every room.
 TEST(IncludeDirectionTest, TheLayoutNamesEveryFolder) {
   std::map<std::string, std::string> layout = ReadLayout();
-  for (const char* room :
-       {"ir", "compiler", "runtime", "backends", "library", "planning", "sim", "viz", "tools"}) {
+  for (const char* room : {"ir", "compiler", "runtime", "backends", "library", "planning", "sim",
+                           "viz", "tools", "python"}) {
     EXPECT_TRUE(layout.contains(room)) << "docs/internals.md: the layout has no room " << room;
     for (const fs::path& source : SourcesIn(room)) {
       const fs::path folder = source.parent_path().filename();
       EXPECT_NE(layout[room].find(folder.string() + "/"), std::string::npos)
           << "docs/internals.md: the layout of " << room << " does not name " << folder
           << ", where " << source << " is";
+    }
+    std::istringstream lines(layout[room]);
+    for (std::string line; std::getline(lines, line);) {
+      const size_t end = line.find('/');
+      if (!line.starts_with("  ") || line.starts_with("   ") || end == std::string::npos) continue;
+      const fs::path folder = fs::path(PREPOST_SOURCE_DIR) / room / line.substr(2, end - 2);
+      EXPECT_TRUE(fs::is_directory(folder)) << "docs/internals.md: there is no " << folder;
     }
   }
 }

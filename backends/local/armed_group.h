@@ -20,7 +20,7 @@
 #include "backends/nic/program/queue_program.h"
 #include "ir/base/status.h"
 #include "ir/plan.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 
 namespace prepost::local {
 

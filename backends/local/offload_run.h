@@ -48,12 +48,12 @@ struct OffloadOptions {
 };
 
 /// Lowers `plan` and runs it. No doorbell is rung before the bytes in all rings have been validated
-/// (nic/validate.h). `message` is the root's; `node_buffers[v]` is node v's, of the
-/// message's size (the root's is not used). The host is measured, not assumed: its figures are the
-/// devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts during
-/// the transfer are doorbells and requests for events. Errors: kRejected for a plan that is not
-/// valid or does not fit, bytes that are not the plan's, buffers of the wrong size, a run that is
-/// stuck (with the report) or fails, with the first cause; kInterrupted. On error buffers may be
+/// (backends/nic/validate/validate.h). `message` is the root's; `node_buffers[v]` is node v's, of
+/// the message's size (the root's is not used). The host is measured, not assumed: its figures are
+/// the devices' counters (nic::DeviceCounters) from its doorbells to its final completion; posts
+/// during the transfer are doorbells and requests for events. Errors: kRejected for a plan that is
+/// not valid or does not fit, bytes that are not the plan's, buffers of the wrong size, a run that
+/// is stuck (with the report) or fails, with the first cause; kInterrupted. On error buffers may be
 /// partly written, and no QP moves any more.
 Result<RunReport> RunOffload(const VerifiedPlan& plan, std::span<const std::byte> message,
                              std::span<const std::span<std::byte>> node_buffers,

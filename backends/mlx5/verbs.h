@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Verbs: the calls into libibverbs and libmlx5 that the mlx5 device makes, one thin method each,
-// with neutral types. RdmaCore (rdma_core.h) passes them on; StandIn (stand_in.h) answers them in
-// software; tests make them fail. Whoever made something undoes it; nothing here undoes anything by
-// itself.
+// with neutral types. RdmaCore (backends/rdma_core/rdma_core.cc) passes them on; StandIn
+// (stand_in.h) answers them in software; tests make them fail. Whoever made something undoes it;
+// nothing here undoes anything by itself.
 //
 // Calls that return an int return 0 or an errno value; EREMOTEIO: the firmware refused a command,
 // and its output has status and syndrome. One thread at a time.

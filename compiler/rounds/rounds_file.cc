@@ -13,10 +13,10 @@
 #include "compiler/spec.h"
 #include "ir/base/near_name.h"
 #include "ir/base/utf8.h"
-#include "ir/base/words.h"
 #include "ir/json/json_reader.h"
 #include "ir/json/json_word.h"
 #include "ir/plan.h"
+#include "ir/words.h"
 
 namespace prepost {
 namespace {

@@ -49,9 +49,8 @@ struct RoundsPlan {
 /// Reads text or JSON, which the first character tells apart; `name` is the file's in messages.
 /// Ops stand in the order that schedules of ours have; the header's algorithm is "rounds", its
 /// ports are as many as the rounds need. Errors, kRejected: all findings, "name:line:col: round R:
-/// ...", a line each; what of `options` does not fit, at "/combine", "/nodes", "/root",
-/// "/block_bytes" or
-/// "/message_bytes". Cost: sorting the transfers' blocks.
+/// ...", a line each; what of `options` does not fit, at its key: "/combine", "/nodes",
+/// "/root", "/block_bytes", "/message_bytes". Cost: sorting the transfers' blocks.
 Result<RoundsPlan> ReadRounds(std::istream& in, const std::string& name,
                               const RoundsOptions& options = {},
                               std::vector<std::string>* warnings = nullptr);

@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* NOLINTBEGIN(readability-identifier-naming): names as C has them. */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -329,5 +330,6 @@ prepost_code prepost_session_poll(prepost_session* session, int64_t timeout_ms);
 #ifdef __cplusplus
 }
 #endif
+/* NOLINTEND(readability-identifier-naming) */
 
 #endif /* PREPOST_PREPOST_C_H_ */

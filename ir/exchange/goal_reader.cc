@@ -14,8 +14,8 @@
 //    if that is none or several, the one receive behind all that it requires; else, if the rank
 //    sends as many messages to that peer as it receives in all, the i-th forwards the i-th. So each
 //    message of the root starts a tree. The trees are dealt, in order, each to the first block of
-//    its size that none of its ranks has yet. Of other collectives: a tag is the first block of a
-//    message (goal_ranges.cc).
+//    its size that none of its ranks has yet.
+//    Of other collectives: a tag is the first block of a message (goal_ranges.cc).
 // 5. What a send waits for: its requirements, seen through calcs, synchronisation, receives
 //    (a plan's receives wait for nothing) and irequires (what started had its requirements met), as
 //    the last op of each channel, since channels keep their order. What a combine waits for: those

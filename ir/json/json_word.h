@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ir/base/near_name.h"
-#include "ir/base/words.h"
 #include "ir/json/json_reader.h"
+#include "ir/words.h"
 
 namespace prepost {
 

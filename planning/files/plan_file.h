@@ -41,8 +41,8 @@ Result<RolledPlan> ReadRolledPlanFile(const std::string& path);
 Result<VerifiedPlan> LoadAnyPlan(const std::string& path);
 /// Whether CPUs play `plan`. Errors (kRejected): it is a multicast that is not plain.
 Status ExpectPlayed(const Plan& plan);
-/// Whether a picture or a page of `plan` is drawn, where queues are asked for: these are of plain
-/// multicasts. Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
+/// Whether `plan` can be drawn, with its queues if `has_queues`: only plain multicasts have some.
+/// Errors (kRejected): of ExpectPlainMulticast(), with what is drawn of all plans.
 Status ExpectDrawn(const Plan& plan, bool has_queues);
 /// LoadAnyPlan() of what CPUs play. Errors: also ExpectPlayed().
 Result<VerifiedPlan> LoadPlayedPlan(const std::string& path);

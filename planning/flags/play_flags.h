@@ -103,8 +103,8 @@ class PlayedPlan {
   /// `rolled`, of the file `path`, for a message of `bytes`, for which it is proved; of a file with
   /// some programs, what can be said of each alone. Errors: kRejected.
   static Result<PlayedPlan> Rolled(RolledPlan rolled, uint64_t bytes, const std::string& path);
-  /// The same message, for `what` (said on stderr) that takes all ops of all nodes: the flat plan.
-  /// Its nodes and those that play `rolled` as it is are one group. Errors: kRejected.
+  /// The flat plan for that message, which `what` needs (a note on stderr names it). Its nodes and
+  /// nodes that play `rolled` as it is can be in one group. Errors: kRejected.
   static Result<PlayedPlan> Unrolled(const RolledPlan& rolled, uint64_t bytes,
                                      const std::string& path, const std::string& what);
 

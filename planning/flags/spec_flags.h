@@ -84,9 +84,8 @@ class SpecFlags {
   /// outlive the parsing.
   void AddTo(CLI::App& command, AutoFlags others = AutoFlags::kLinks);
 
-  /// Takes specs of multicasts alone, and says of others what would do: "NAME: why". --collective
-  /// and
-  /// --combine are there to say it, not in help. `why` goes on after the collective's name.
+  /// Takes specs of multicasts alone, and says of others what would do: "NAME: why". Only to say it
+  /// --collective and --combine are there, not in help. `why` follows the collective's name.
   void RefuseCollectives(CLI::App& command, std::string why);
   /// --collective, --combine, --part-bytes and --deterministic; without them specs are of
   /// multicasts.

@@ -11,7 +11,7 @@
 #include <span>
 
 #include "ir/base/status.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 
 namespace prepost {
 

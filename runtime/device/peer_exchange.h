@@ -14,7 +14,7 @@
 
 #include "ir/base/status.h"
 #include "ir/ids.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost {

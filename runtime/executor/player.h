@@ -16,11 +16,11 @@
 
 #include "ir/base/status.h"
 #include "ir/ids.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/executor/endpoint.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/op_event.h"
 #include "runtime/executor/playable.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/trace/report.h"
 #include "runtime/transport/peer_links.h"
 

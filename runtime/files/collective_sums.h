@@ -14,7 +14,7 @@
 
 #include "ir/base/status.h"
 #include "ir/verify/verify.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/files/message_sum.h"
 
 namespace prepost {

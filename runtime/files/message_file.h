@@ -12,9 +12,9 @@
 #include <string>
 
 #include "ir/base/status.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/mapping.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/files/temporary_file.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 
 #include "ir/base/status.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 
 namespace prepost {
 

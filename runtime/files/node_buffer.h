@@ -13,9 +13,9 @@
 
 #include "ir/base/status.h"
 #include "ir/plan.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/mapping.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/files/output_set.h"

@@ -48,7 +48,7 @@ struct BootstrapOptions {
   NodeId node;
   std::vector<PeerAddress> peers;       ///< by node, all of the group
   std::vector<std::string> names = {};  ///< by node, for messages; empty: "node 3"
-  std::vector<uint32_t> sites = {};     ///< by node, the same at all; empty: all are at one
+  std::vector<uint32_t> sites = {};     ///< by node; all nodes have the same list; empty: one site
   GroupKey key;
   /// What its blocks will go over. A node that goes over something else is refused.
   Carrier carrier = Carrier::kTcp;
@@ -96,9 +96,9 @@ class Bootstrap final : public Lobby::Owner {
   /// When connected() with the leader, which is another node: the control connection.
   ControlSocket TakeControl();
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
-  /// Peers that this node has reached, that were there (they have proved the secret), and whose
-  /// connection has ended since, before they were in the group: as they do not listen any more, or
-  /// did not come back within `max`; and known ones that have not answered for as long.
+  /// Peers that have proved the secret to this node and were lost before they were in the group:
+  /// they do not listen any more, or have not come back within `max`. Also known ones that have not
+  /// answered for `max`.
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
   /// Who is to have what arrives at the leader.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }

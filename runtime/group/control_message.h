@@ -21,12 +21,14 @@
 
 namespace prepost {
 
-/// What all members of a group are to reach before any goes on, each counted by itself.
+/// What all members of a group are to reach before any goes on, each counted by itself. All but the
+/// first are steps of a message that a mover moves (session/message_mover.h), and the last two of a
+/// run, too.
 enum class Gate : uint8_t {
-  kBarrier,  ///< of the callers
-  kMemory,   ///< of a message that a mover moves (session/message_mover.h), as are the following
-  kArmed,    ///< of a run, too: its part is prepared
-  kMoved     ///< of a run, too: it has delivered
+  kBarrier,  ///< the caller is in a barrier
+  kMemory,   ///< the member has memory for the message
+  kArmed,    ///< its part of the plan is prepared
+  kMoved     ///< its part is done
 };
 inline constexpr size_t kGates = 4;
 
@@ -62,7 +64,8 @@ inline constexpr size_t kGates = 4;
 ///     L  Commit    all have what they must: name your copy
 ///
 /// A new message is a type here, a place in ControlMessage, and a row of kTypes
-/// (control_message.cc).
+/// (control_message.cc). If it counts something, IsNews() of session/keeper_messages.cc knows when
+/// it says something new; if it has a gate, so does SubjectOf() of control_socket.cc.
 namespace control {
 
 struct Query {
@@ -77,7 +80,7 @@ struct Progress {
 struct Joined {};
 struct Arrived {
   Gate gate = Gate::kBarrier;
-  uint64_t number = 0;  ///< so often
+  uint64_t number = 0;  ///< how many times it has come to the gate
 };
 struct Passed {
   Gate gate = Gate::kBarrier;
@@ -94,7 +97,7 @@ struct Failed {
   std::string cause;
 };
 struct Gone {
-  std::vector<NodeId> nodes;  ///< beside that of the Abort; kControlNodesMax at most
+  std::vector<NodeId> nodes;  ///< kControlNodesMax at most; more follow in another one
 };
 struct Abort {
   bool is_gone = false;  ///< because the node `where` is
@@ -165,8 +168,7 @@ const char* Name(const ControlMessage& message);
 ///         8  a number
 ///        32  a sum, a nonce, a proof
 ///        88  a report: posts, posts during, wake-ups, completions, retries, cpu_ns,
-///        bytes_received,
-///            elapsed_ns, requests for events during, re-arms, their bound
+///            bytes_received, elapsed_ns, requests for events during, re-arms, their bound
 ///     2 + n  a text of n bytes of printable ASCII, kControlTextBytes at most
 ///  2 + 4 n   n nodes, kControlNodesMax at most
 inline constexpr size_t kControlMessageBytes = 617;

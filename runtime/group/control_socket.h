@@ -24,8 +24,7 @@ namespace prepost {
 
 /// Behind each message stand 16 bytes: BLAKE2b of it and of its number on this connection and way.
 /// So what was shifted, lost or said twice is no message. It is no proof of who says it. On a
-/// sealed connection message and number are sealed instead, and the 16 bytes are the seal's: that
-/// is one.
+/// sealed connection the 16 bytes are the tag of the seal of both, which is such a proof.
 ///
 /// Used by one thread. Neither sending nor receiving waits; poll fd() for more.
 class ControlSocket {

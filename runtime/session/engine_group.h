@@ -49,7 +49,7 @@ struct Engine::Group {
   // Under the engine's mutex.
   uint64_t sent = 0;  ///< messages that the root has queued
   bool is_destroyed = false;
-  Status failure;  ///< from when it has failed until `failed` has been called
+  Status failure;  ///< why it has failed; ok again when `failed` has been called
   PeerPaths paths;
   std::vector<std::string> notes;
 
@@ -78,7 +78,7 @@ struct Engine::Group {
   bool is_memory = false;               ///< blocks to and from all peers go over memory
   bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand
   uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
-  std::set<uint64_t> sent_to_all;  ///< those beyond that which its sends say all members have
+  std::set<uint64_t> sent_to_all;  ///< messages after those that its own sends say all have
   std::deque<uint64_t> announced;  ///< not at the root: bytes of messages that are to come
   std::deque<Message> with_mover;  ///< the mover has them
   bool waits_for_buffer = false;   ///< of its pool, or until `incoming` has memory

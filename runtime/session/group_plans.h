@@ -27,8 +27,8 @@ class GroupPlans {
  public:
   virtual ~GroupPlans() = default;
 
-  /// The connections that any of the plans uses at any node, sorted; of a group for calls none, as
-  /// they are opened when a call first uses them.
+  /// The connections that any of the plans uses at any node, sorted. A group for calls has none: it
+  /// opens them when a call first uses them.
   virtual const std::vector<TcpConnection>& connections() const = 0;
   /// Equal where For() gives equal plans.
   virtual PlanHash Hash() const = 0;
@@ -63,8 +63,8 @@ class GroupPlans {
   virtual Status CheckCall(const CallShape& /*call*/) const {
     return UsageError("the group is for messages, not for calls (GroupOptions::calls)");
   }
-  /// The same as a flat plan of all nodes, which a device needs, where no rate is known: what it
-  /// gives is decided by the size alone. Only of plans that were made for that.
+  /// The flat plan of all nodes for a message of `bytes`, for a device. It depends on nothing but
+  /// that size. Needs plans that were made for a device.
   virtual Result<std::shared_ptr<const VerifiedPlan>> FlatFor(uint64_t bytes) = 0;
 };
 

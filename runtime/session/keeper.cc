@@ -282,6 +282,7 @@ void Keeper::Obey(Command command) {
       return Say(group, command.message);
     case Command::Kind::kTell:
       if (!command.peer) return Broadcast(group, command.message);
+      PREPOST_CHECK(group.is_leader());  // others have one peer
       if (Peer& to = group.peers[command.peer->index()]; to.control)
         to.control->Queue(command.message);
       return;

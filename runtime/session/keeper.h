@@ -39,7 +39,8 @@
 
 namespace prepost {
 
-/// A group of this session, for the keeper and the engine: never used again, while numbers are.
+/// The number of a group in this session, for the keeper and the engine. Other than the caller's
+/// numbers it is never used again.
 using GroupSerial = uint64_t;
 
 /// How often a member of a run that plays over a device finds out how far it is: each time wakes a
@@ -58,8 +59,8 @@ struct KeptRun {
   /// Called about once a second, from the second second on, with the nodes that are missing and
   /// why. By the keeper's thread; may be empty.
   std::function<void(const std::string& missing)> waiting = {};
-  /// Members are processes that the leader has started: what one of them cannot do for want of
-  /// something of the machine (kEnvironment), the run cannot.
+  /// All members are processes of this machine, which the leader has started: an error of one that
+  /// is kEnvironment is the run's.
   bool is_one_machine = false;
 };
 
@@ -87,8 +88,8 @@ struct KeptGroup {
   /// Control connections that are there already, so that nothing is to be formed or connected: at
   /// the leader by node, none to itself; elsewhere the one to it. Empty: none is.
   std::vector<FileDescriptor> controls = {};
-  std::vector<GateSocket> gates =
-      {};  ///< the same: those with others than the leader in its GateTree
+  /// Likewise: connections with the neighbours in the GateTree other than the leader.
+  std::vector<GateSocket> gates = {};
 };
 
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and
@@ -170,8 +171,8 @@ class Keeper final : private Lobby::Owner {
   /// It must listen.
   uint16_t port() const { return lobby_->port(); }
   void Add(KeptGroup group);
-  /// Of a group that opens connections later, which is connected: this node wants some with
-  /// `peers`; kConnected follows, once they have come to that, too, or called it themselves.
+  /// Of a group that opens connections later: this node wants some with `peers`. kConnected follows
+  /// when each of them wants them, too, or has opened them itself. The group must be connected.
   void Want(GroupSerial group, std::vector<NodeId> peers);
   /// This node has message `number`.
   void Have(GroupSerial group, uint64_t number);
@@ -185,9 +186,10 @@ class Keeper final : private Lobby::Owner {
   /// At the leader: the next message has so many bytes.
   void Announce(GroupSerial group, uint64_t bytes);
   /// At the leader: `number` messages are all, and this node is done with them. Elsewhere: this
-  /// node is, which kLast has named.
+  /// node is done with those that kLast has named.
   void Close(GroupSerial group, uint64_t number);
-  /// This node waits for others in call `number`, which is `text` (printable) here: kClaim at all.
+  /// This node waits for others in call `number`, which is `text` (printable) here. Every member
+  /// gets kClaim.
   void Claim(GroupSerial group, uint64_t number, std::string text);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
   /// `differs`: members have called different things, and which of them is wrong nobody knows.
@@ -240,13 +242,13 @@ class Keeper final : private Lobby::Owner {
     PeerAddress address;
     Clock::time_point at;
   };
-  /// A group that failed at its leader while it formed: members that come in late, and the leader
-  /// does not create the next one meanwhile, hear of it.
+  /// A group that failed at its leader while it formed. Members that come later hear of it, as long
+  /// as the leader has not created the next group.
   struct Unformed {
     PlanHash terms;
     bool is_sealed = false;
     NodeId leader;
-    std::set<NodeId> told;  ///< by this or otherwise
+    std::set<NodeId> told;  ///< have heard of the failure, by this or from the group itself
     control::Abort last_word;
     Clock::time_point from, until;
   };
@@ -350,8 +352,8 @@ class Keeper final : private Lobby::Owner {
   bool is_ending_ = false;           ///< under mutex_
 
   // The thread's own.
-  Clock::time_point awake_since_;  ///< it has not been frozen since
-  Clock::time_point awake_at_;     ///< when it was not, last
+  Clock::time_point awake_since_;  ///< the thread has run without a pause since then
+  Clock::time_point awake_at_;     ///< when it was known to run last
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;

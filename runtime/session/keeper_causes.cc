@@ -21,6 +21,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include "runtime/session/keeper_group.h"
@@ -181,9 +182,12 @@ void Keeper::End(Group& group, const Failure& failure) {
   if (!group.is_leader()) {
     Broadcast(group, FailedOf(failure, /*lost_peer=*/false));
   } else {
-    control::Gone gone = {.nodes = failure.also_gone};
-    if (gone.nodes.size() > kControlNodesMax) gone.nodes.resize(kControlNodesMax);
-    if (!gone.nodes.empty()) Broadcast(group, gone);
+    std::span<const NodeId> gone = failure.also_gone;
+    while (!gone.empty()) {
+      const std::span<const NodeId> some = gone.first(std::min(gone.size(), kControlNodesMax));
+      Broadcast(group, control::Gone{{some.begin(), some.end()}});
+      gone = gone.subspan(some.size());
+    }
     Broadcast(group, AbortOf(failure));
   }
   ReportFailure(group, failure, /*is_own_finding=*/true);

@@ -31,7 +31,8 @@ struct Keeper::Peer {
   NodeId node;
   std::optional<ControlSocket> control;
   Clock::time_point heard;
-  // How many messages are read of it now, as of when; those that reported nothing new of late.
+  // So many messages more may be read of it, as of `allowed_at`; and how many have said nothing
+  // new since `repeats_since`.
   double allowance = 0;
   Clock::time_point allowed_at;
   uint32_t repeats = 0;
@@ -66,7 +67,7 @@ struct Keeper::Group {
   uint64_t announced = 0;   ///< not at the leader: messages, for a mover
   control::Waiting claim;   ///< at the leader: what was told to all last
   Clock::time_point claimed_at;
-  uint32_t claims = 0;  ///< since then
+  uint32_t claims = 0;  ///< that were passed on since `claims_since`
   Clock::time_point claims_since;
   bool is_done = false;   ///< this node
   bool has_last = false;  ///< not at the leader: it has said how many there are
@@ -87,14 +88,14 @@ struct Keeper::Group {
   GateCounts passed;
   GateCounts arrived;                    ///< this node
   GateCounts reported;                   ///< it and all below it, up the tree
-  std::optional<NodeId> of_other_terms;  ///< while it forms: who came with these
-  bool is_other_seal = false;            ///< and that is what differs
+  std::optional<NodeId> of_other_terms;  ///< a member that came with other terms while it formed
+  bool is_other_seal = false;            ///< of these only whether connections are sealed differs
   std::vector<Failure> suspicions;       ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member
   std::optional<Failure> finding;  ///< at the leader: a member is gone, and others may go with it
   Clock::time_point finding_due;
-  std::vector<NodeId> also_gone;  ///< not at the leader: by its word, which goes before the cause
+  std::vector<NodeId> also_gone;  ///< not at the leader: whom its Gone has named, before its Abort
   /// It is over here, and the leader, to which there is no connection yet, is still to hear why.
   std::optional<Failure> last_word;
   bool is_over = false;

@@ -162,7 +162,9 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
   } else if (const auto* passed = std::get_if<control::Passed>(&message)) {
     HearPassed(group, group.peers.front(), *passed);
   } else if (const auto* gone = std::get_if<control::Gone>(&message)) {
-    group.also_gone.clear();
+    // Several of these name no more than there are members, or they begin anew.
+    if (group.also_gone.size() + gone->nodes.size() > group.kept.members.size())
+      group.also_gone.clear();
     std::ranges::copy_if(gone->nodes, std::back_inserter(group.also_gone),
                          [&group](NodeId node) { return group.Has(node); });
   } else if (const auto* abort = std::get_if<control::Abort>(&message)) {

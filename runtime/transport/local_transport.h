@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "ir/base/status.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/executor/endpoint.h"
 #include "runtime/executor/playable.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/transport/peer_links.h"

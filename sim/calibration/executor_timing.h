@@ -13,7 +13,7 @@
 #include "ir/base/status.h"
 #include "ir/plan.h"
 #include "ir/verify/verify.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 
 namespace prepost::sim {
 

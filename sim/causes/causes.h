@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the time of a simulation went to, for one executor: what causes_print.h prints. All of it is
-// in picoseconds and adds up exactly: critical paths to when the last node has its message, and
-// what comes after them until the last host knows.
+// What the time of a simulation went to, for one executor: what planning/simulation/causes_report.h
+// prints. All of it is in picoseconds and adds up exactly: critical paths to when the last node has
+// its message, and what comes after them until the last host knows.
 #ifndef PREPOST_SIM_CAUSES_CAUSES_H_
 #define PREPOST_SIM_CAUSES_CAUSES_H_
 

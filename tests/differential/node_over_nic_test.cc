@@ -21,7 +21,7 @@
 #include "backends/nic/program/lower.h"
 #include "backends/node_device.h"
 #include "runtime/files/output_set.h"
-#include "runtime/group/node_group.h"
+#include "runtime/run/node_group.h"
 #include "tests/support/engines.h"
 #include "tests/support/fake_library.h"
 #include "tests/support/loopback.h"
@@ -229,8 +229,8 @@ TEST_F(NodeOverNicTest, AFailureAfterTheStartStopsEveryNic) {
 // small and cannot WAIT, one is traced, so the CPU plays there; with files. Catches copies that
 // never leave the memory that NICs write, and NICs that go on with it.
 TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
-  constexpr Executor executors[kNodes] = {Executor::kAuto, Executor::kOffload, Executor::kCpu,
-                                          Executor::kAuto, Executor::kAuto};
+  constexpr Executor kExecutors[kNodes] = {Executor::kAuto, Executor::kOffload, Executor::kCpu,
+                                           Executor::kAuto, Executor::kAuto};
   emulated::Fabric fabric(kNodes, {});
   ASSERT_TRUE(fabric.Start(emulated::Fabric::Until::kStopped).ok());
   const Result<MappedInput> input = MappedInput::Open(path_);
@@ -243,7 +243,7 @@ TEST_F(NodeOverNicTest, AsChosenByTheCommand) {
     test::FakeLibrary library(fabric.nic(NodeId(i)), card);
     const mlx5::Cards cards(library);
     Result<NodeDevice> device =
-        NodeDevice::Choose({.executor = executors[i], .device = "mlx5_0", .is_traced = i == 3},
+        NodeDevice::Choose({.executor = kExecutors[i], .device = "mlx5_0", .is_traced = i == 3},
                            plan_, NodeId(i), {.needs = "libmlx5", .kind = &cards});
     if (!device.ok()) return device.status();
     EXPECT_EQ(device->is_offloaded(), i != 2 && i != 3) << i;

@@ -10,9 +10,9 @@
 
 #include "compiler/passes/scratch.h"
 #include "ir/analysis/plan_diff.h"
-#include "ir/base/words.h"
 #include "ir/exchange/goal_reader.h"
 #include "ir/exchange/goal_writer.h"
+#include "ir/words.h"
 
 namespace {
 

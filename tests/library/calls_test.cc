@@ -90,31 +90,31 @@ INSTANTIATE_TEST_SUITE_P(CallsTest, CallsWays, ::testing::Bool(),
 // connections that few of them use, once it has them: what it has sent waits there. Catches notes
 // that are waited for, and starts that are refused as too far ahead.
 TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
-  constexpr uint32_t n = 5;
+  constexpr uint32_t kMembers = 5;
   constexpr size_t kCallsAhead = 60;
   test::Random random(test::TestSeed());
-  Sessions sessions(n, Copying(GetParam()));
-  sessions.Create(kGroup, Members(n), 0, kCalls);
+  Sessions sessions(kMembers, Copying(GetParam()));
+  sessions.Create(kGroup, Members(kMembers), 0, kCalls);
   std::vector<Collective> first = {
-      MakeCollective(CollectiveKind::kAlltoall, n, 0, 1, CombineOp::kSum, random)};
-  ExpectAll(sessions, Members(n), first, /*is_in_place=*/false);
+      MakeCollective(CollectiveKind::kAlltoall, kMembers, 0, 1, CombineOp::kSum, random)};
+  ExpectAll(sessions, Members(kMembers), first, /*is_in_place=*/false);
   std::vector<Values> sent, received;
   std::vector<std::future<Status>> futures;
   for (size_t call = 0; call < kCallsAhead; ++call) {
     // Every twentieth is of parts, which take all of its connections.
     const bool is_scatter = call % 20 == 19;
-    Values& values = sent.emplace_back(is_scatter ? n : 1);
+    Values& values = sent.emplace_back(is_scatter ? kMembers : 1);
     for (int32_t& value : values) value = static_cast<int32_t>(random.Below(1u << 31));
   }
-  received.assign(kCallsAhead * n, Values(1));
+  received.assign(kCallsAhead * kMembers, Values(1));
   const auto make = [&](uint32_t member, size_t call) {
-    const bool is_scatter = sent[call].size() == n;
+    const bool is_scatter = sent[call].size() == kMembers;
     return sessions[member].Await(
         kGroup,
         {.kind = is_scatter ? CollectiveKind::kScatter : CollectiveKind::kMulticast,
          .root = 0,
          .input = member == 0 ? sent[call].data() : nullptr,
-         .output = member == 0 && !is_scatter ? nullptr : received[call * n + member].data(),
+         .output = member == 0 && !is_scatter ? nullptr : received[call * kMembers + member].data(),
          .count = 1,
          .type = ElementType::kInt32});
   };
@@ -123,16 +123,16 @@ TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
     ASSERT_EQ(made.wait_for(std::chrono::seconds(20)), std::future_status::ready) << call;
     ASSERT_TRUE(made.get().ok()) << call;
   }
-  for (uint32_t member = n - 1; member > 0; --member)
+  for (uint32_t member = kMembers - 1; member > 0; --member)
     for (size_t call = 0; call < kCallsAhead; ++call) futures.push_back(make(member, call));
   for (std::future<Status>& made : futures) {
     const Status status = made.get();
     ASSERT_TRUE(status.ok()) << status.ToString();
   }
   for (size_t call = 0; call < kCallsAhead; ++call) {
-    for (uint32_t member = 1; member < n; ++member) {
-      const int32_t expected = sent[call].size() == n ? sent[call][member] : sent[call][0];
-      EXPECT_EQ(received[call * n + member], Values{expected}) << call << " at " << member;
+    for (uint32_t member = 1; member < kMembers; ++member) {
+      const int32_t expected = sent[call].size() == kMembers ? sent[call][member] : sent[call][0];
+      EXPECT_EQ(received[call * kMembers + member], Values{expected}) << call << " at " << member;
     }
   }
 }
@@ -141,47 +141,47 @@ TEST_P(CallsWays, ARootOfSmallCallsIsFarAhead) {
 // larger ones, over one stream and several. Catches a send that waits for a note that does not
 // come, or completes by that of another.
 TEST_P(CallsWays, BlocksAboutTheSizeThatHasNotes) {
-  constexpr uint32_t n = 4;
+  constexpr uint32_t kMembers = 4;
   constexpr uint64_t kNoted = (64 << 10) / sizeof(int32_t);
   test::Random random(test::TestSeed());
   for (const uint16_t streams : std::initializer_list<uint16_t>{1, 3}) {
     SCOPED_TRACE(streams);
     SessionOptions options = Copying(GetParam());
     options.paths.streams = streams;
-    Sessions sessions(n, options);
-    sessions.Create(kGroup, Members(n), 0, kCalls);
+    Sessions sessions(kMembers, options);
+    sessions.Create(kGroup, Members(kMembers), 0, kCalls);
     std::vector<Collective> collectives;
     for (const CollectiveKind kind : kKinds) {
       for (const uint64_t blocks : std::initializer_list<uint64_t>{1, 3, 8}) {
         const uint64_t count = blocks * kNoted + random.Below(3) - 1;
-        const auto root = static_cast<uint32_t>(random.Below(n));
-        collectives.push_back(MakeCollective(kind, n, root, count, CombineOp::kSum, random));
+        const auto root = static_cast<uint32_t>(random.Below(kMembers));
+        collectives.push_back(MakeCollective(kind, kMembers, root, count, CombineOp::kSum, random));
       }
     }
-    ExpectAll(sessions, Members(n), collectives, /*is_in_place=*/false);
+    ExpectAll(sessions, Members(kMembers), collectives, /*is_in_place=*/false);
   }
 }
 
 // Parts of any sizes, none among them, with gaps between them.
 TEST_P(CallsWays, UnevenAlltoall) {
-  constexpr uint32_t n = 4;
+  constexpr uint32_t kMembers = 4;
   test::Random random(test::TestSeed());
-  const std::vector<uint32_t> members = Members(n);
-  Sessions sessions(n, Copying(GetParam()));
+  const std::vector<uint32_t> members = Members(kMembers);
+  Sessions sessions(kMembers, Copying(GetParam()));
   sessions.Create(kGroup, members, 0, kCalls);
   for (int round = 0; round < 4; ++round) {
-    uint64_t counts[n][n];
+    uint64_t counts[kMembers][kMembers];
     for (auto& row : counts)
       for (uint64_t& count : row) count = random.Below(3) == 0 ? 0 : random.Below(60'000);
-    std::vector<Values> inputs(n), outputs(n);
+    std::vector<Values> inputs(kMembers), outputs(kMembers);
     std::vector<std::future<Status>> futures;
-    std::vector<Call> calls(n);
-    for (uint32_t m = 0; m < n; ++m) {
+    std::vector<Call> calls(kMembers);
+    for (uint32_t m = 0; m < kMembers; ++m) {
       Call& call = calls[m];
       call.kind = CollectiveKind::kAlltoall;
       call.type = ElementType::kInt32;
       uint64_t sent = 0, received = 5;
-      for (uint32_t peer = 0; peer < n; ++peer) {
+      for (uint32_t peer = 0; peer < kMembers; ++peer) {
         call.send_counts.push_back(counts[m][peer]);
         sent += counts[m][peer];
         call.receive_counts.push_back(counts[peer][m]);
@@ -192,15 +192,15 @@ TEST_P(CallsWays, UnevenAlltoall) {
         inputs[m].push_back(static_cast<int32_t>(random.Below(1000)));
       outputs[m].assign(received, -7);
     }
-    for (uint32_t m = 0; m < n; ++m) {
+    for (uint32_t m = 0; m < kMembers; ++m) {
       calls[m].input = inputs[m].data();
       calls[m].output = outputs[m].data();
       futures.push_back(sessions[m].Await(kGroup, calls[m]));
     }
     for (auto& future : futures) ASSERT_TRUE(future.get().ok());
-    for (uint32_t m = 0; m < n; ++m) {
+    for (uint32_t m = 0; m < kMembers; ++m) {
       Values expected(outputs[m].size(), -7);
-      for (uint32_t peer = 0; peer < n; ++peer) {
+      for (uint32_t peer = 0; peer < kMembers; ++peer) {
         uint64_t begin = 0;
         for (uint32_t before = 0; before < m; ++before) begin += counts[peer][before];
         std::copy_n(inputs[peer].begin() + static_cast<ptrdiff_t>(begin), counts[peer][m],
@@ -299,24 +299,24 @@ TEST_P(CallsWays, OwnOperations) {
 // Sums of floats: the same at all members and in every run; in a deterministic group also the same
 // in messages of another size.
 TEST(CallsTest, SumsOfFloatsAreTheSame) {
-  constexpr uint32_t n = 6;
-  const std::vector<uint32_t> members = Members(n);
+  constexpr uint32_t kMembers = 6;
+  const std::vector<uint32_t> members = Members(kMembers);
   constexpr size_t kLarge = 300'000;
-  std::vector<std::vector<float>> inputs(n, std::vector<float>(kLarge));
+  std::vector<std::vector<float>> inputs(kMembers, std::vector<float>(kLarge));
   test::Random random(test::TestSeed());
   for (auto& input : inputs)
     for (float& value : input) value = static_cast<float>(random.Below(1u << 30)) * 1e-7f;
   for (const bool is_deterministic : {false, true}) {
     SCOPED_TRACE(is_deterministic);
-    Sessions sessions(n, Patient({}));
+    Sessions sessions(kMembers, Patient({}));
     GroupOptions options = kCalls;
     options.deterministic = is_deterministic;
     sessions.Create(kGroup, members, 0, options);
     std::vector<std::vector<float>> results;
     for (const size_t count : {kLarge, kLarge, size_t{1001}}) {
-      std::vector<std::vector<float>> outputs(n, std::vector<float>(count));
+      std::vector<std::vector<float>> outputs(kMembers, std::vector<float>(count));
       std::vector<std::future<Status>> futures;
-      for (uint32_t m = 0; m < n; ++m)
+      for (uint32_t m = 0; m < kMembers; ++m)
         futures.push_back(sessions[m].Allreduce(kGroup, inputs[m].data(), outputs[m].data(), count,
                                                 ElementType::kFloat32, CombineOp::kSum));
       for (auto& future : futures) ASSERT_TRUE(future.get().ok());
@@ -491,24 +491,24 @@ class CountedCopies final : public TcpHook {
 // right values. Of large vectors, in calls that send from inputs, outputs, scratch buffers and
 // staging.
 TEST(CallsTest, AMemberGoesWhileOthersCopyFromIt) {
-  constexpr uint32_t n = 3;
+  constexpr uint32_t kMembers = 3;
   constexpr size_t kCount = 100'000;
-  const std::vector<uint32_t> members = Members(n);
+  const std::vector<uint32_t> members = Members(kMembers);
   test::Random random(test::TestSeed());
   for (int round = 0; round < 12; ++round) {
     SCOPED_TRACE(round);
     const bool is_abort = round % 2 == 1;
     CountedCopies hook(static_cast<int>(1 + random.Below(300)));
-    Sessions sessions(n, Quick(), &hook);
+    Sessions sessions(kMembers, Quick(), &hook);
     sessions.Create(kGroup, members, 0, kCalls);
-    std::vector<std::vector<Values>> inputs(n), outputs(n);
-    std::vector<std::vector<std::future<Status>>> futures(n);
+    std::vector<std::vector<Values>> inputs(kMembers), outputs(kMembers);
+    std::vector<std::vector<std::future<Status>>> futures(kMembers);
     const std::vector<CollectiveKind> kinds = {
         CollectiveKind::kAllreduce, CollectiveKind::kAllgather, CollectiveKind::kAlltoall};
-    for (uint32_t m = 0; m < n; ++m) {
+    for (uint32_t m = 0; m < kMembers; ++m) {
       for (const CollectiveKind kind : kinds) {
-        inputs[m].emplace_back(n * kCount, static_cast<int32_t>(m + 1));
-        outputs[m].emplace_back(n * kCount, -1);
+        inputs[m].emplace_back(kMembers * kCount, static_cast<int32_t>(m + 1));
+        outputs[m].emplace_back(kMembers * kCount, -1);
         futures[m].push_back(sessions[m].Await(kGroup, {.kind = kind,
                                                         .input = inputs[m].back().data(),
                                                         .output = outputs[m].back().data(),
@@ -530,7 +530,7 @@ TEST(CallsTest, AMemberGoesWhileOthersCopyFromIt) {
     for (const uint32_t m : {0u, 1u}) {
       for (size_t c = 0; c < kinds.size(); ++c) {
         if (!futures[m][c].get().ok()) continue;
-        for (size_t i = 0; i < kCount * (c == 0 ? 1 : n); ++i) {
+        for (size_t i = 0; i < kCount * (c == 0 ? 1 : kMembers); ++i) {
           const auto expected = c == 0 ? 6 : static_cast<int32_t>(i / kCount + 1);
           ASSERT_EQ(outputs[m][c][i], expected) << "call " << c << " at " << m;
         }

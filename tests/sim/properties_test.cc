@@ -81,7 +81,7 @@ VerifiedPlan OnePortPlan(test::Random& random) {
 // By themselves, the others being 0, with windows of 1 and no shared switch link: what comes with
 // every message, on its way or once. With others beside it, or where it is a host's work for each
 // message, more of a cost may make a run shorter, since it changes the order in which threads find
-// things (docs/simulate.md); a NIC's does not (virtual_offload_test.cc).
+// things (docs/simulate.md); a NIC's does not (runs/preposted_test.cc).
 TEST(PropertiesTest, CpuDrivenIsMonotoneInWhatAllMessagesTake) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No line of C++ is longer than 100 columns, and clang-tidy 16 finds no name of another shape and
-no function of more than 100 lines: SOURCE-FOLDER BUILD-FOLDER.
+"""C++ is written as clang-format 14 writes it, no line is longer than 100 columns, and clang-tidy
+16 finds no name of another shape and no function of more than 100 lines: SOURCE-FOLDER
+BUILD-FOLDER.
 
-Widths are those of all files. clang-tidy takes seconds for a file: it reads those of the last
-commit, at most FILES_MAX of them, other ones for each PREPOST_TEST_SEED; all of the project with
-PREPOST_TEST_LONG. BUILD-FOLDER gets a list of how files are compiled one by one. Without clang-tidy
-16 only widths are checked."""
+Format and widths are those of all files. clang-tidy takes seconds for a file: it reads those of the
+last commit, at most FILES_MAX of them, other ones for each PREPOST_TEST_SEED; all of the project
+with PREPOST_TEST_LONG. BUILD-FOLDER gets a list of how files are compiled one by one."""
 import concurrent.futures
 import json
 import os
@@ -23,7 +23,9 @@ BUILD = pathlib.Path(sys.argv[2]).resolve()
 WIDTH = 100
 FILES_MAX = 8
 TIDY = "clang-tidy-16"
-DAMAGED = "struct point {\n  int X;\n};\nint Long() {\n" + 100 * "  ;\n" + "  return 0;\n}\n"
+FORMAT = "clang-format-14"
+SKIPPED = 77
+DAMAGED = "struct point {\n  int X;\n};\nint Long() {\n" + 100 * "  ;\n" + " return 0;\n}\n"
 EXPECTED = ("struct 'point'", "public member 'X'", "function 'Long' exceeds")
 
 
@@ -52,6 +54,14 @@ def too_long(files):
         for number, line in enumerate((SOURCE / file).read_text().splitlines(), 1)
         if len(line) > WIDTH
     ]
+
+
+def badly_formatted(files):
+    files = [file for file in files if not file.endswith(".c")]
+    done = subprocess.run(
+        [FORMAT, "--dry-run", "--Werror", *files], cwd=SOURCE, capture_output=True, text=True
+    )
+    return [line for line in done.stderr.splitlines() if ": error: " in line]
 
 
 def tidy(file):
@@ -84,12 +94,21 @@ def compiled():
     )
 
 
+def source_of(name, files):
+    """A file of `files` that shows clang-tidy the changed file `name`; none: it is no C++."""
+    source = re.sub(r"\.h$", ".cc", name)
+    if source in files or not name.endswith(".h"):
+        return source if source in files else None
+    users = words("git", "grep", "-lF", f'#include "{name}"')
+    return next((it for it in users if it in files), None)
+
+
 def chosen(files):
-    """Those to read: of a header that has changed the source of its name."""
+    """Those to read: for a header the source of its name, or one that includes it."""
     if os.environ.get("PREPOST_TEST_LONG"):
         return files
     changed = words("git", "diff-tree", "--no-commit-id", "--name-only", "-r", "-m", "HEAD")
-    of_commit = {re.sub(r"\.h$", ".cc", name) for name in changed} & set(files)
+    of_commit = {source_of(name, set(files)) for name in changed} - {None}
     order = random.Random(os.environ.get("PREPOST_TEST_SEED", "1"))
     some = order.sample(sorted(of_commit), min(FILES_MAX, len(of_commit)))
     print(f"clang-tidy: {len(some)} of {len(of_commit)} files of the last commit")
@@ -100,25 +119,35 @@ def check_damage():
     """That the configuration lets it find what it is there for."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        shutil.copy(SOURCE / ".clang-tidy", folder)
+        for file in (".clang-tidy", ".clang-format"):
+            shutil.copy(SOURCE / file, folder)
         (folder / "damaged.cc").write_text(DAMAGED)
         command = [TIDY, "damaged.cc", "--", "-std=c++20"]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
         for expected in EXPECTED:
             assert expected in done.stdout, (expected, done.stdout)
+        assert badly_formatted([str(folder / "damaged.cc")])
+        assert not too_long([str(folder / "damaged.cc")])
+        (folder / "damaged.cc").write_text("// " + WIDTH * "x" + "\n")
+        assert too_long([str(folder / "damaged.cc")])
 
 
 def main():
-    found = too_long(sources())
-    if shutil.which(TIDY):
+    files = sources()
+    found = too_long(files)
+    missing = [tool for tool in (FORMAT, TIDY) if not shutil.which(tool)]
+    if not missing:
         check_damage()
+        found += badly_formatted(files)
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as workers:
             for lines in workers.map(tidy, chosen(compiled())):
                 found += [line for line in lines if line not in found]
-    else:
-        print(f"{TIDY} is not installed: widths only")
     print("\n".join(found))
-    return 1 if found else 0
+    if found:
+        return 1
+    if missing:
+        print(f"{' and '.join(missing)} not installed: only widths were checked")
+    return SKIPPED if missing else 0
 
 
 if __name__ == "__main__":

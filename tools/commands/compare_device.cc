@@ -21,7 +21,7 @@
 #include "runtime/base/file_descriptor.h"
 #include "runtime/device/player_device.h"
 #include "runtime/files/message_file.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 namespace prepost::tools {
 namespace {

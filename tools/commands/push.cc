@@ -242,51 +242,53 @@ Status RunReceive() {
   return Receive(std::move(in), std::move(out), signals->fd());
 }
 
+constexpr const char* kAbout =
+    "Starts `prepost receive` on each host, through ssh or --agent; the hosts relay the files to "
+    "each other, and\n"
+    "sum what they received (BLAKE2b-256). Only where all sums are those of what was sent do "
+    "files "
+    "get their names,\n"
+    "at all hosts. Mode, time and holes are kept.\n"
+    "A host that has a file of the same name, size and time already is not sent it again; what "
+    "comes from a device\n"
+    "is, unless --checksum finds it there.\n\n"
+    "TARGET is a folder, which is made if it is missing, and otherwise the one where ssh begins; "
+    "~ is the home there;\n"
+    "or a named pipe, or with --allow-devices a device, for a single file. FILE may be a block "
+    "device, a named pipe, "
+    "or - for stdin.\n"
+    "Hosts of the file of --hosts are lines of HOST[:TARGET] and, where others reach the host "
+    "elsewhere, its ADDRESS;\n"
+    "what has blanks stands in double quotes. Where hosts are at several sites, site=NAME at "
+    "each of "
+    "them and --site\n"
+    "for this machine have each block cross to each site once, in whatever order hosts are "
+    "named.\n"
+    "Without --agent the host localhost is this machine.\n\n"
+    "Hosts talk among each other over ports of their choice or --port; they share a secret that "
+    "is made for the\n"
+    "occasion and travels by the agent, as sums do. Between machines the files are encrypted, "
+    "unless --plain or\n"
+    "--device is given.\n\n"
+    "One line per host says what became of it. Exit code 1: a host failed.\n\n"
+    "Examples:\n"
+    "  prepost push image.raw --to node1,node2,node3\n"
+    "  prepost push image.raw notes.txt --to node1:/srv/images,root@node2:/srv/images\n"
+    "  prepost push image.raw --hosts hosts.txt --keep-going --json\n"
+    "  tar -c folder | prepost push - --name folder.tar --to node1:/tmp,node2:/tmp\n"
+    "  prepost push image.raw --to node1:/dev/sdb,node2:/dev/sdb --allow-devices\n"
+    "  prepost push image.raw --hosts hosts.txt --agent 'ip netns exec'\n"
+    "  prepost push image.raw --hosts sites.txt --site london --pace 400Mbit/s\n"
+    "  prepost push image.raw --to node1,node2 --device verbs:mlx5_0\n"
+    "  prepost push README.md --to localhost:/tmp/a,localhost:/tmp/b";
+
 }  // namespace
 
 void AddPush(CLI::App& app, Action* action) {
   auto flags = std::make_shared<PushFlags>();
   CLI::App* command =
       app.add_subcommand("push", "Bring files to many hosts at once, through each other");
-  command->footer(
-      "Starts `prepost receive` on each host, through ssh or --agent; the hosts relay the files to "
-      "each other, and\n"
-      "sum what they received (BLAKE2b-256). Only where all sums are those of what was sent do "
-      "files "
-      "get their names,\n"
-      "at all hosts. Mode, time and holes are kept.\n"
-      "A host that has a file of the same name, size and time already is not sent it again; what "
-      "comes from a device\n"
-      "is, unless --checksum finds it there.\n\n"
-      "TARGET is a folder, which is made if it is missing, and otherwise the one where ssh begins; "
-      "~ is the home there;\n"
-      "or a named pipe, or with --allow-devices a device, for a single file. FILE may be a block "
-      "device, a named pipe, "
-      "or - for stdin.\n"
-      "Hosts of the file of --hosts are lines of HOST[:TARGET] and, where others reach the host "
-      "elsewhere, its ADDRESS;\n"
-      "what has blanks stands in double quotes. Where hosts are at several sites, site=NAME at "
-      "each of "
-      "them and --site\n"
-      "for this machine have each block cross to each site once, in whatever order hosts are "
-      "named.\n"
-      "Without --agent the host localhost is this machine.\n\n"
-      "Hosts talk among each other over ports of their choice or --port; they share a secret that "
-      "is made for the\n"
-      "occasion and travels by the agent, as sums do. Between machines the files are encrypted, "
-      "unless --plain or\n"
-      "--device is given.\n\n"
-      "One line per host says what became of it. Exit code 1: a host failed.\n\n"
-      "Examples:\n"
-      "  prepost push image.raw --to node1,node2,node3\n"
-      "  prepost push image.raw notes.txt --to node1:/srv/images,root@node2:/srv/images\n"
-      "  prepost push image.raw --hosts hosts.txt --keep-going --json\n"
-      "  tar -c folder | prepost push - --name folder.tar --to node1:/tmp,node2:/tmp\n"
-      "  prepost push image.raw --to node1:/dev/sdb,node2:/dev/sdb --allow-devices\n"
-      "  prepost push image.raw --hosts hosts.txt --agent 'ip netns exec'\n"
-      "  prepost push image.raw --hosts sites.txt --site london --pace 400Mbit/s\n"
-      "  prepost push image.raw --to node1,node2 --device verbs:mlx5_0\n"
-      "  prepost push README.md --to localhost:/tmp/a,localhost:/tmp/b");
+  command->footer(kAbout);
   command->add_option("FILE", flags->paths, "Files, block devices, or one pipe; - for stdin")
       ->required();
   command

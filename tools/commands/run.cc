@@ -28,7 +28,7 @@
 #include "runtime/executor/executor_choice.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 #include "tools/commands/commands.h"
 #include "tools/commands/run_job.h"
 #include "tools/report/report_print.h"

@@ -17,7 +17,7 @@
 #include "runtime/device/player_device.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 namespace prepost::tools {
 

@@ -17,7 +17,7 @@
 #include "runtime/executor/executor_choice.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 namespace prepost::tools {
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ir/base/status.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/files/message_sum.h"
 
 namespace prepost::tools {

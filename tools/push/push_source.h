@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ir/base/status.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/file_descriptor.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_sum.h"
 #include "tools/push/manifest.h"
 

@@ -13,9 +13,9 @@
 #include "ir/base/count.h"
 #include "ir/base/utf8.h"
 #include "ir/version.h"
-#include "runtime/base/statistics.h"
-#include "planning/text/plan_text.h"
 #include "planning/simulation/simulation_report.h"
+#include "planning/text/plan_text.h"
+#include "runtime/base/statistics.h"
 
 namespace prepost::tools {
 namespace {

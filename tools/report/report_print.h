@@ -8,7 +8,7 @@
 #include <iosfwd>
 
 #include "ir/plan.h"
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 namespace prepost::tools {
 

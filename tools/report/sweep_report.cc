@@ -16,10 +16,10 @@
 
 #include "ir/base/count.h"
 #include "ir/base/utf8.h"
-#include "ir/base/words.h"
 #include "ir/collective.h"
 #include "ir/json/rate_text.h"
 #include "ir/version.h"
+#include "ir/words.h"
 #include "planning/simulation/simulation_report.h"
 #include "planning/text/table.h"
 

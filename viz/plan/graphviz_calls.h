@@ -9,12 +9,13 @@
 
 #include "ir/base/status.h"
 
-#define PREPOST_GRAPHVIZ_CALLS(X)                                                              \
-  X(agattr)                                                                                    \
-  X(agclose) X(agedge) X(aglasterr) X(agnameof) X(agnode) X(agopen) X(agsafeset) X(agseterr)   \
-      X(agstrdup_html) X(agstrfree) X(agsubg) X(agsubnode) X(agwrite) X(attach_attrs)          \
-          X(gvContextPlugins) X(gvFreeContext) X(gvFreeLayout) X(gvFreeRenderData) X(gvLayout) \
-              X(gvRenderData)
+// clang-format off
+#define PREPOST_GRAPHVIZ_CALLS(X) \
+  X(agattr) X(agclose) X(agedge) X(aglasterr) X(agnameof) X(agnode) X(agopen) X(agsafeset) \
+  X(agseterr) X(agstrdup_html) X(agstrfree) X(agsubg) X(agsubnode) X(agwrite) \
+  X(attach_attrs) X(gvContextPlugins) X(gvFreeContext) X(gvFreeLayout) \
+  X(gvFreeRenderData) X(gvLayout) X(gvRenderData)
+// clang-format on
 
 namespace prepost::viz {
 

@@ -9,7 +9,7 @@
 
 #include "backends/nic/program/pairing.h"
 #include "ir/base/status.h"
-#include "runtime/files/checkpoint.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/transport/peer_links.h"
 
 namespace prepost::nic {

@@ -28,7 +28,7 @@ using QpId = Id<struct QpTag>;
 /// The op of an entry that no op of the plan asked for.
 inline constexpr OpId kNoOp{0xffffffff};
 
-/// How data queues are driven (core-direct.md names both after who holds the WAITs).
+/// How data queues are driven; both are named after who holds the WAITs.
 enum class LoweringMode : uint8_t {
   kInline,  ///< every data queue holds its own WAITs, each directly before its send
   kManaged  ///< data queues hold sends only; WAIT and SEND_EN stand on a loopback master

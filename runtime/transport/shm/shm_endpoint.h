@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/sequence_ring.h"
 #include "runtime/base/visit_ring.h"
@@ -23,7 +24,6 @@
 #include "runtime/executor/completion_list.h"
 #include "runtime/executor/endpoint.h"
 #include "runtime/executor/playable.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/transport/local_transport.h"
 #include "runtime/transport/shm/shm_board.h"
 #include "runtime/transport/shm/shm_source.h"
@@ -69,6 +69,12 @@ class ShmEndpoint final : public Endpoint {
     std::span<std::byte> memory;
   };
 
+  /// Where a piece of a message lies at its sender.
+  struct Piece {
+    MemoryRoom room = MemoryRoom::kInput;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+  };
   /// One channel that starts or ends here. Its slots stand in channel order. `mine` counts what
   /// this end has done, and `theirs` what the other end had done when this one polled last:
   ///
@@ -78,12 +84,6 @@ class ShmEndpoint final : public Endpoint {
   ///
   /// A credit has no bytes, so it is delivered as soon as both are posted, and its sender sees that
   /// without being woken.
-  /// Where a piece of a message lies at its sender.
-  struct Piece {
-    MemoryRoom room = MemoryRoom::kInput;
-    uint64_t offset = 0;
-    uint64_t bytes = 0;
-  };
   struct ChannelState {
     ShmBoard::Counter mine;
     ShmBoard::Counter theirs;

@@ -10,8 +10,8 @@
 #include <span>
 
 #include "ir/base/status.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/mapping.h"
-#include "runtime/files/checkpoint.h"
 
 namespace prepost {
 

@@ -56,8 +56,9 @@ inline constexpr int kPieceShift = 48;
 /// Blocks of this size and more are not on a socket whose reader copies from the writer's memory
 /// (memory_window.h), but their records are.
 inline constexpr size_t kReadBytesMin = 4096;
-/// The same of calls. To find a block and to copy it takes two system calls; of a message they are
-/// saved at its root, which writes to all others, but of a call all are both (bench/calls_bench).
+/// The same of calls. To find a block and to copy it takes its reader two system calls, which
+/// relieve the writer: in a multicast the root, which is the bottleneck. In a call every member
+/// reads and writes, so that only larger blocks gain (bench/calls_bench).
 inline constexpr size_t kCallReadBytesMin = size_t{64} << 10;
 /// Smaller blocks of calls have no delivery notes; both ends must know that (kProtocolVersion).
 /// Those that are copied from the sender's memory must have them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The emulated NIC in virtual time, one step at a time: what costs what, and that its rules stay
-// what they are. Whole runs are in tests/sim/virtual_offload_test.cc.
+// what they are. Whole runs are in tests/sim/runs/preposted_test.cc.
 #include "sim/nics/timed_engine.h"
 
 #include <gmock/gmock.h>

@@ -2,7 +2,7 @@
 //
 // CPU-driven transfers in virtual time: what the model of hosts promises, in closed forms where
 // there are any, beside the same plans preposted. When hosts poll, and who else has their cores, is
-// in virtual_looks_test.cc; TCP in virtual_tcp_test.cc.
+// in polls_test.cc; TCP in tcp_test.cc.
 #include "sim/runs/cpu_driven.h"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `prepost devices` as a user sees it: on any machine, with RDMA hardware or without, it lists the
-// software devices first and succeeds. What is said of hardware is in tests/unit.
+// software devices first and succeeds. What is said of hardware is in tests/backends.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 //
 // prepost simulate --causes and --trace, and compare --clock virtual, from outside: figures that
 // add up and agree with each other, and what is refused. What they mean is tested where they are
-// made (tests/sim/virtual_causes_test.cc).
+// made (tests/sim/causes/causes_test.cc).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

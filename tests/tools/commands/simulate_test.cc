@@ -2,7 +2,7 @@
 //
 // prepost simulate from outside, one multicast: its text, JSON that says the same, and that each
 // flag reaches what it is for. What the model says is tested where it is made
-// (tests/differential/virtual_*).
+// (tests/sim).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The queues of nodes, for each engine; a node's are decoded when they are first asked for. How they are
-// written says viz/page_queues.h.
+// written says viz/page_data/page_queues.h.
 import { Columns } from "./decode";
 
 export interface QueueEntry {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/node_part.h"
+#include "runtime/run/node_part.h"
 
 #include <algorithm>
 #include <utility>

@@ -4,8 +4,8 @@
 // of the message is the one that it has sent. The sum travels beside the data, so people on the
 // path could change both. Every member can make these proofs, as all have the group's key: they
 // keep out people on the path, and members only as far as these are not on it.
-#ifndef PREPOST_RUNTIME_GROUP_SUM_PROOF_H_
-#define PREPOST_RUNTIME_GROUP_SUM_PROOF_H_
+#ifndef PREPOST_RUNTIME_RUN_SUM_PROOF_H_
+#define PREPOST_RUNTIME_RUN_SUM_PROOF_H_
 
 #include <cstdint>
 #include <vector>
@@ -47,4 +47,4 @@ class SumProver {
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_SUM_PROOF_H_
+#endif  // PREPOST_RUNTIME_RUN_SUM_PROOF_H_

@@ -4,7 +4,7 @@
 // proves nothing; over which end has sent it and which node it is about, so none can be sent back
 // or used for another node; and over the terms, so none is of another plan or message. Its label
 // begins otherwise than those of hellos (hello.cc), which have the same key.
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/sum_proof.h"
 
 #include <span>
 #include <string_view>

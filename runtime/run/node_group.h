@@ -2,8 +2,8 @@
 //
 // RunNode: one node of a group whose nodes run on several machines, as this process: a member of a
 // group as sessions have them (session/keeper.h), which plays one plan once, with files.
-#ifndef PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
-#define PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
+#ifndef PREPOST_RUNTIME_RUN_NODE_GROUP_H_
+#define PREPOST_RUNTIME_RUN_NODE_GROUP_H_
 
 #include <chrono>
 #include <cstdint>
@@ -20,7 +20,7 @@
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
 #include "runtime/group/bootstrap.h"
-#include "runtime/group/run_leader.h"
+#include "runtime/run/run_leader.h"
 #include "runtime/trace/op_times.h"
 
 namespace prepost {
@@ -75,4 +75,4 @@ Result<LocalRun> RunNode(Playable plan, const MappedInput* input, OutputSet* out
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_NODE_GROUP_H_
+#endif  // PREPOST_RUNTIME_RUN_NODE_GROUP_H_

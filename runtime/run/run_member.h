@@ -13,8 +13,8 @@
 // Sums are computed after all have delivered, so that they cost no node's transfer any time, and
 // copies get their names only when all sums are equal. On one machine the leader, which is the
 // launching process and plays no part, names them, and sums are not proved.
-#ifndef PREPOST_RUNTIME_GROUP_RUN_MEMBER_H_
-#define PREPOST_RUNTIME_GROUP_RUN_MEMBER_H_
+#ifndef PREPOST_RUNTIME_RUN_RUN_MEMBER_H_
+#define PREPOST_RUNTIME_RUN_RUN_MEMBER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -28,10 +28,10 @@
 #include "ir/base/status.h"
 #include "runtime/executor/endpoint.h"
 #include "runtime/executor/player.h"
-#include "runtime/group/node_part.h"
-#include "runtime/group/run_control.h"
-#include "runtime/group/run_leader.h"
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/node_part.h"
+#include "runtime/run/run_control.h"
+#include "runtime/run/run_leader.h"
+#include "runtime/run/sum_proof.h"
 #include "runtime/session/attention.h"
 #include "runtime/session/keeper.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
@@ -133,4 +133,4 @@ class RunMember {
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_RUN_MEMBER_H_
+#endif  // PREPOST_RUNTIME_RUN_RUN_MEMBER_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/run_member.h"
+#include "runtime/run/run_member.h"
 
 #include <fmt/format.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/copy_sums.h"
+#include "runtime/run/copy_sums.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -2,7 +2,7 @@
 //
 // What of the launcher can be seen from inside; tests/tools/commands/run_test.cc kills and starves
 // it from outside.
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/local_node.h"
+#include "runtime/run/local_node.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "runtime/files/collective_sums.h"
-#include "runtime/group/run_member.h"
+#include "runtime/run/run_member.h"
 
 namespace prepost {
 namespace {

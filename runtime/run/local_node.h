@@ -2,8 +2,8 @@
 //
 // The process of one node in a run on this machine: a member of the run's group, which the launcher
 // leads (local_group.h), and what it does when the launcher is gone.
-#ifndef PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
-#define PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
+#ifndef PREPOST_RUNTIME_RUN_LOCAL_NODE_H_
+#define PREPOST_RUNTIME_RUN_LOCAL_NODE_H_
 
 #include <chrono>
 #include <vector>
@@ -49,4 +49,4 @@ KeptGroup LocalRunGroup(const PlanHeader& header, NodeId self);
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_LOCAL_NODE_H_
+#endif  // PREPOST_RUNTIME_RUN_LOCAL_NODE_H_

@@ -3,8 +3,8 @@
 // RunLocalGroup: the CPU executor on one machine: one process per node, connected by a local
 // transport, started, watched and ended by this process, the launcher, which takes no part in the
 // transfer.
-#ifndef PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_
-#define PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_
+#ifndef PREPOST_RUNTIME_RUN_LOCAL_GROUP_H_
+#define PREPOST_RUNTIME_RUN_LOCAL_GROUP_H_
 
 #include <chrono>
 #include <cstdint>
@@ -19,7 +19,7 @@
 #include "runtime/executor/wait_policy.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/output_set.h"
-#include "runtime/group/run_leader.h"
+#include "runtime/run/run_leader.h"
 #include "runtime/trace/op_times.h"
 #include "runtime/transport/local_transport.h"
 
@@ -63,4 +63,4 @@ Result<LocalRun> RunLocalGroup(Playable plan, const MappedInput& input, OutputSe
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_LOCAL_GROUP_H_
+#endif  // PREPOST_RUNTIME_RUN_LOCAL_GROUP_H_

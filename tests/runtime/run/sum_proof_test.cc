@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/sum_proof.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 // RunControl: what a process that takes part in a run, or leads one, has of its keeper
 // (session/keeper.h): it is opened here, its events are waited for and handed on, and a failure is
 // reported to it, for which it finds the cause.
-#ifndef PREPOST_RUNTIME_GROUP_RUN_CONTROL_H_
-#define PREPOST_RUNTIME_GROUP_RUN_CONTROL_H_
+#ifndef PREPOST_RUNTIME_RUN_RUN_CONTROL_H_
+#define PREPOST_RUNTIME_RUN_RUN_CONTROL_H_
 
 #include <chrono>
 #include <functional>
@@ -64,4 +64,4 @@ class RunControl {
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_RUN_CONTROL_H_
+#endif  // PREPOST_RUNTIME_RUN_RUN_CONTROL_H_

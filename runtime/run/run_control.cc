@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/run_control.h"
+#include "runtime/run/run_control.h"
 
 #include <poll.h>
 #include <sys/epoll.h>

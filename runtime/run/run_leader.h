@@ -3,8 +3,8 @@
 // RunLeader: what the leader of a run does beside its own part, if it has one: it collects what
 // members report, has them sum what they have when all have delivered, compares, and lets them
 // name their copies.
-#ifndef PREPOST_RUNTIME_GROUP_RUN_LEADER_H_
-#define PREPOST_RUNTIME_GROUP_RUN_LEADER_H_
+#ifndef PREPOST_RUNTIME_RUN_RUN_LEADER_H_
+#define PREPOST_RUNTIME_RUN_RUN_LEADER_H_
 
 #include <chrono>
 #include <cstdint>
@@ -15,9 +15,9 @@
 #include "ir/base/status.h"
 #include "ir/plan.h"
 #include "runtime/files/message_sum.h"
-#include "runtime/group/copy_sums.h"
-#include "runtime/group/run_control.h"
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/copy_sums.h"
+#include "runtime/run/run_control.h"
+#include "runtime/run/sum_proof.h"
 #include "runtime/trace/report.h"
 
 namespace prepost {
@@ -79,4 +79,4 @@ class RunLeader {
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_RUN_LEADER_H_
+#endif  // PREPOST_RUNTIME_RUN_RUN_LEADER_H_

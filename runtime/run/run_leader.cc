@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/run_leader.h"
+#include "runtime/run/run_leader.h"
 
 #include <algorithm>
 #include <utility>

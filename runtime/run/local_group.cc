@@ -6,7 +6,7 @@
 // A node that dies shows on its pidfd: the launcher kills the others, removes the files and reports
 // the cause. A launcher that dies or is stopped is lost to every node's keeper: each node removes
 // the files and exits, and the one that gets the byte out of the last-word pipe says so.
-#include "runtime/group/local_group.h"
+#include "runtime/run/local_group.h"
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -33,8 +33,8 @@ extern "C" {
 #include "runtime/files/collective_sums.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/gate_tree.h"
-#include "runtime/group/local_node.h"
-#include "runtime/group/run_control.h"
+#include "runtime/run/local_node.h"
+#include "runtime/run/run_control.h"
 
 namespace prepost {
 namespace {

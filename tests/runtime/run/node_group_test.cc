@@ -2,7 +2,7 @@
 //
 // Two nodes, a thread each, with players that do not play: what a group says when nothing moves, or
 // when one fails. Groups that play are in tests/differential/node_over_nic_test.cc and tests/tools.
-#include "runtime/group/node_group.h"
+#include "runtime/run/node_group.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

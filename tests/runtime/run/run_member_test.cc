@@ -2,7 +2,7 @@
 //
 // What a member reports to its leader about a player that does as the test says. The leader is the
 // other end of its control connection, played by the test.
-#include "runtime/group/run_member.h"
+#include "runtime/run/run_member.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <thread>
 
-#include "runtime/group/local_node.h"
+#include "runtime/run/local_node.h"
 #include "tests/support/plans.h"
 
 namespace prepost::run_member_test {

@@ -2,8 +2,8 @@
 //
 // NodePart: one node's part of a run with files: its memory or file is prepared, its program
 // played, and what it has then summed. Who leads the run, and how, it does not know (run_member.h).
-#ifndef PREPOST_RUNTIME_GROUP_NODE_PART_H_
-#define PREPOST_RUNTIME_GROUP_NODE_PART_H_
+#ifndef PREPOST_RUNTIME_RUN_NODE_PART_H_
+#define PREPOST_RUNTIME_RUN_NODE_PART_H_
 
 #include <chrono>
 #include <cstdint>
@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "ir/base/status.h"
+#include "runtime/base/checkpoint.h"
 #include "runtime/base/mapping.h"
 #include "runtime/executor/playable.h"
 #include "runtime/executor/player.h"
 #include "runtime/executor/wait_policy.h"
-#include "runtime/files/checkpoint.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
 #include "runtime/session/attention.h"
@@ -89,4 +89,4 @@ std::chrono::milliseconds Sooner(std::chrono::milliseconds a, std::chrono::milli
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_NODE_PART_H_
+#endif  // PREPOST_RUNTIME_RUN_NODE_PART_H_

@@ -2,8 +2,8 @@
 //
 // CopySums: how the leader of a run compares what all nodes have in the end: by sums that each
 // node, on another machine than the leader, proves to be its own (sum_proof.h).
-#ifndef PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
-#define PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
+#ifndef PREPOST_RUNTIME_RUN_COPY_SUMS_H_
+#define PREPOST_RUNTIME_RUN_COPY_SUMS_H_
 
 #include <optional>
 #include <vector>
@@ -11,7 +11,7 @@
 #include "ir/base/status.h"
 #include "ir/plan.h"
 #include "runtime/group/control_message.h"
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/sum_proof.h"
 
 namespace prepost {
 
@@ -23,7 +23,7 @@ class CopySums {
   /// The leader's, for proofs.
   const NonceBytes& nonce() const { return nonce_; }
   void NoteNonce(NodeId node, const NonceBytes& nonce) { nodes_[node.index()].nonce = nonce; }
-  /// What `node` has summed, the first time that it says so. Whether all have.
+  /// Keeps the sum of `node`, if it is the first that it sends. Whether all have sent one.
   bool NoteSum(NodeId node, const MessageSum& sum, const MacBytes& proof);
   /// When all have. Errors (kRejected): a sum is not proved, or copies differ that must not: all of
   /// a multicast; of another collective those that are equal by the plan.
@@ -53,4 +53,4 @@ class CopySums {
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_GROUP_COPY_SUMS_H_
+#endif  // PREPOST_RUNTIME_RUN_COPY_SUMS_H_

@@ -2,7 +2,7 @@
 //
 // What a leader that plays no part makes of members that report what they should not, nothing, or
 // too late. Members are the other ends of its control connections, played by the test.
-#include "runtime/group/run_leader.h"
+#include "runtime/run/run_leader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,12 +10,13 @@
 
 #include <atomic>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "runtime/group/local_node.h"
+#include "runtime/run/local_node.h"
 #include "tests/support/plans.h"
 
 namespace prepost::run_leader_test {
@@ -62,6 +63,8 @@ class PlayedMember {
 
 class RunLeaderTest : public ::testing::Test {
  protected:
+  explicit RunLeaderTest(uint32_t nodes = 2) : plan_(test::PlanOf(nodes, 3, "chain")) {}
+
   void SetUp() override {
     ASSERT_TRUE(control_
                     .Open({.who = "the test",
@@ -71,8 +74,8 @@ class RunLeaderTest : public ::testing::Test {
                           /*interrupt_fd=*/-1,
                           [this](KeeperEvent& event) { return leader_.Take(event); })
                     .ok());
-    KeptGroup group = LocalRunGroup(plan_.header(), NodeId(2));
-    for (uint32_t node = 0; node < 2; ++node) {
+    KeptGroup group = LocalRunGroup(plan_.header(), NodeId(plan_.header().nodes));
+    for (uint32_t node = 0; node < plan_.header().nodes; ++node) {
       auto pair = ControlSocket::MakePair();
       group.controls.push_back(pair.value().first.TakeFile());
       members_.emplace_back(std::move(pair.value().second));
@@ -107,11 +110,32 @@ class RunLeaderTest : public ::testing::Test {
     }
   }
 
-  const VerifiedPlan plan_ = test::PlanOf(2, 3, "chain");
+  const VerifiedPlan plan_;
   RunControl control_;
   RunLeader leader_{plan_.header(), control_, {}};
   std::vector<PlayedMember> members_;
 };
+
+class LargeRunLeaderTest : public RunLeaderTest {
+ protected:
+  LargeRunLeaderTest() : RunLeaderTest(400) {}
+};
+
+// More are gone than one message names: those that are left hear of each.
+TEST_F(LargeRunLeaderTest, AllThatAreGoneAreNamed) {
+  constexpr size_t kLeft = 10;
+  for (size_t node = kLeft; node < members_.size(); ++node) members_[node].Leave();
+  EXPECT_FALSE(Lead().ok());
+  for (size_t node = 0; node < kLeft; ++node) {
+    std::set<NodeId> gone;
+    ControlMessage message = members_[node].Receive();
+    for (; std::holds_alternative<control::Gone>(message); message = members_[node].Receive())
+      for (const NodeId it : std::get<control::Gone>(message).nodes) gone.insert(it);
+    ASSERT_TRUE(std::holds_alternative<control::Abort>(message)) << Name(message);
+    gone.insert(std::get<control::Abort>(message).where.value());
+    EXPECT_EQ(gone.size(), members_.size() - kLeft);
+  }
+}
 
 // Also catches a report that a later answer replaces.
 TEST_F(RunLeaderTest, LeadsMembersToTheEnd) {

@@ -2,8 +2,8 @@
 //
 // Checkpoint: how long work on a file (reserving, summing) stays answerable. The work calls it
 // every few megabytes; an error that it returns (interrupted, the launcher died) ends the work.
-#ifndef PREPOST_RUNTIME_FILES_CHECKPOINT_H_
-#define PREPOST_RUNTIME_FILES_CHECKPOINT_H_
+#ifndef PREPOST_RUNTIME_BASE_CHECKPOINT_H_
+#define PREPOST_RUNTIME_BASE_CHECKPOINT_H_
 
 #include <functional>
 
@@ -18,4 +18,4 @@ inline Status Check(const Checkpoint& checkpoint) { return checkpoint ? checkpoi
 
 }  // namespace prepost
 
-#endif  // PREPOST_RUNTIME_FILES_CHECKPOINT_H_
+#endif  // PREPOST_RUNTIME_BASE_CHECKPOINT_H_

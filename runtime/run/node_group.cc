@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/group/node_group.h"
+#include "runtime/run/node_group.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,8 @@
 
 #include "runtime/base/file_descriptor.h"
 #include "runtime/files/node_buffer.h"
-#include "runtime/group/run_member.h"
-#include "runtime/group/sum_proof.h"
+#include "runtime/run/run_member.h"
+#include "runtime/run/sum_proof.h"
 #include "runtime/transport/tcp/path_notes.h"
 #include "runtime/transport/tcp/tcp_endpoint.h"
 #include "runtime/transport/tcp/tcp_links.h"
