@@ -17,7 +17,7 @@
 namespace prepost {
 namespace {
 
-constexpr uint32_t kMagic = 0x50505155;  // "PPQU"
+constexpr uint32_t kQueueNamesMagic = 0x50505155;  // "PPQU"
 constexpr uint32_t kRecordVersion = 2;
 constexpr size_t kHeadBytes = 9;
 constexpr size_t kCountBytes = 4;
@@ -38,7 +38,7 @@ std::vector<std::byte> QueueRecord(const QueueNames& names, NodeId peer) {
   }
   std::vector<std::byte> record(bytes);
   ByteWriter out(record);
-  out.Put(kMagic);
+  out.Put(kQueueNamesMagic);
   out.Put(kRecordVersion);
   out.Put(static_cast<uint8_t>(names.over.size()));
   out.PutBytes(BytesOfText(names.over));
@@ -55,7 +55,7 @@ std::vector<std::byte> QueueRecord(const QueueNames& names, NodeId peer) {
 /// The error's message is what is wrong with the record.
 Status LearnRecord(const QueueNames& names, const PeerRecord& record) {
   ByteReader in(record.received);
-  if (in.left() < kHeadBytes || in.Get<uint32_t>() != kMagic)
+  if (in.left() < kHeadBytes || in.Get<uint32_t>() != kQueueNamesMagic)
     return Rejected(fmt::format("it does not play over {}", names.over));
   if (const auto version = in.Get<uint32_t>(); version != kRecordVersion)
     return Rejected(fmt::format("it speaks version {}", version));
