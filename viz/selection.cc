@@ -77,6 +77,10 @@ Result<Selection> CheckSelection(const Plan& plan, Selection selection) {
     return Rejected(fmt::format("no block {}: the plan has blocks 0 to {}", selection.blocks.back(),
                                 header.payload.blocks - 1));
   }
+  if (selection.rounds && selection.rounds->first > selection.rounds->last) {
+    return Rejected(fmt::format("rounds {} to {} end before they begin", selection.rounds->first,
+                                selection.rounds->last));
+  }
   if (selection.rounds && selection.rounds->last >= header.rounds) {
     const std::string has =
         header.rounds == 0 ? "no rounds" : fmt::format("rounds 0 to {}", header.rounds - 1);

@@ -43,6 +43,12 @@ class RangeFinder {
     PREPOST_RETURN_IF_ERROR(CheckParts(collective_.kind, static_cast<uint32_t>(file_.ranks.size()),
                                        "rank", file_.name));
     PREPOST_RETURN_IF_ERROR(CheckEmpty());
+    if (collective_.kind == CollectiveKind::kBarrier && message_bytes.value_or(0) == 0) {
+      // Its tags only tell messages from each other: all carry the one block, which is empty.
+      PREPOST_RETURN_IF_ERROR(SetPayload(0, block_bytes.value_or(1)));
+      return GoalRanges{.range_of = std::vector<GoalRange>(messages_.size(), {.block = 0}),
+                        .payload = payload_};
+    }
     if (message_bytes && block_bytes) {
       PREPOST_RETURN_IF_ERROR(SetPayload(*message_bytes, *block_bytes));
     } else {

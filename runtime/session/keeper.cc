@@ -395,7 +395,8 @@ void Keeper::Part(Group& group) {
 
 /// What was said last is still to arrive.
 void Keeper::Part(ControlSocket control) {
-  partings_.push_back({.control = std::move(control), .due = Clock::now() + kPartingMax});
+  partings_.push_back({.control = std::move(control),
+                       .due = Clock::now() + std::min(kPartingMax, options_.failure_max / 2)});
   EndPartings();
 }
 

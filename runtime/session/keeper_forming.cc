@@ -177,7 +177,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   for (uint32_t node = 0; node < (group.is_leader() ? nodes : 1); ++node)
     group.peers.push_back(
         {.node = group.is_leader() ? NodeId(node) : group.kept.leader, .control = {}});
-  group.bootstrap->set_arrival([this, &group](NodeId node, ControlSocket control) {
+  group.bootstrap->set_arrival([&group](NodeId node, ControlSocket control) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
     peer.heard = Clock::now();

@@ -531,6 +531,17 @@ TEST(GoalReaderTest, ABarrierCarriesNothing) {
                     "rank 1 {\nrecv 0b from 0\nsend 0b to 0\n}\n",
                     sized),
             "x.goal: a barrier carries nothing, found 25 bytes");
+  // Tags tell its messages from each other, and say nothing of blocks.
+  const Result<GoalPlan> linear = Read(
+      "num_ranks 3\nrank 0 {\na: recv 0b from 1 tag 5\nb: recv 0b from 2 tag 5\n"
+      "c: send 0b to 1 tag 7\nd: send 0b to 2 tag 7\nc requires a\nc requires b\n"
+      "d requires a\nd requires b\n}\n"
+      "rank 1 {\nsend 0b to 0 tag 5\nrecv 0b from 0 tag 7\n}\n"
+      "rank 2 {\nsend 0b to 0 tag 5\nrecv 0b from 0 tag 7\n}\n",
+      barrier);
+  ASSERT_TRUE(linear.ok()) << linear.status().ToString();
+  EXPECT_EQ(linear->plan.header().payload.bytes, 0u);
+  EXPECT_EQ(Verify(*AssignScratch(Plan(linear->plan))).ToString(), "");
 }
 
 TEST(GoalReaderTest, ScratchThatCannotBeCountedIsRefused) {
