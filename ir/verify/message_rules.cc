@@ -68,8 +68,15 @@ class ReceiptRule {
     const NodeId node = plan_.programs()[p].node;
     const PartRow wanted = roles_.Wanted(node), own = roles_.Contributed(node);
     const uint32_t size = roles_.blocks_per_part();
-    uint64_t lacked = 0;
-    for (uint32_t i = 0; i < wanted.count; ++i) lacked += own.Has(wanted.At(i)) ? 0 : size;
+    // Of most collectives a node wants all parts or has all, and has or wants few.
+    const bool is_own_fewer = own.count < wanted.count;
+    const PartRow& fewer = is_own_fewer ? own : wanted;
+    const PartRow& more = is_own_fewer ? wanted : own;
+    uint64_t common = 0;
+    for (uint32_t i = 0; i < fewer.count; ++i) {
+      if (more.Has(fewer.At(i))) ++common;
+    }
+    const uint64_t lacked = (wanted.count - common) * size;
     if (wanted_count_ == lacked) return;
     findings_->Add(Place::ProgramAt(p), Rule::kValue, [&] {
       return fmt::format("node {} receives {} of {}, block {} is missing", node.value,

@@ -204,6 +204,11 @@ std::optional<Bootstrap::Unreached> Bootstrap::Overdue() const {
 }
 
 /// Null: there is none.
+bool Bootstrap::HasServed(const LinkName& name) {
+  const Link* const link = FindLink(name);
+  return link != nullptr && IsServed(*link);
+}
+
 Bootstrap::Link* Bootstrap::FindLink(const LinkName& name) {
   const auto link =
       std::ranges::find_if(links_, [&](const Link& it) { return SameStream(it.name, name); });

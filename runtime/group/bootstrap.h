@@ -95,6 +95,8 @@ class Bootstrap final : public Lobby::Owner {
   bool settled() const;
   /// When connected() with the leader, which is another node: the control connection.
   ControlSocket TakeControl();
+  /// Whether the connection is there already that `name` would be.
+  bool HasServed(const LinkName& name);
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
   /// Peers that have proved the secret to this node and were lost before they were in the group:
   /// they do not listen any more, or have not come back within `max`. Also known ones that have not

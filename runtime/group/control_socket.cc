@@ -126,8 +126,7 @@ void ControlSocket::Flush() {
 }
 
 std::optional<ControlMessage> ControlSocket::Receive() {
-  if (!is_authentic_) return std::nullopt;  // this end may still say so
-  while (!closed_) {
+  while (!closed()) {
     const ssize_t got = recv(fd(), partial_.data() + partial_bytes_,
                              partial_.size() - partial_bytes_, MSG_DONTWAIT);
     if (got < 0 && errno == EINTR) continue;
@@ -137,17 +136,16 @@ std::optional<ControlMessage> ControlSocket::Receive() {
     if (partial_bytes_ < partial_.size()) continue;
     partial_bytes_ = 0;
     if (!Open()) {
-      if (!is_authentic_) return std::nullopt;
-      nonsense_ = "bytes that are no message, or not the next one";
-      break;
+      if (is_authentic_) nonsense_ = "bytes that are no message, or not the next one";
+      return std::nullopt;  // this end may still say so
     }
     Result<ControlMessage> message =
         DecodeControlMessage(std::span(partial_).first<kControlMessageBytes>());
     if (message.ok()) return std::move(*message);
     nonsense_ = message.status().message();
-    break;
+    return std::nullopt;
   }
-  closed_ = true;
+  if (is_authentic_ && nonsense_.empty()) closed_ = true;
   return std::nullopt;
 }
 

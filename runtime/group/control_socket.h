@@ -54,9 +54,9 @@ class ControlSocket {
   bool has_unsent() const { return !closed_ && !unsent_.empty(); }
   /// The next message; none if none is there in full yet, or if closed().
   std::optional<ControlMessage> Receive();
-  /// The other end is gone, takes no more messages, or has sent nonsense; for good. What came over
-  /// a sealed connection and is not authentic() ends what is received: this end can still say so.
-  bool closed() const { return closed_ || !is_authentic_; }
+  /// The other end is gone, takes no more messages, or has sent nonsense; for good. Nonsense, and
+  /// what is not authentic(), ends what is received: this end can still say so.
+  bool closed() const { return closed_ || !is_authentic_ || !nonsense_.empty(); }
   /// What was wrong with its last bytes; empty if nothing was.
   const std::string& nonsense() const { return nonsense_; }
   /// False: something between the two has changed, kept or repeated what the other end has sealed.

@@ -44,7 +44,8 @@ Keeper::Keeper(KeeperOptions options)
       tick_(std::clamp(options_.failure_max / 8, kTickMin, kTickMax)),
       silence_max_(options_.failure_max * 6 / 10),
       grace_(options_.failure_max * 2 / 10),
-      open_max_(std::min(options_.connect_max, 5 * options_.failure_max)) {}
+      open_max_(std::min(options_.connect_max, 5 * options_.failure_max)),
+      join_max_(options_.connect_max + options_.failure_max) {}
 
 Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
   std::unique_ptr<Keeper> keeper(new Keeper(std::move(options)));
@@ -355,6 +356,7 @@ void Keeper::Serve(Group& group) {
     ConnectLater(group);
   }
   if (!group.is_over && group.is_formed) Introduce(group);
+  if (!group.is_over) CheckJoined(group);
   if (!group.is_over) ServeGates(group);
   if (!group.is_over) CheckSilence(group);
   // A run waits for a node to come, perhaps again, as long as it may take.

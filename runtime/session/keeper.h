@@ -248,6 +248,7 @@ class Keeper final : private Lobby::Owner {
     PlanHash terms;
     bool is_sealed = false;
     NodeId leader;
+    size_t nodes = 0;
     std::set<NodeId> told;  ///< have heard of the failure, by this or from the group itself
     control::Abort last_word;
     Clock::time_point from, until;
@@ -287,6 +288,7 @@ class Keeper final : private Lobby::Owner {
   void SayLastWord(Group& group);
   void Connect(Group& group);
   void ConnectLater(Group& group);
+  void CheckJoined(Group& group);
   void TakeNewcomers(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
@@ -341,6 +343,7 @@ class Keeper final : private Lobby::Owner {
   /// For a connection that is opened later: many may be at once, and members that are gone are
   /// noticed otherwise.
   const std::chrono::milliseconds open_max_;
+  const std::chrono::milliseconds join_max_;
   FileRoom files_;                ///< beside those of groups
   std::unique_ptr<Lobby> lobby_;  ///< null: it does not listen
   EventFd wake_;

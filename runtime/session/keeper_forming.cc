@@ -51,6 +51,8 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
   const bool is_other = refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal;
   if (name.purpose != LinkPurpose::kControl && is_other) return std::nullopt;
+  // In the name of a member that is here already it is for the next group, or not that member.
+  if (is_other && group->bootstrap->HasServed(name)) return std::nullopt;
   // It has the secret, so it is a member, and it will not come with other terms later.
   if (is_other) {
     group->of_other_terms = name.from;
@@ -80,7 +82,8 @@ void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor
 Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& terms) {
   if (name.purpose != LinkPurpose::kControl) return nullptr;
   for (Unformed& group : unformed_) {
-    const bool is_it = SameGroup(group.terms, terms) && group.leader == name.to;
+    const bool is_it =
+        SameGroup(group.terms, terms) && group.leader == name.to && name.from.index() < group.nodes;
     if (is_it && Clock::now() >= group.from && !group.told.contains(name.from)) return &group;
   }
   return nullptr;
@@ -92,6 +95,7 @@ void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
   Unformed unformed = {.terms = group.kept.terms,
                        .is_sealed = group.kept.is_sealed,
                        .leader = group.kept.leader,
+                       .nodes = group.kept.members.size(),
                        .told = {group.kept.self},
                        .last_word = AbortOf(failure),
                        .from = now + silence_max_,
@@ -223,12 +227,32 @@ void Keeper::Connect(Group& group) {
   if (group.is_over) return;
   AddGates(group, bootstrap.TakeGates());
   group.is_formed = true;
+  // What others still connect to each other has its own `connect_max`; the leader judges first.
+  group.join_due = Clock::now() + (group.is_leader() ? 1 : 2) * join_max_;
   if (!group.kept.opens_later) {
     group.stream_files = bootstrap.TakeRooms();
     group.bootstrap.reset();
     if (group.kept.run) lobby_->Close();
   }
   Say(group, control::Joined());
+}
+
+/// A member that answers, but never says that it has its connections, or a leader that never says
+/// that all have.
+void Keeper::CheckJoined(Group& group) {
+  if (!group.is_formed || group.introductions_due || !group.kept.controls.empty()) return;
+  if (Clock::now() < group.join_due) return;
+  if (!group.is_leader()) {
+    return End(group, {.cause = Rejected(fmt::format("{} has not said for {} ms that all are there",
+                                                     Who(group, group.kept.leader),
+                                                     2 * join_max_.count())),
+                       .where = group.kept.leader});
+  }
+  const auto missing = std::ranges::find(group.peers, false, &Peer::joined);
+  if (missing == group.peers.end()) return;
+  End(group, {.cause = Rejected(fmt::format("{} has not connected to all others for {} ms",
+                                            Who(group, missing->node), join_max_.count())),
+              .where = missing->node});
 }
 
 /// Connections that are wanted, or that a peer has opened, while the group runs.

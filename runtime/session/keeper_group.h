@@ -74,8 +74,9 @@ struct Keeper::Group {
   std::vector<Newcomer> newcomers;
   /// All members have all their connections: those that do not say who they are by then never will.
   std::optional<Clock::time_point> introductions_due;
-  bool is_reported = false;  ///< the engine has its first connections
-  std::vector<Peer> peers;   ///< at the leader by node, itself included
+  Clock::time_point join_due;  ///< since this node has joined: by then all have
+  bool is_reported = false;    ///< the engine has its first connections
+  std::vector<Peer> peers;     ///< at the leader by node, itself included
   GateTree tree{1, NodeId(0)};
   std::vector<NodeId> children;  ///< of this node in `tree`
   std::vector<Peer> gates;       ///< those of its neighbours in `tree` that are not in `peers`

@@ -40,6 +40,9 @@ TEST(CheckSelectionTest, SaysWhatThePlanHas) {
   EXPECT_EQ(
       CheckSelection(plan, {.nodes = {}, .blocks = {}, .rounds = Rounds{0, 11}}).status().message(),
       "no round 11: the plan has rounds 0 to 10");
+  EXPECT_EQ(
+      CheckSelection(plan, {.nodes = {}, .blocks = {}, .rounds = Rounds{3, 1}}).status().message(),
+      "rounds 3 to 1 end before they begin");
 }
 
 TEST(CheckSelectionTest, SortsAndDropsRepetitions) {

@@ -5,7 +5,10 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <string>
 #include <thread>
 
 #include "prepost/prepost.h"
@@ -21,8 +24,10 @@ using test::Members;
 using test::RelayedBytes;
 using test::RelayedLink;
 using test::RelayedSessions;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 /// Messages as a member sends them that has said `said` before; of a claim, each of the next call.
 RelayedBytes Sealed(ControlMessage message, size_t said, size_t count) {
@@ -67,6 +72,48 @@ TEST(ControlAttackTest, AFloodEndsItsOwnGroupAlone) {
   test::ExpectDelivery(*sessions, 2, {0, 2}, 0, {Bytes(100, 1)});
   is_over = true;
   if (flood.joinable()) flood.join();
+}
+
+/// Somebody makes answers, or questions to member 1, of the messages of the type `lost` between it
+/// and the leader. How the group ends at member 0, or at member 1 where it is the leader's word.
+std::string EndWithout(size_t lost, bool to_connector) {
+  constexpr size_t kSize = kControlMessageBytes + ControlSocket::kCheckBytes;
+  SessionOptions options;
+  options.connect_max = std::chrono::milliseconds(700);
+  options.failure_max = std::chrono::milliseconds(500);
+  RelayedBytes pending;
+  size_t passed = 0;
+  const auto lose = [&](RelayedLink& link, bool is_to_connector, RelayedBytes& bytes) {
+    if (link.purpose != LinkPurpose::kControl || is_to_connector != to_connector) return;
+    pending.insert(pending.end(), bytes.begin(), bytes.end());
+    bytes.clear();
+    for (; pending.size() >= kSize; ++passed) {
+      RelayedBytes one(pending.begin(), pending.begin() + kSize);
+      pending.erase(pending.begin(), pending.begin() + kSize);
+      if (static_cast<size_t>(one.front()) == lost)
+        one = to_connector ? Sealed(control::Query(), passed, 1)
+                           : Sealed(control::Progress(), passed, 1);
+      bytes.insert(bytes.end(), one.begin(), one.end());
+    }
+  };
+  RelayedSessions sessions(3, options, lose);
+  sessions->Create(1, {0, 1, 2}, 0, {.algorithm = "chain"});
+  const uint32_t seen_by = to_connector ? 1 : 0;
+  EXPECT_TRUE(
+      sessions->Wait(1, {seen_by}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  const GroupLog log = sessions->LogOf(seen_by, 1);
+  return log.failures.empty() ? "" : log.failures.front();
+}
+
+// A member that answers every question, and never says that it has its connections, holds up nobody
+// for longer than it may take to connect; nor does a leader that never says that all have theirs.
+TEST(ControlAttackTest, WhoNeverJoinsEndsTheGroup) {
+  const size_t joined = ControlMessage(control::Joined()).index();
+  EXPECT_THAT(
+      EndWithout(joined, /*to_connector=*/false),
+      AllOf(StartsWith("member 1 "), HasSubstr("has not connected to all others for 1200")));
+  EXPECT_THAT(EndWithout(joined, /*to_connector=*/true),
+              AllOf(StartsWith("member 0 "), HasSubstr("has not said for 2400 ms that all are")));
 }
 
 // Sixteen bytes are missing: what follows is no message.

@@ -112,6 +112,9 @@ TEST_F(ControlSocketTest, WhatIsShiftedLostOrRepeatedIsNoMessage) {
     for (size_t i = 0; i < it.messages; ++i) EXPECT_TRUE(pair->second.Receive().has_value());
     EXPECT_FALSE(pair->second.Receive().has_value());
     EXPECT_FALSE(pair->second.nonsense().empty());
+    EXPECT_TRUE(pair->second.closed());
+    pair->second.Queue(control::Joined());  // it can still say what is wrong
+    EXPECT_TRUE(pair->first.Receive().has_value());
   }
 }
 
