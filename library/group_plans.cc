@@ -22,6 +22,7 @@
 #include "ir/analysis/site_entries.h"
 #include "ir/rolled/rolled_play.h"
 #include "library/group_plan_file.h"
+#include "runtime/session/eager_lane.h"
 
 namespace prepost {
 namespace {
@@ -263,6 +264,21 @@ class CompiledPlans final : public GroupPlans {
     return VariantOf(choice.candidate, block_bytes);
   }
 
+  bool HasEager() const override {
+    return spec_.algorithm == kAutoAlgorithm && spec_.block_bytes == 0 && !spec_.is_flat;
+  }
+
+  uint64_t EagerBytesMax(double rate, bool is_memory) override {
+    if (is_memory) return kEagerBytesMax;
+    if (rate != eager_rate_) {
+      eager_rate_ = rate;
+      StreamParameters parameters;
+      if (rate > 0) parameters.rate = rate;
+      eager_max_ = EagerMax(candidates_, spec_.nodes, kEagerBytesMax, parameters);
+    }
+    return eager_max_;
+  }
+
   bool IsDirect(uint16_t variant) const override {
     const size_t place = variant >> kPlaceShift;
     return place < is_direct_.size() && is_direct_[place];
@@ -335,6 +351,8 @@ class CompiledPlans final : public GroupPlans {
   std::vector<bool> is_direct_;  ///< as schedules_
   std::vector<TcpConnection> connections_;
   std::vector<std::string> notes_;
+  double eager_rate_ = -1;  ///< that eager_max_ is for
+  uint64_t eager_max_ = 0;
 };
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "compiler/choice/stream_cost.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <limits>
 #include <set>
@@ -145,6 +146,22 @@ StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32
     }
   }
   return best;
+}
+
+double EagerSeconds(uint32_t nodes, uint64_t bytes, const StreamParameters& parameters) {
+  const double levels = std::bit_width(nodes - 1u);
+  const double step = static_cast<double>(bytes) / parameters.rate + parameters.block_overhead;
+  return parameters.latency + levels * step + std::max(levels - 1, 0.0) * parameters.hop;
+}
+
+uint64_t EagerMax(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
+                  uint64_t bytes_max, const StreamParameters& parameters) {
+  uint64_t most = 0;
+  for (uint64_t bytes = 1; bytes <= bytes_max; bytes *= 2) {
+    const StreamChoice best = ChooseStream(candidates, nodes, bytes, 0, parameters);
+    if (EagerSeconds(nodes, bytes, parameters) <= best.seconds * (1 + 1e-9)) most = bytes;
+  }
+  return most;
 }
 
 }  // namespace prepost

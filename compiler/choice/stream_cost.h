@@ -81,6 +81,14 @@ StreamChoice ChooseStream(const std::vector<StreamCandidate>& candidates, uint32
                           uint64_t bytes, uint64_t block_bytes, const StreamParameters& parameters,
                           std::span<const uint32_t> racks = {});
 
+/// How long a message of `bytes` bytes takes down a binomial tree, without blocks: a hop for each
+/// level, on which the root's port carries it once more. Seconds, modelled.
+double EagerSeconds(uint32_t nodes, uint64_t bytes, const StreamParameters& parameters);
+
+/// Up to how many bytes, at most `bytes_max`, that takes no longer than the best of `candidates`.
+uint64_t EagerMax(const std::vector<StreamCandidate>& candidates, uint32_t nodes,
+                  uint64_t bytes_max, const StreamParameters& parameters);
+
 }  // namespace prepost
 
 #endif  // PREPOST_COMPILER_CHOICE_STREAM_COST_H_

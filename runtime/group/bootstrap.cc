@@ -42,6 +42,7 @@
 
 #include "ir/base/count.h"
 #include "runtime/group/conversation.h"
+#include "runtime/group/eager_tree.h"
 #include "runtime/group/gate_tree.h"
 #include "runtime/transport/tcp/tcp_address.h"
 
@@ -119,14 +120,15 @@ Bootstrap::Bootstrap(Membership group, BootstrapOptions options)
 
 Bootstrap::~Bootstrap() = default;
 
-LinkName Bootstrap::DataLink(NodeId one, NodeId other, Lane lane) const {
+LinkName Bootstrap::DataLink(NodeId one, NodeId other, Lane lane, LinkPurpose purpose) const {
   const auto is_near = [this](NodeId node) {
     const std::vector<uint32_t>& sites = options_.sites;
     return !sites.empty() && sites[node.index()] == sites[group_.leader.index()];
   };
   const auto [low, high] = std::minmax(one, other);
-  if (is_near(low) && !is_near(high)) return {.from = low, .to = high, .lane = lane};
-  return {.from = high, .to = low, .lane = lane};
+  const bool calls_up = is_near(low) && !is_near(high);
+  return {
+      .from = calls_up ? low : high, .to = calls_up ? high : low, .purpose = purpose, .lane = lane};
 }
 
 void Bootstrap::ListLinks() {
@@ -146,6 +148,13 @@ void Bootstrap::ListLinks() {
   for (const TcpConnection& connection : group_.connections) {
     if (connection.low != self && connection.high != self) continue;
     links_.emplace_back().name = DataLink(connection.low, connection.high, connection.lane);
+  }
+  if (group_.has_eager_tree) {
+    const EagerTree eager(group_.nodes, group_.leader, options_.sites);
+    std::vector<NodeId> neighbours = eager.ChildrenOf(self);
+    if (const std::optional<NodeId> parent = eager.ParentOf(self)) neighbours.push_back(*parent);
+    for (const NodeId peer : neighbours)
+      links_.emplace_back().name = DataLink(peer, self, Lane::kBlocks, LinkPurpose::kEager);
   }
   for (const NodeId node : options_.known) {
     if (node == self) continue;
@@ -270,6 +279,19 @@ std::vector<GateSocket> Bootstrap::TakeGates() {
   return gates;
 }
 
+std::vector<TcpSocket> Bootstrap::TakeEager() {
+  std::vector<TcpSocket> sockets;
+  for (Link& link : links_) {
+    if (link.name.purpose != LinkPurpose::kEager || std::exchange(link.given, true)) continue;
+    sockets.push_back({.peer = PeerOf(link),
+                       .fd = std::move(link.fd),
+                       .key = std::move(link.keys.key),
+                       .is_connector = link.name.from == options_.node,
+                       .seal = std::move(link.keys.seal)});
+  }
+  return sockets;
+}
+
 std::string Bootstrap::Name(NodeId node) const {
   return options_.names.empty() ? fmt::format("node {}", node.value) : options_.names[node.index()];
 }
@@ -350,7 +372,7 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     if (!refused_.ok()) return;
   }
   Link& link = *FindLink(name);
-  if (name.purpose == LinkPurpose::kGates) {
+  if (name.purpose == LinkPurpose::kGates || name.purpose == LinkPurpose::kEager) {
     link.fd = std::move(fd);
     link.keys = std::move(keys);
   } else if (name.purpose == LinkPurpose::kData) {

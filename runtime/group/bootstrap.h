@@ -42,6 +42,7 @@ struct Membership {
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
   /// Any two nodes may have connections besides, once either wants them: Bootstrap::Want().
   bool opens_later = false;
+  bool has_eager_tree = false;  ///< connections along the EagerTree below the leader
 };
 
 struct BootstrapOptions {
@@ -118,6 +119,8 @@ class Bootstrap final : public Lobby::Owner {
   std::optional<Unreached> Overdue() const;
   /// When connected() with all: those with the other end in the GateTree, which is not the leader.
   std::vector<GateSocket> TakeGates();
+  /// When connected() with all: those along the EagerTree.
+  std::vector<TcpSocket> TakeEager();
   /// For the files of streams, as long as these are open.
   std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
   /// Calls BootstrapOptions::waiting, if it is time to.
@@ -139,7 +142,8 @@ class Bootstrap final : public Lobby::Owner {
   struct Link;
   struct Call;
 
-  LinkName DataLink(NodeId one, NodeId other, Lane lane) const;
+  LinkName DataLink(NodeId one, NodeId other, Lane lane,
+                    LinkPurpose purpose = LinkPurpose::kData) const;
   bool IsLater(const LinkName& name) const;
   Status AddPeer(NodeId peer, std::optional<Clock::time_point> due);
   NodeId PeerOf(const Link& link) const;

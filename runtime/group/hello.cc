@@ -267,7 +267,7 @@ std::vector<std::byte> HelloListener::TakeHello(std::span<const std::byte> in) {
   ByteReader reader(in);
   const uint32_t purpose = reader.Get<uint32_t>();
   if (purpose < static_cast<uint32_t>(LinkPurpose::kControl) ||
-      purpose > static_cast<uint32_t>(LinkPurpose::kGates)) {
+      purpose > static_cast<uint32_t>(LinkPurpose::kEager)) {
     state_ = HelloState::kBroken;
     return {};
   }

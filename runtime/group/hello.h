@@ -27,12 +27,13 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 16;
+inline constexpr uint32_t kProtocolVersion = 17;
 
 enum class LinkPurpose : uint32_t {
   kControl = 1,  ///< of a member with the leader
   kData = 2,
-  kGates = 3  ///< of a member with its parent in the GateTree, unless that is the leader
+  kGates = 3,  ///< of a member with its parent in the GateTree, unless that is the leader
+  kEager = 4   ///< of a member with its parent in the EagerTree
 };
 
 /// One connection of a group, by the plan, or one of the streams that it is made of (tcp_path.h).

@@ -29,6 +29,7 @@
 
 #include "ir/base/count.h"
 #include "runtime/base/clock.h"
+#include "runtime/group/eager_tree.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
@@ -46,6 +47,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr GroupSerial kWakeSerial = 0;
 constexpr GroupSerial kTimerSerial = 1;
+/// In epoll: this bit, the serial times kEagerLinksMax, and the number of the connection.
+constexpr uint64_t kEagerToken = uint64_t{1} << 63;
 /// A connection on which nothing moves: when the kernel begins to ask whether its other end is
 /// there, how often, and how often in vain.
 constexpr milliseconds kIdleMax{30'000};
@@ -63,10 +66,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
   std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max));
   engine->hook_ = hook;
   PREPOST_RETURN_IF_ERROR(engine->Open());
-  options.notify = [raw = engine.get()] {
-    raw->has_work_.store(true);
-    raw->wake_.Signal();
-  };
+  options.notify = [raw = engine.get()] { raw->Alert(); };
   options.attention = [raw = engine.get()] { return raw->attention_.Get(); };
   Result<std::unique_ptr<Keeper>> keeper = Keeper::Start(std::move(options));
   if (!keeper.ok()) return keeper.status();
@@ -137,9 +137,8 @@ Status Engine::Create(const EngineGroupOptions& options, std::unique_ptr<GroupPl
     listed = group;
     group->serial = next_serial_++;
     commands_.push_back({.kind = Command::Kind::kCreate, .group = std::move(group)});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return {};
 }
 
@@ -180,9 +179,8 @@ Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes)
     message = (*group)->sent++;
     commands_.push_back(
         {.kind = Command::Kind::kSend, .group = *std::move(group), .data = data, .bytes = bytes});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return message;
 }
 
@@ -193,9 +191,8 @@ Status Engine::Barrier(uint64_t number, std::function<void()> passed) {
     if (!group.ok()) return group.status();
     commands_.push_back(
         {.kind = Command::Kind::kBarrier, .group = *std::move(group), .passed = std::move(passed)});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return {};
 }
 
@@ -206,9 +203,8 @@ Status Engine::Destroy(uint64_t number) {
     if (!group.ok()) return group.status();
     (*group)->is_destroyed = true;
     commands_.push_back({.kind = Command::Kind::kDestroy, .group = *std::move(group)});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return {};
 }
 
@@ -220,15 +216,16 @@ Status Engine::Abort(uint64_t number, const std::string& why) {
     if (!is_ending || !found->second->failure.ok())
       PREPOST_RETURN_IF_ERROR(Find(number, "abort").status());
     commands_.push_back({.kind = Command::Kind::kAbort, .group = found->second, .why = why});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return {};
 }
 
-void Engine::Resume() {
-  has_work_.store(true);
-  wake_.Signal();
+void Engine::Resume() { Alert(); }
+
+/// There are commands or events. One signal is enough for all that come before Turn() hears it.
+void Engine::Alert() {
+  if (!has_work_.exchange(true)) wake_.Signal();
 }
 
 Result<std::vector<uint32_t>> Engine::MembersOf(uint64_t number) {
@@ -279,11 +276,21 @@ Status Engine::Turn(milliseconds timeout) {
   std::vector<std::shared_ptr<Group>> ready;
   bool is_tick = false;
   for (int i = 0; i < count; ++i) {
-    const GroupSerial serial = events[static_cast<size_t>(i)].data.u64;
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    const bool is_eager = (event.data.u64 & kEagerToken) != 0;
+    const GroupSerial serial =
+        is_eager ? (event.data.u64 & ~kEagerToken) / kEagerLinksMax : event.data.u64;
     if (serial == kWakeSerial) wake_.Take();
     is_tick |= serial == kTimerSerial;
     const auto found = groups_.find(serial);
-    if (found != groups_.end()) ready.push_back(found->second);
+    if (found == groups_.end()) continue;
+    Group& group = *found->second;
+    if (!is_eager) {
+      group.has_arrivals = true;
+    } else if (group.eager != nullptr) {
+      group.eager->Hear(event.data.u64 % kEagerLinksMax, event.events);
+    }
+    if (ready.empty() || ready.back() != found->second) ready.push_back(found->second);
   }
   if (has_work_.exchange(false)) {
     std::vector<Command> commands;
@@ -328,6 +335,7 @@ void Engine::Obey(Command command) {
                     .leader = group.options.collective.root,
                     .connections = group.plans->connections(),
                     .opens_later = group.options.is_for_calls,
+                    .has_eager_tree = group.HasEager(),
                     .sites = group.options.sites,
                     .paths = group.options.paths,
                     .terms = group.terms,
@@ -373,10 +381,9 @@ void Engine::Hear(KeeperEvent event) {
   switch (event.kind) {
     case KeeperEvent::Kind::kConnected: {
       if (group->state == Group::State::kBroken) return;
-      const Status status =
-          group->state == Group::State::kConnecting
-              ? Connect(group, std::move(event.sockets), std::move(event.round_trips))
-              : AddConnections(*group, std::move(event.sockets));
+      const Status status = group->state == Group::State::kConnecting
+                                ? Connect(group, std::move(event))
+                                : AddConnections(*group, std::move(event.sockets));
       if (!status.ok()) Break(*group, status, std::nullopt);
       return;
     }
@@ -421,9 +428,9 @@ void Engine::Hear(KeeperEvent event) {
   }
 }
 
-Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
-                       std::vector<std::chrono::microseconds> round_trips) {
-  NotePeers(*group, sockets, std::move(round_trips));
+Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
+  std::vector<TcpSocket>& sockets = event.sockets;
+  NotePeers(*group, sockets, std::move(event.round_trips));
   if (group->mover != nullptr) {
     const std::shared_ptr<MemoryPool>& pool = group->callbacks.pool;
     group->mover->Open(std::make_unique<TcpLinks>(std::move(sockets)),
@@ -440,7 +447,8 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
     group->is_memory = group->paths.network == 0;
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
-  const uint32_t ahead_max = group->options.is_for_calls
+  // Short messages go another way, any number between two long ones.
+  const uint32_t ahead_max = group->options.is_for_calls || group->HasEager()
                                  ? std::numeric_limits<int32_t>::max()
                                  : 2 * static_cast<uint32_t>(group->options.members.size());
   auto endpoint =
@@ -452,7 +460,25 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocke
   epoll_event watched = {.events = EPOLLIN, .data = {.u64 = group->serial}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, group->endpoint->wait_fd(), &watched) != 0)
     return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
+  if (group->HasEager()) PREPOST_RETURN_IF_ERROR(OpenEager(*group, std::move(event.eager)));
   Opened(*group);
+  return {};
+}
+
+Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
+  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  const EngineGroupOptions& options = group.options;
+  const EagerTree tree(static_cast<uint32_t>(options.members.size()), options.collective.root,
+                       options.sites);
+  auto lane = EagerLane::Make({.self = options.self,
+                               .parent = tree.ParentOf(options.self),
+                               .counts_messages = options.notify_delivered,
+                               .hook = hook_,
+                               .epoll = epoll_.get(),
+                               .token = kEagerToken | group.serial * kEagerLinksMax},
+                              std::move(sockets));
+  if (!lane.ok()) return lane.status();
+  group.eager = *std::move(lane);
   return {};
 }
 
@@ -531,9 +557,8 @@ void Engine::Report(GroupSerial serial, MessageMover::Event event) {
       {
         const std::lock_guard lock(mutex_);
         mover_events_.emplace_back(serial, std::move(event));
-        has_work_.store(true);
       }
-      wake_.Signal();
+      Alert();
     }
   }
 }
@@ -617,6 +642,7 @@ void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, b
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kBroken;
   group.endpoint.reset();  // closes its connections, so that peers notice at once
+  group.eager.reset();
   group.executor.reset();  // has memory that they might have copied from
   if (group.mover != nullptr) group.mover->Stop();
   ReturnBuffers(group);
@@ -628,6 +654,7 @@ void Engine::Retire(Group& group) {
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kGone;
   group.endpoint.reset();  // before memory of the executor's that peers copy from
+  group.eager.reset();
   group.executor.reset();
   if (group.mover != nullptr) group.mover->Stop();
   ReturnBuffers(group);
@@ -682,7 +709,8 @@ void Engine::CheckFiles() {
   std::vector<std::shared_ptr<Group>> closed;
   for (const auto& [serial, group] : groups_) {
     if (group->state == Group::State::kBroken) continue;
-    const bool is_open = group->endpoint == nullptr || IsOpen(group->endpoint->wait_fd());
+    const bool is_open = (group->endpoint == nullptr || IsOpen(group->endpoint->wait_fd())) &&
+                         (group->eager == nullptr || group->eager->AreOpen());
     if (!are_open || !is_open) closed.push_back(group);
   }
   for (const std::shared_ptr<Group>& group : closed) Break(*group, FileClosedError(), std::nullopt);
@@ -700,6 +728,8 @@ void Engine::CheckPeers() {
   bool is_acknowledged = true;
   bool is_engaged = running_ > 0;
   for (const std::shared_ptr<Group>& group : connected) {
+    if (!CheckEager(*group)) continue;
+    is_engaged |= group->eager != nullptr && group->eager->is_engaged();
     const Status status = group->endpoint->CheckPeers(silence_max_);
     is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
     if (!status.ok()) {

@@ -28,6 +28,7 @@
 #include "runtime/executor/message_endpoint.h"
 #include "runtime/executor/wait_policy.h"
 #include "runtime/session/attention.h"
+#include "runtime/session/eager_lane.h"
 #include "runtime/session/file_sync.h"
 #include "runtime/session/group_call.h"
 #include "runtime/session/group_plans.h"
@@ -105,10 +106,11 @@ class Engine {
   Status Open();
   Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
   void Push(Command command);
+  void Alert();
   void Obey(Command command);
   void Hear(KeeperEvent event);
-  Status Connect(const std::shared_ptr<Group>& group, std::vector<TcpSocket> sockets,
-                 std::vector<std::chrono::microseconds> round_trips);
+  Status Connect(const std::shared_ptr<Group>& group, KeeperEvent event);
+  Status OpenEager(Group& group, std::vector<TcpSocket> sockets);
   Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
   void NotePeers(Group& group, std::span<const TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
@@ -119,6 +121,11 @@ class Engine {
   void Advance(Group& group);
   bool Step(Group& group);
   bool StepMover(Group& group);
+  bool ServeEager(Group& group);
+  bool IsShort(Group& group, uint64_t bytes) const;
+  bool SendShort(Group& group);
+  bool TakeShort(Group& group, const EagerLane::Front& front);
+  bool CheckEager(Group& group);
   bool FindMemory(Group& group, uint64_t bytes);
   bool Begin(Group& group, const MessageStart& message, NodeMemory memory);
   void Play(Group& group, Playable plan, const NodeMemory& memory);
@@ -138,6 +145,7 @@ class Engine {
   void Complete(Group& group, const Message& message);
   static bool TellsBySends(const Group& group);
   void Delivered(Group& group, uint64_t number);
+  void TellDelivered(Group& group);
   void TakeSynced(Group& group);
   void ReturnBuffers(Group& group);
   void CloseIfDone(Group& group);

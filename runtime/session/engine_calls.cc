@@ -39,9 +39,8 @@ Status Engine::Call(uint64_t number, GroupCall call) {
     commands_.push_back({.kind = Command::Kind::kCall,
                          .group = *std::move(group),
                          .call = std::make_shared<GroupCall>(std::move(call))});
-    has_work_.store(true);
   }
-  wake_.Signal();
+  Alert();
   return {};
 }
 

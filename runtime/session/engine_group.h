@@ -16,10 +16,14 @@
 #include <utility>
 
 #include "runtime/executor/executor.h"
+#include "runtime/session/eager_lane.h"
 #include "runtime/session/engine.h"
 #include "runtime/transport/tcp/tcp_endpoint.h"
 
 namespace prepost {
+
+/// Messages that wait for a disk; the next one waits in the network.
+inline constexpr size_t kSyncsMax = 2;
 
 struct Engine::Command {
   enum class Kind : uint8_t { kCreate, kSend, kCall, kBarrier, kDestroy, kAbort };
@@ -71,6 +75,9 @@ struct Engine::Group {
   std::unique_ptr<TcpEndpoint> endpoint;
   std::pmr::unsynchronized_pool_resource pool;
   std::optional<CpuExecutor> executor;
+  std::unique_ptr<EagerLane> eager;     ///< null: no message is short
+  bool has_arrivals = true;             ///< of the endpoint, which Poll() hears of
+  uint64_t have = 0;                    ///< messages that are complete here
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
   std::optional<std::string> place;     ///< for the mover, until it has its connections
   bool has_place = false;               ///< the root has said it
@@ -78,6 +85,7 @@ struct Engine::Group {
   bool is_memory = false;               ///< blocks to and from all peers go over memory
   bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand
   uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
+  uint64_t have_all = 0;           ///< the same, by what members report up the EagerTree
   std::set<uint64_t> sent_to_all;  ///< messages after those that its own sends say all have
   std::deque<uint64_t> announced;  ///< not at the root: bytes of messages that are to come
   std::deque<Message> with_mover;  ///< the mover has them
@@ -96,6 +104,10 @@ struct Engine::Group {
 
   Roles roles() const {
     return {options.collective, static_cast<uint32_t>(options.members.size()), /*blocks=*/1};
+  }
+  /// Whether short messages go down the EagerTree.
+  bool HasEager() const {
+    return mover == nullptr && options.members.size() > 1 && plans->HasEager();
   }
   bool is_source() const { return roles().IsSource(options.self); }
   bool is_target() const { return roles().IsTarget(options.self); }

@@ -29,8 +29,6 @@ using std::chrono::milliseconds;
 
 /// Smaller messages say nothing of the rate, nor do those that are much smaller than others.
 constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
-/// Messages that wait for a disk; the next one waits in the network.
-constexpr size_t kSyncsMax = 2;
 /// Messages that a mover has: one moves, one is armed.
 constexpr size_t kWithMoverMax = 2;
 
@@ -41,9 +39,16 @@ void Engine::Advance(Group& group) {
   // A visit of one group may take so many steps, so that none keeps the others waiting.
   constexpr int kStepsMax = 64;
   int steps = 0;
-  while (steps < kStepsMax && Step(group)) ++steps;
-  group.is_busy =
-      steps == kStepsMax || (group.endpoint != nullptr && !group.endpoint->PrepareToWait());
+  bool has_moved = true;
+  while (has_moved && steps < kStepsMax) {
+    const int before = steps;
+    if (!ServeEager(group)) break;
+    while (steps < kStepsMax && Step(group)) ++steps;
+    has_moved = group.eager != nullptr && steps > before;
+  }
+  group.is_busy = steps == kStepsMax ||
+                  (group.endpoint != nullptr && !group.endpoint->PrepareToWait()) ||
+                  (group.eager != nullptr && group.eager->has_work());
 }
 
 /// Whether there may be more to do.
@@ -67,6 +72,8 @@ bool Engine::Step(Group& group) {
   if (group.is_source()) {
     if (group.queue.empty()) {
       CloseIfDone(group);
+    } else if (IsShort(group, group.queue.front().bytes)) {
+      if (SendShort(group)) return true;
     } else {
       const Group::Outgoing outgoing = group.queue.front();
       group.queue.pop_front();
@@ -78,12 +85,23 @@ bool Engine::Step(Group& group) {
       return Begin(group, message, {.source = {outgoing.data, outgoing.bytes}});
     }
   }
-  const Result<PollOutcome> outcome = group.endpoint->Poll({}, milliseconds(0));
-  if (!outcome.ok()) {
-    Break(group, outcome.status(), group.endpoint->lost_peer());
+  const std::optional<EagerLane::Front> front =
+      group.eager == nullptr ? std::nullopt : group.eager->front();
+  const bool is_short = front && front->number == static_cast<uint32_t>(group.message);
+  if (front && !is_short && !IsAfter(front->number, static_cast<uint32_t>(group.message))) {
+    BreakNonsense(group, "sends a message");
     return false;
   }
-  if (!group.is_target()) return false;
+  if (is_short && TakeShort(group, *front)) return true;
+  if (group.state != Group::State::kIdle) return false;
+  if (std::exchange(group.has_arrivals, false) || !group.endpoint->PrepareToWait()) {
+    const Result<PollOutcome> outcome = group.endpoint->Poll({}, milliseconds(0));
+    if (!outcome.ok()) {
+      Break(group, outcome.status(), group.endpoint->lost_peer());
+      return false;
+    }
+  }
+  if (!group.is_target() || is_short) return false;
   const std::optional<MessageStart> start = group.endpoint->announced();
   if (!start || start->number != static_cast<uint32_t>(group.message)) {
     CloseIfDone(group);
@@ -230,6 +248,7 @@ void Engine::Finish(Group& group) {
   if (group.options.is_for_calls) return FinishCall(group);
   if (group.is_source() && !group.endpoint->has_ended_early()) NoteRate(group);
   const uint64_t number = group.message++;
+  group.has_arrivals = true;  // which may have come in between
   Received(group, {number, std::exchange(group.memory, nullptr), group.bytes});
   if (!group.is_source() || !TellsBySends(group) || group.state != Group::State::kIdle) return;
   if (group.options.notify_delivered) Delivered(group, number);
@@ -244,7 +263,15 @@ bool Engine::TellsBySends(const Group& group) {
 void Engine::Delivered(Group& group, uint64_t number) {
   if (number < group.delivered) return;
   group.sent_to_all.insert(number);
-  while (group.sent_to_all.erase(group.delivered) != 0) {
+  TellDelivered(group);
+}
+
+/// Of all messages that are known to be everywhere, up to the first that is not.
+void Engine::TellDelivered(Group& group) {
+  const auto is_next = [&group] {
+    return group.sent_to_all.erase(group.delivered) != 0 || group.delivered < group.have_all;
+  };
+  while (is_next()) {
     const uint64_t next = group.delivered++;
     if (group.callbacks.delivered) group.callbacks.delivered(next);
     if (group.state == Group::State::kBroken || group.state == Group::State::kGone) return;
@@ -264,10 +291,7 @@ void Engine::NoteRate(Group& group) {
 void Engine::Received(Group& group, const Message& message) {
   if (!group.options.sync || !group.is_target()) return Complete(group, message);
   if (group.sync == nullptr) {
-    Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] {
-      has_work_.store(true);
-      wake_.Signal();
-    });
+    Result<std::unique_ptr<FileSync>> sync = FileSync::Start([this] { Alert(); });
     if (!sync.ok()) return Break(group, sync.status(), std::nullopt);
     group.sync = *std::move(sync);
   }
@@ -276,8 +300,12 @@ void Engine::Received(Group& group, const Message& message) {
 }
 
 void Engine::Complete(Group& group, const Message& message) {
-  if (group.options.notify_delivered && !TellsBySends(group))
+  ++group.have;
+  if (group.eager != nullptr) {
+    group.eager->set_have(group.have);
+  } else if (group.options.notify_delivered && !TellsBySends(group)) {
     keeper_->Have(group.serial, message.number);
+  }
   if (group.callbacks.complete)
     group.callbacks.complete(message.number, message.memory, message.bytes);
 }

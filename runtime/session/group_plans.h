@@ -39,6 +39,12 @@ class GroupPlans {
   /// messages had so far; 0: not known. `is_memory`: all members are on one machine and copy from
   /// each other.
   virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, bool /*is_memory*/) { return 0; }
+  /// Whether short messages may go down the EagerTree instead (session/eager_lane.h): nobody has
+  /// said how messages are to go. The same at all members.
+  virtual bool HasEager() const { return false; }
+  /// At the root, if so: up to how many bytes they are short, at most kEagerBytesMax; the rest as
+  /// for Choose().
+  virtual uint64_t EagerBytesMax(double /*rate*/, bool /*is_memory*/) { return 0; }
   /// What whoever runs the program may want to know of the plans, a sentence each.
   virtual std::vector<std::string> Notes() const { return {}; }
   /// Whether all members have all blocks from the root, by this plan; then it knows from its sends

@@ -79,6 +79,7 @@ struct KeptGroup {
   NodeId leader;
   std::vector<TcpConnection> connections;
   bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
+  bool has_eager_tree = false;  ///< there are connections along the EagerTree
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;          ///< what members must agree on: TermsOfGroup(), or the plan's hash
@@ -109,7 +110,8 @@ constexpr std::chrono::milliseconds PeerAnswerMax(std::chrono::milliseconds fail
 struct KeeperEvent {
   enum class Kind : uint8_t {
     kLetIn,       ///< of a run: the leader has let this node in
-    kConnected,   ///< `sockets`: with this node's peers, `round_trips`; again: with later ones
+    kConnected,   ///< `sockets`: with this node's peers, `eager`, `round_trips`; again: with later
+                  ///< ones
     kDelivered,   ///< at the leader: all have message `number`
     kPassed,      ///< all have come to `number` of `gate`
     kPlace,       ///< not at the leader: `text`, which Place() was given there
@@ -133,6 +135,7 @@ struct KeeperEvent {
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
   std::vector<uint32_t> members = {};
   std::vector<TcpSocket> sockets = {};
+  std::vector<TcpSocket> eager = {};  ///< kConnected: along the EagerTree
   /// kConnected, at the leader: to each node, 0 to itself.
   std::vector<std::chrono::microseconds> round_trips = {};
 };

@@ -11,6 +11,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/group/eager_tree.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/introduction.h"
 #include "runtime/session/keeper_group.h"
@@ -163,7 +164,8 @@ void Keeper::AddGroup(KeptGroup kept) {
                            .connections = group.kept.connections,
                            .terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
                            .data_terms = {},
-                           .opens_later = group.kept.opens_later};
+                           .opens_later = group.kept.opens_later,
+                           .has_eager_tree = group.kept.has_eager_tree};
   if (group.kept.run) {
     options.carrier = options_.only_group->carrier;
     options.waiting = group.kept.run->waiting;
@@ -187,10 +189,15 @@ void Keeper::AddGroup(KeptGroup kept) {
     peer.heard = Clock::now();
     peer.control->Queue(control::Query{group.generation});
   });
+  size_t eager_links = 0;
+  if (group.kept.has_eager_tree) {
+    const EagerTree eager(nodes, group.kept.leader, group.kept.sites);
+    eager_links = 1 + eager.ChildrenOf(group.kept.self).size();
+  }
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
       FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() +
-                        group.children.size() + kFilesPerGroup);
+                        group.children.size() + eager_links + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
   if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
   group.files = *std::move(files);
@@ -226,6 +233,7 @@ void Keeper::Connect(Group& group) {
   TakeNewcomers(group);
   if (group.is_over) return;
   AddGates(group, bootstrap.TakeGates());
+  group.eager = bootstrap.TakeEager();
   group.is_formed = true;
   // What others still connect to each other has its own `connect_max`; the leader judges first.
   group.join_due = Clock::now() + (group.is_leader() ? 1 : 2) * join_max_;
@@ -340,6 +348,7 @@ void Keeper::Introduce(Group& group) {
   }
   group.newcomers = std::move(staying);
   if (group.is_reported && event.sockets.empty()) return;
+  event.eager = std::move(group.eager);
   group.is_reported = true;
   for (const Peer& peer : group.peers) {
     if (group.is_leader())

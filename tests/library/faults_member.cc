@@ -32,8 +32,9 @@ namespace {
 constexpr uint64_t kBytesMax = uint64_t{1} << 20;
 std::atomic<int> out_of_this_member = -1;  // for the signal's handler
 
-uint64_t SizeOf(uint64_t seed, uint64_t message) {
+uint64_t SizeOf(uint64_t seed, uint64_t message, bool is_short) {
   test::Random random(seed * 1000003 + message);
+  if (is_short) return random.Below(3000);
   return random.Coin() ? random.Below(100) : random.Below(kBytesMax);
 }
 std::byte ByteOf(uint64_t seed, uint64_t message, uint64_t i) {
@@ -221,7 +222,8 @@ class Member {
     }
     GroupCallbacks callbacks;
     callbacks.incoming = [this, state, group](uint64_t message, uint64_t bytes) -> void* {
-      if (bytes != SizeOf(state->seed, message)) Say(fmt::format("wrong size of {}", message));
+      if (bytes != SizeOf(state->seed, message, scene_.is_short()))
+        Say(fmt::format("wrong size of {}", message));
       const bool is_first = state->seed == scene_.seed + 17;
       if (disk_.has_value() && is_first) {
         try {
@@ -309,7 +311,7 @@ class Member {
   }
 
   static uint64_t ValuesOf(const State& state, uint64_t call, uint32_t members) {
-    return SizeOf(state.seed, call) / 4 / members * members;
+    return SizeOf(state.seed, call, /*is_short=*/false) / 4 / members * members;
   }
 
   /// The next call's; `self_` is known by its values alone.
@@ -359,12 +361,13 @@ class Member {
 
   /// With the next message.
   void FillMessage(State& state) {
-    const uint64_t bytes = SizeOf(state.seed, state.completed);
+    const uint64_t bytes = SizeOf(state.seed, state.completed, scene_.is_short());
     for (uint64_t i = 0; i < bytes; ++i) state.memory[i] = ByteOf(state.seed, state.completed, i);
   }
 
   void Send(uint64_t group, State& state, uint64_t message) {
-    static_cast<void>(session_->Send(group, state.memory.data(), SizeOf(state.seed, message)));
+    static_cast<void>(
+        session_->Send(group, state.memory.data(), SizeOf(state.seed, message, scene_.is_short())));
   }
 
   void Check(const State& state, uint64_t message, uint64_t bytes) {

@@ -66,6 +66,8 @@ struct Scene {
     const bool has_incoming = fault == Fault::kNoMemory || fault == Fault::kFullDisk;
     return seed % 2 == 0 && !has_incoming && fault != Fault::kStranger && !may_go_on();
   }
+  /// All messages are, so that many are under way together.
+  bool is_short() const { return seed % 5 < 2 && !has_calls(); }
   bool copies(uint32_t member) const { return (local_copies >> member & 1) != 0; }
   /// The link of the pair carries all messages.
   const char* algorithm() const { return fault == Fault::kCutPair ? "chain" : "auto"; }
@@ -83,9 +85,9 @@ struct Scene {
   }
   std::string ToString() const {
     return fmt::format(
-        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}{}, seed {}, after {} ms", name(),
+        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}{}{}, seed {}, after {} ms", name(),
         is_forming ? " while it forms" : "", members, root, victim, local_copies,
-        has_calls() ? ", calls" : "", has_streams() ? ", streams" : "",
+        has_calls() ? ", calls" : "", has_streams() ? ", streams" : "", is_short() ? ", short" : "",
         is_disturbed ? ", disturbed" : "", notifies ? ", notices" : "", seed, delay.count());
   }
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Sample: the part of a test's grid of cases that this run goes through. `scripts/test --long` sets
-// PREPOST_TEST_LONG=1 and goes through all, with sanitizers through a quarter. Other runs take one
+// PREPOST_TEST_LONG=1 and goes through all, with sanitizers through a tenth. Other runs take one
 // of more parts, never none: PREPOST_GRID_SEED, which `scripts/test` sets to the number of commits,
 // says which, so that as many commits in a row as there are parts go through the whole grid. Which
 // cases are a part depends on the test's name and its parameters. Each sample prints what it took,
@@ -30,9 +30,9 @@ uint64_t GridSeed();
 inline bool TakesAllCases() { return IsLongRun() && !kIsSanitized; }
 
 /// One case of so many is taken: 1 in 12, with sanitizers in 20, and a `fewer`-th of that where a
-/// case is dear; in long runs all, with sanitizers 1 in 4.
+/// case is dear; in long runs all, with sanitizers 1 in 10.
 inline uint64_t SampleDivisor(uint64_t fewer = 1) {
-  if (IsLongRun()) return TakesAllCases() ? 1 : 4;
+  if (IsLongRun()) return TakesAllCases() ? 1 : 10;
   return fewer * (kIsSanitized ? 20 : 12);
 }
 

@@ -73,12 +73,13 @@ Result<std::unique_ptr<TcpEndpoint>> TcpEndpoint::Make(Playable plan, NodeId nod
 }
 
 Status TcpEndpoint::Begin(Playable plan, const MessageStart& message) {
-  PREPOST_CHECK(!is_in_message_ || IsAfter(message.number, message_.number));
+  PREPOST_CHECK(!is_in_message_ || !IsAfter(next_number_, message.number));
   PREPOST_CHECK(message.bytes == plan.header().payload.bytes &&
                 message.bytes <= kGroupMessageBytesMax);
   is_in_message_ = true;
   has_ended_early_ = false;
   message_ = message;
+  next_number_ = message.number + 1;
   read_bytes_min_ = message.call_root ? kCallReadBytesMin : kReadBytesMin;
   notes_all_ = !message.call_root || plan.header().send_window.has_value();
   AddChannels(plan);
@@ -150,7 +151,7 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
     watched = watched && Watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
     link_to_.try_emplace({socket.peer, socket.lane}, index);
     Link& link = links_.emplace_back();
-    link.fd = std::move(socket.fd);
+    link.socket = TcpStream(std::move(socket.fd));
     link.peer = socket.peer;
     link.carries_blocks = socket.lane != Lane::kCredits;
     link.lane = socket.lane;
@@ -183,10 +184,10 @@ Status TcpEndpoint::AddSeal(Link& link, std::unique_ptr<LinkSeal> seal) {
     if (!bounce.ok()) return bounce.status();
     bounce_ = *std::move(bounce);
   }
-  link.sealed = std::make_unique<SealedStream>(
+  link.socket.Seal(std::make_unique<SealedStream>(
       std::move(seal),
       link.carries_blocks ? SealedStream::kRecordBytesMax : kRecordsPerRead * kRecordBytes,
-      link.carries_blocks ? bounce_.get() : nullptr);
+      link.carries_blocks ? bounce_.get() : nullptr));
   return {};
 }
 
@@ -331,7 +332,7 @@ Status TcpEndpoint::Service() {
 }
 
 bool TcpEndpoint::HasToWrite(const Link& link) const {
-  if (HasUnsent(link)) return true;
+  if (link.socket.has_unsent()) return true;
   if (!link.carries_blocks) return link.tx_bytes < link.tx.size();
   if (link.out == kNone) return false;
   const ChannelState& state = channels_[link.out];
@@ -346,7 +347,7 @@ bool TcpEndpoint::MayBegin(const Link& link, const ChannelState& state) const {
 }
 
 Status TcpEndpoint::Visit(Link& link) {
-  if (link.writable && HasUnsent(link)) PREPOST_RETURN_IF_ERROR(WriteUnsent(link));
+  if (link.writable && link.socket.has_unsent()) PREPOST_RETURN_IF_ERROR(WriteUnsent(link));
   if (link.writable && HasToWrite(link)) {
     PREPOST_RETURN_IF_ERROR(link.carries_blocks ? WriteBlock(link) : WriteRecords(link));
   }
@@ -356,39 +357,16 @@ Status TcpEndpoint::Visit(Link& link) {
   return {};
 }
 
-Io TcpEndpoint::Move(Link& link, bool is_send, std::span<iovec> memory) const {
-  if (hook_ != nullptr) {
-    size_t bytes = 0;
-    for (const iovec& part : memory) bytes += part.iov_len;
-    size_t left = hook_->Limit({node_, link.peer, link.lane, link.stream, is_send}, bytes);
-    if (left == 0) return {.outcome = Io::Outcome::kHeld};
-    if (left == TcpHook::kCut) shutdown(link.fd.get(), SHUT_RDWR);
-    for (iovec& part : memory) {
-      part.iov_len = std::min(part.iov_len, left);
-      left -= part.iov_len;
-    }
-  }
-  if (link.sealed != nullptr) return MoveSealed(link, is_send, memory);
-  const Io io = is_send ? SendSome(link.fd.get(), memory) : ReceiveSome(link.fd.get(), memory);
-  if (io.outcome == Io::Outcome::kMoved)
-    (is_send ? link.bytes_written : link.bytes_read) += io.bytes;
-  return io;
-}
-
 /// What is sealed, and the socket does not take, goes as soon as it does.
-Io TcpEndpoint::MoveSealed(Link& link, bool is_send, std::span<iovec> memory) {
-  SealedStream& sealed = *link.sealed;
-  const Io io =
-      is_send ? sealed.Send(link.fd.get(), memory) : sealed.Receive(link.fd.get(), memory);
-  link.bytes_written = sealed.wire_written();
-  link.bytes_read = sealed.wire_read();
-  if (is_send && sealed.has_unsent()) link.writable = false;
+Io TcpEndpoint::Move(Link& link, bool is_send, std::span<iovec> memory) const {
+  const TcpWay way = {node_, link.peer, link.lane, link.stream, is_send};
+  const Io io = link.socket.Move(way, memory, hook_);
+  if (is_send && link.socket.has_unsent()) link.writable = false;
   return io;
 }
 
 Status TcpEndpoint::WriteUnsent(Link& link) {
-  const Io io = link.sealed->Flush(link.fd.get());
-  link.bytes_written = link.sealed->wire_written();
+  const Io io = link.socket.Flush();
   if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
   return IoError(link, io, "send to", kNoBlock);
 }
@@ -464,7 +442,7 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   if (io.outcome == Io::Outcome::kWouldBlock) {
     // What stands before the block is judged as soon as it is there.
     const bool has_head = link.rx_bytes >= link.rx_head;
-    const size_t there = link.sealed == nullptr ? 0 : link.sealed->received();
+    const size_t there = link.socket.received();
     const size_t left = link.rx_head + block.iov_len - link.rx_bytes;
     AwaitBytes(link, has_head && left > there ? left - there : 1);
   }
@@ -497,14 +475,14 @@ void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
   if (bytes > link.awaited_max) {
     int buffer = 0;
     socklen_t length = sizeof(buffer);
-    getsockopt(link.fd.get(), SOL_SOCKET, SO_RCVBUF, &buffer, &length);
+    getsockopt(link.socket.fd(), SOL_SOCKET, SO_RCVBUF, &buffer, &length);
     link.awaited_max = static_cast<size_t>(std::max(buffer / kBufferPart, 1));
     bytes = std::min(bytes, link.awaited_max);
   }
   const int wanted = static_cast<int>(bytes);
   if (std::exchange(link.awaited_bytes, wanted) == wanted) return;
   // Where it does not help it does no harm.
-  setsockopt(link.fd.get(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
+  setsockopt(link.socket.fd(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
 }
 
 /// What stands before the block.
@@ -535,8 +513,8 @@ void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
 Status TcpEndpoint::ReadUnposted(Link& link) {
   std::byte byte;
   iovec one = {&byte, 1};
-  const bool is_there = link.sealed != nullptr && link.sealed->received() > 0;
-  const Io io = is_there ? Io{.bytes = 1} : PeekSome(link.fd.get(), std::span(&one, 1));
+  const bool is_there = link.socket.received() > 0;
+  const Io io = is_there ? Io{.bytes = 1} : PeekSome(link.socket.fd(), std::span(&one, 1));
   if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
   link.stalled = true;
@@ -568,8 +546,7 @@ Status TcpEndpoint::TakeStart(Link& link, const Record& record) {
                               .variant = static_cast<uint16_t>(record.bytes >> kVariantShift),
                               .call_root = RootOf(record)};
   const bool is_at_hand = is_in_message_ && start == message_ && !link.peer_has_begun;
-  const uint32_t next = is_in_message_ ? message_.number + 1 : 0;
-  const bool is_later = start.number - next < ahead_max_;
+  const bool is_later = start.number - next_number_ < ahead_max_;
   const bool is_same = is_in_message_ && start.number == message_.number;
   if (IsStart(record.channel) && is_same && message_.call_root && !is_at_hand)
     return OtherCall(link, start);
@@ -758,30 +735,8 @@ Status TcpEndpoint::LateCall(const Link& link, const MessageStart& start) {
 }
 
 Status TcpEndpoint::IoError(const Link& link, const Io& io, const char* verb, uint32_t block) {
-  const auto what = [&] {  // made only for an error: most calls find that there is none
-    return fmt::format("node {} cannot {} node {}", node_.value, verb, link.peer.value);
-  };
-  switch (io.outcome) {
-    case Io::Outcome::kMoved:
-    case Io::Outcome::kWouldBlock:
-    case Io::Outcome::kHeld:
-      return {};
-    case Io::Outcome::kPeerGone:
-      lost_peer_ = link.peer;
-      return Rejected(
-          fmt::format("node {} lost its connection to node {}", node_.value, link.peer.value));
-    case Io::Outcome::kForged:
-      return Rejected(NotAuthentic(node_, link.peer));
-    case Io::Outcome::kBadMemory:
-      return Rejected(
-          fmt::format("{}: the memory of block {} is gone; was its file truncated "
-                      "meanwhile?",
-                      what(), block));
-    case Io::Outcome::kFailed:
-      return SystemError(StatusCode::kRejected, what(), io.error);
-  }
-  PREPOST_CHECK(false);
-  return {};
+  if (io.outcome == Io::Outcome::kPeerGone) lost_peer_ = link.peer;
+  return StatusOf(io, node_, link.peer, verb, block);
 }
 
 }  // namespace prepost

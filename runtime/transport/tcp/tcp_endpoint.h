@@ -30,9 +30,9 @@
 #include "runtime/executor/message_endpoint.h"
 #include "runtime/executor/playable.h"
 #include "runtime/transport/sealing/bounce_buffer.h"
-#include "runtime/transport/sealing/sealed_stream.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_stream.h"
 #include "runtime/transport/tcp/tcp_watch.h"
 #include "runtime/transport/tcp/tcp_wire.h"
 
@@ -63,6 +63,12 @@ class TcpEndpoint final : public MessageEndpoint {
   /// How the kernel asks about peers from RestPeers() on. To be set before that.
   void set_rest_times(const KeepAliveTimes& times) { rest_times_ = times; }
 
+  /// Between two messages: message `number` was the next, and is over without this endpoint.
+  void Skip(uint32_t number) {
+    constexpr uint32_t kNumbersLate = uint32_t{1} << 30;  // nothing comes so late
+    next_number_ = number + 1;
+    if (number - message_.number > kNumbersLate) message_.number = number - kNumbersLate;
+  }
   Status Begin(Playable plan, const MessageStart& message) override;
   void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
   bool has_ended_early() const override { return has_ended_early_; }
@@ -132,14 +138,13 @@ class TcpEndpoint final : public MessageEndpoint {
   /// into that and, beyond it, into the piece. While tx_head is 0, no piece is at hand.
   /// On the other, `tx` holds all records that wait, and `rx` those that are being read.
   struct Link {
-    FileDescriptor fd;
+    TcpStream socket;
     NodeId peer;
     Lane lane = Lane::kBlocks;
     uint16_t stream = 0;
     uint16_t streams = 1;  ///< of the connection
     bool carries_blocks = false;
-    bool is_asked = false;                 ///< the kernel asks often whether the peer is there
-    std::unique_ptr<SealedStream> sealed;  ///< null: nothing is
+    bool is_asked = false;  ///< the kernel asks often whether the peer is there
     TcpWatch watch;
     bool readable = false;   ///< until a read finds nothing
     bool writable = true;    ///< until a write finds no room
@@ -171,8 +176,6 @@ class TcpEndpoint final : public MessageEndpoint {
     size_t rx_left = 0;             ///< of records, which a message's turn is awaited for
     int awaited_bytes = 1;          ///< that make the socket readable
     size_t awaited_max = 1;         ///< as much as its buffer, which grows, allows
-    uint64_t bytes_read = 0;        ///< of the socket, in all
-    uint64_t bytes_written = 0;
     // Signs of life; on the connection for credits and notes.
     uint32_t blocks = kNone;  ///< the peer's connection for blocks, its first stream
     uint32_t signs = 0;       ///< that wait in `tx`: 1 that asks, 2 that answers
@@ -202,15 +205,11 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Service();
   bool HasToWrite(const Link& link) const;
   bool MayBegin(const Link& link, const ChannelState& state) const;
-  static bool HasUnsent(const Link& link) {
-    return link.sealed != nullptr && link.sealed->has_unsent();
-  }
   static bool HasToRead(const Link& link) {
     return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
   }
   Status Visit(Link& link);
   Io Move(Link& link, bool is_send, std::span<iovec> memory) const;
-  static Io MoveSealed(Link& link, bool is_send, std::span<iovec> memory);
   Status WriteUnsent(Link& link);
   Status WriteRecords(Link& link);
   void BeginPiece(Link& link, ChannelState& state);
@@ -281,6 +280,7 @@ class TcpEndpoint final : public MessageEndpoint {
   bool notes_all_ = true;      ///< of the message at hand; else see IsNoted()
   size_t read_bytes_min_ = 0;  ///< of the blocks of the message at hand
   MessageStart message_;       ///< the one at hand, or before the first one nothing
+  uint32_t next_number_ = 0;   ///< no earlier message may begin
   FileDescriptor epoll_;
   std::unique_ptr<BounceBuffer> bounce_;  ///< of all links that are sealed and carry blocks
   std::vector<Link> links_;

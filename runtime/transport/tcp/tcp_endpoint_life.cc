@@ -27,9 +27,9 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
     std::chrono::milliseconds since_answer = std::chrono::milliseconds::max();
     for (; link != links_.end() && link->peer == peer; ++link) {
       if (!link->carries_blocks && !std::exchange(link->is_asked, true))
-        KeepAlive(link->fd.get(), {silence / 4, silence / 4, kQuestionsMax});
-      is_silent |= link->watch.IsSilent(link->fd.get(), silence);
-      is_dead |= link->watch.IsSilent(link->fd.get(), silence * 5 / 2);
+        KeepAlive(link->socket.fd(), {silence / 4, silence / 4, kQuestionsMax});
+      is_silent |= link->watch.IsSilent(link->socket.fd(), silence);
+      is_dead |= link->watch.IsSilent(link->socket.fd(), silence * 5 / 2);
       since_answer = std::min(since_answer, link->watch.since_answer());
     }
     if (!is_dead && (!is_silent || since_answer < silence)) continue;
@@ -56,7 +56,7 @@ std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
     judge(link, link.asked_since, !link.stalled);
     uint64_t written = 0;
     if (link.blocks != kNone) {
-      for (const Link& stream : StreamsFrom(link.blocks)) written += stream.bytes_written;
+      for (const Link& stream : StreamsFrom(link.blocks)) written += stream.socket.written();
     }
     judge(link, link.unread_since,
           !link.stalled && link.blocks != kNone && written != link.read_there);
@@ -77,8 +77,8 @@ void TcpEndpoint::AppendSign(uint32_t index, bool asks) {
     for (const Link& stream : StreamsFrom(link.blocks)) {
       waits |= stream.stalled || stream.is_copying;
       int unread = 0;  // has come, and waits for more to come (AwaitBytes())
-      if (ioctl(stream.fd.get(), FIONREAD, &unread) != 0) unread = 0;
-      arrived += stream.bytes_read + uint64_t(unread);
+      if (ioctl(stream.socket.fd(), FIONREAD, &unread) != 0) unread = 0;
+      arrived += stream.socket.read() + uint64_t(unread);
     }
   }
   PutRecord(index, {.channel = kLifeChannel,
@@ -97,13 +97,13 @@ void TcpEndpoint::TakeSign(Link& link, const Record& record) {
 void TcpEndpoint::RestPeers() {
   PREPOST_CHECK(rest_times_.count > 0);
   for (Link& link : links_) {
-    if (std::exchange(link.is_asked, false)) KeepAlive(link.fd.get(), rest_times_);
+    if (std::exchange(link.is_asked, false)) KeepAlive(link.socket.fd(), rest_times_);
   }
 }
 
 bool TcpEndpoint::IsAcknowledged() const {
   return std::ranges::all_of(links_, [](const Link& link) {
-    return !HasUnsent(link) && IsTcpAcknowledged(link.fd.get());
+    return !link.socket.has_unsent() && IsTcpAcknowledged(link.socket.fd());
   });
 }
 

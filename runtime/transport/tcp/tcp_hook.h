@@ -21,6 +21,7 @@ struct TcpWay {
   uint16_t stream = 0;
   bool is_send = false;
   bool is_copy = false;  ///< from the peer's memory, of a block whose record the connection brought
+  bool is_eager = false;  ///< the connection is of an EagerLane
 };
 
 /// Called by the threads of all endpoints that have it.

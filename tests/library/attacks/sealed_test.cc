@@ -116,7 +116,8 @@ INSTANTIATE_TEST_SUITE_P(
                         Place{"blocks", LinkPurpose::kData, Lane::kBlocks, true},
                         Place{"notes", LinkPurpose::kData, Lane::kCredits, false},
                         Place{"blocks_to_listener", LinkPurpose::kData, Lane::kBlocks, false, 1},
-                        Place{"credits", LinkPurpose::kData, Lane::kCredits, true, 1}),
+                        Place{"credits", LinkPurpose::kData, Lane::kCredits, true, 1},
+                        Place{"eager", LinkPurpose::kEager, Lane::kBlocks, true}),
         testing::Values(Damage::kFlip, Damage::kDouble, Damage::kDrop, Damage::kSwap)),
     [](const auto& it) {
       return fmt::format("{}_{}", std::get<0>(it.param).name,
@@ -133,8 +134,9 @@ TEST_P(SealedAttackTest, EndsTheGroupWithOneCause) {
     attacker.Pass(link, to_connector, bytes);
   });
   const std::vector<uint32_t> members = Members(place.root == 0 ? 3 : 2);
-  sessions->Create(1, members, place.root, Sealed());
-  const std::vector<std::byte> message = Bytes(3 << 20, 1);
+  const bool is_eager = place.purpose == LinkPurpose::kEager;
+  sessions->Create(1, members, place.root, is_eager ? GroupOptions{.seal = true} : Sealed());
+  const std::vector<std::byte> message = Bytes(is_eager ? 1000 : 3 << 20, 1);
   test::ExpectDelivery(*sessions, 1, members, place.root, {message});
   attacker.Begin();
   for (int i = 0; i < 3; ++i) {
@@ -159,8 +161,8 @@ TEST_P(SealedAttackTest, EndsTheGroupWithOneCause) {
 }
 
 /// Whether `words` pass between members 0 and 1, in a group with `options`, of a message that has
-/// them often, and of why member 1 ends the group.
-bool IsRead(const std::string& words, const GroupOptions& options) {
+/// them `times` times, and of why member 1 ends the group.
+bool IsRead(const std::string& words, const GroupOptions& options, int times = 10'000) {
   std::mutex mutex;
   std::string passed;
   RelayedSessions sessions(2, {.local_copies = false},
@@ -170,7 +172,7 @@ bool IsRead(const std::string& words, const GroupOptions& options) {
                            });
   sessions->Create(1, Members(2), 0, options);
   std::vector<std::byte> message;
-  for (int i = 0; i < 10'000; ++i) {
+  for (int i = 0; i < times; ++i) {
     for (const char letter : words) message.push_back(static_cast<std::byte>(letter));
   }
   test::ExpectDelivery(*sessions, 1, Members(2), 0, {message});
@@ -187,6 +189,8 @@ bool IsRead(const std::string& words, const GroupOptions& options) {
 TEST(SealedReadingTest, NothingIsReadOnTheWay) {
   EXPECT_FALSE(IsRead("what nobody else is to read", Sealed()));
   EXPECT_TRUE(IsRead("what nobody else is to read", {.algorithm = "chain"}));
+  EXPECT_FALSE(IsRead("what nobody else is to read", {.seal = true}, 10)) << "a short message";
+  EXPECT_TRUE(IsRead("what nobody else is to read", {}, 10));
 }
 
 // What sealing is for: without it a changed byte of a message is received as it is.
