@@ -128,7 +128,8 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
                           .failure_max = options.failure_max,
                           .connect_max = options.connect_max,
                           .reads_memory = options.local_copies};
-  Result<std::unique_ptr<Engine>> engine = Engine::Make(std::move(keeper), WaitOf(options), hook);
+  Result<std::unique_ptr<Engine>> engine =
+      Engine::Make(std::move(keeper), WaitOf(options), /*rests=*/!options.own_thread, hook);
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Session::Impl>();
   impl->options = options;

@@ -107,7 +107,7 @@ inline constexpr size_t kVerdictBytes = 52;
 
 /// What the two ends of a welcome connection have in common, and nobody else.
 struct LinkKeys {
-  std::optional<GroupKey> key = {};          ///< of a connection for blocks that is not sealed
+  std::optional<GroupKey> key = {};          ///< of one for blocks or short messages, not sealed
   std::unique_ptr<LinkSeal> seal = nullptr;  ///< of one that is
 };
 

@@ -36,12 +36,24 @@ Result<std::unique_ptr<EagerLane>> EagerLane::Make(const EagerLaneOptions& optio
       link.socket.Seal(std::make_unique<SealedStream>(std::move(socket.seal),
                                                       SealedStream::kRecordBytesMax, nullptr));
     }
-    epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-                         .data = {.u64 = options.token + lane->links_.size() - 1}};
-    if (epoll_ctl(options.epoll, EPOLL_CTL_ADD, link.socket.fd(), &event) != 0)
+    if (socket.memory != nullptr) {
+      lane->has_memory_ = true;
+      link.socket.Use(std::move(socket.memory));
+    }
+    if (!lane->Watch(link, lane->links_.size() - 1))
       return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
   }
   return lane;
+}
+
+bool EagerLane::Watch(const Link& link, size_t index) const {
+  const auto watch = [&](int fd) {
+    epoll_event event = {.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
+                         .data = {.u64 = options_.token + index}};
+    return epoll_ctl(options_.epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+  };
+  const ShmStream* const memory = link.socket.memory();
+  return watch(link.socket.fd()) && (memory == nullptr || watch(memory->bell_fd()));
 }
 
 void EagerLane::Hear(size_t index, uint32_t events) {
@@ -50,10 +62,37 @@ void EagerLane::Hear(size_t index, uint32_t events) {
   if ((events & EPOLLOUT) != 0) link.writable = true;
   if ((events & ~uint32_t{EPOLLOUT}) != 0) link.readable = true;
   if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) link.is_ending = true;
+  if (ShmStream* const memory = link.socket.memory(); memory != nullptr && !memory->HearBell())
+    link.is_ending = link.readable = true;
+}
+
+bool EagerLane::HasArrivals() const {
+  return std::ranges::any_of(links_, [this](const Link& link) {
+    const ShmStream* const memory = link.socket.memory();
+    if (memory == nullptr) return false;
+    const bool can_read = memory->has_arrivals() && (!IsParent(link) || log_.room() > 0);
+    return can_read || (!link.writable && memory->has_room());
+  });
+}
+
+void EagerLane::Arm() {
+  for (const Link& link : links_) {
+    if (ShmStream* const memory = link.socket.memory(); memory != nullptr) memory->Arm();
+  }
+}
+
+void EagerLane::Disarm() {
+  for (const Link& link : links_) {
+    if (ShmStream* const memory = link.socket.memory(); memory != nullptr) memory->Disarm();
+  }
 }
 
 Status EagerLane::Service() {
   for (Link& link : links_) {
+    if (const ShmStream* const memory = link.socket.memory(); memory != nullptr) {
+      link.readable |= memory->has_arrivals();
+      link.writable |= memory->has_room();
+    }
     if (link.socket.has_unsent()) PREPOST_RETURN_IF_ERROR(Flush(link));
     if (link.readable)
       PREPOST_RETURN_IF_ERROR(IsParent(link) ? ReadStream(link) : ReadStates(link));
@@ -129,7 +168,11 @@ uint64_t EagerLane::have_below() const {
 Io EagerLane::Move(Link& link, bool is_send, std::span<iovec> memory) {
   const TcpWay way = {
       .self = options_.self, .peer = link.peer, .is_send = is_send, .is_eager = true};
-  const Io io = link.socket.Move(way, memory, options_.hook);
+  Io io = link.socket.Move(way, memory, options_.hook);
+  // Memory outlives the process at the other end, whose end the connection shows.
+  const bool is_empty = !is_send && io.outcome == Io::Outcome::kWouldBlock;
+  if (is_empty && link.is_ending && link.socket.memory() != nullptr)
+    io.outcome = Io::Outcome::kPeerGone;
   bool& ready = is_send ? link.writable : link.readable;
   if (io.outcome == Io::Outcome::kWouldBlock || (is_send && link.socket.has_unsent()))
     ready = false;

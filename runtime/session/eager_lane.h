@@ -57,6 +57,13 @@ class EagerLane {
 
   /// Something has happened on connection `link`: events of epoll.
   void Hear(size_t link, uint32_t events);
+  /// Of connections through memory, which nobody hears of unless they are armed: whether something
+  /// has come or room is there again.
+  bool HasArrivals() const;
+  bool has_memory() const { return has_memory_; }
+  /// From now on events say so. Then HasArrivals() is to be asked.
+  void Arm();
+  void Disarm();
   /// Moves what can be moved. Errors (kRejected): a connection is lost (lost_peer()), or what came
   /// is not what a member sends.
   Status Service();
@@ -121,6 +128,7 @@ class EagerLane {
 
   explicit EagerLane(const EagerLaneOptions& options) : options_(options), log_(kLogBytes) {}
   bool IsParent(const Link& link) const { return options_.parent && link.peer == *options_.parent; }
+  bool Watch(const Link& link, size_t index) const;
   Io Move(Link& link, bool is_send, std::span<iovec> memory);
   Status IoError(const Link& link, const Io& io, const char* verb);
   Status Flush(Link& link);
@@ -139,6 +147,7 @@ class EagerLane {
   const EagerLaneOptions options_;
   EagerLog log_;
   std::vector<Link> links_;       ///< the parent's first; children in the order of the sockets
+  bool has_memory_ = false;       ///< some links go through memory
   uint64_t parsed_ = 0;           ///< the next header
   uint64_t taken_ = 0;            ///< the next message
   std::optional<uint32_t> last_;  ///< of the headers so far

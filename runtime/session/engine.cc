@@ -62,9 +62,10 @@ bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPolicy& wait,
-                                             TcpHook* hook) {
+                                             bool rests, TcpHook* hook) {
   std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max));
   engine->hook_ = hook;
+  engine->rests_ = rests;
   PREPOST_RETURN_IF_ERROR(engine->Open());
   options.notify = [raw = engine.get()] { raw->Alert(); };
   options.attention = [raw = engine.get()] { return raw->attention_.Get(); };
@@ -266,10 +267,12 @@ Status Engine::Turn(milliseconds timeout) {
   std::array<epoll_event, 64> events;
   const auto timeout_ms = static_cast<int>(
       std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
+  const bool is_asleep = timeout_ms != 0 && Arm();
   attention_.BeginWait();
-  const int count =
-      epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
+  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
+                               is_asleep ? timeout_ms : 0);
   attention_.EndWait();
+  Disarm();
   Status status;
   if (count < 0 && errno != EINTR)
     status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
@@ -309,6 +312,9 @@ Status Engine::Turn(milliseconds timeout) {
     for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
     std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
   }
+  for (const auto& [serial, group] : in_memory_) {
+    if (group->eager != nullptr && group->eager->HasArrivals()) ready.push_back(group);
+  }
   // Those that had something left to do, and those that something has come for.
   for (const auto& [serial, group] : groups_) {
     if (group->is_busy) ready.push_back(group);
@@ -316,9 +322,27 @@ Status Engine::Turn(milliseconds timeout) {
   for (const std::shared_ptr<Group>& group : ready) Advance(*group);
   if (is_tick) CheckPeers();
   CheckFiles();
-  if (std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; }))
-    wake_.Signal();
+  const bool is_busy =
+      std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; });
+  // Who turns the engine when its file says so sleeps from now on.
+  if (is_busy || (rests_ && !Arm())) wake_.Signal();
   return status;
+}
+
+/// Whatever comes through memory wakes epoll from now on. False: something is there.
+bool Engine::Arm() {
+  for (const auto& [serial, group] : in_memory_) {
+    if (group->eager != nullptr) group->eager->Arm();
+  }
+  return std::ranges::none_of(in_memory_, [](const auto& it) {
+    return it.second->eager != nullptr && it.second->eager->HasArrivals();
+  });
+}
+
+void Engine::Disarm() {
+  for (const auto& [serial, group] : in_memory_) {
+    if (group->eager != nullptr) group->eager->Disarm();
+  }
 }
 
 void Engine::Obey(Command command) {
@@ -479,6 +503,7 @@ Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
                               std::move(sockets));
   if (!lane.ok()) return lane.status();
   group.eager = *std::move(lane);
+  if (group.eager->has_memory()) in_memory_.emplace(group.serial, groups_.at(group.serial));
   return {};
 }
 
@@ -663,6 +688,7 @@ void Engine::Retire(Group& group) {
     ending_syncs_.push_back(std::move(group.sync));
   }
   group.barriers.clear();
+  in_memory_.erase(group.serial);
   groups_.erase(group.serial);
 }
 

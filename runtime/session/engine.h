@@ -60,8 +60,9 @@ class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
   /// `hook`: on all connections for blocks; null: none. Must outlive the engine.
+  /// `rests`: whoever calls Turn() waits for fd() in between.
   static Result<std::unique_ptr<Engine>> Make(KeeperOptions options, const WaitPolicy& wait,
-                                              TcpHook* hook = nullptr);
+                                              bool rests, TcpHook* hook = nullptr);
   ~Engine();
 
   uint16_t port() const { return keeper_->port(); }
@@ -105,6 +106,8 @@ class Engine {
   Engine(const WaitPolicy& wait, std::chrono::milliseconds failure_max);
   Status Open();
   Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
+  bool Arm();
+  void Disarm();
   void Push(Command command);
   void Alert();
   void Obey(Command command);
@@ -168,6 +171,7 @@ class Engine {
   WaitPacer pacer_;
   Attention attention_;  ///< for the keeper: whether connections are polled
   TcpHook* hook_ = nullptr;
+  bool rests_ = false;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
   const std::chrono::milliseconds answer_max_;   ///< until one that answers nothing is asked about
@@ -183,7 +187,8 @@ class Engine {
 
   // The turning thread's own.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;
-  std::vector<std::unique_ptr<FileSync>> ending_syncs_;  ///< of groups that are over
+  std::map<GroupSerial, std::shared_ptr<Group>> in_memory_;  ///< whose short messages go so
+  std::vector<std::unique_ptr<FileSync>> ending_syncs_;      ///< of groups that are over
   uint64_t progress_ = 0;
   int running_ = 0;          ///< groups in the middle of a message
   bool is_ticking_ = false;  ///< timer_

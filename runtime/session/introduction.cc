@@ -29,8 +29,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/little_endian.h"
@@ -45,6 +47,9 @@ constexpr size_t kNameBytes = 8;
 /// Other processes that connect to such a name are not waited for: TCP is left.
 constexpr int kCallersMax = 16;
 constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
+/// Of a verdict.
+constexpr std::byte kReads{1};
+constexpr std::byte kHasMapped{2};
 
 /// What is the same in all processes that may find each other's names and read each other's memory;
 /// "" where it is not known.
@@ -82,10 +87,57 @@ FileDescriptor NamedSocket(std::string* name) {
   return named;
 }
 
+/// With `file`, unless that is -1.
+void SendProof(int socket, MacBytes proof, int file) {
+  iovec bytes = {proof.data(), proof.size()};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  if (file >= 0) {
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    cmsghdr* const header = CMSG_FIRSTHDR(&message);
+    header->cmsg_level = SOL_SOCKET;
+    header->cmsg_type = SCM_RIGHTS;
+    header->cmsg_len = CMSG_LEN(sizeof(int));
+    std::memcpy(CMSG_DATA(header), &file, sizeof(file));
+  }
+  static_cast<void>(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
+}
+
+/// And the file that came with it, at most one: the kernel keeps back more than there is room for.
+std::optional<MacBytes> TakeProof(int socket, FileDescriptor* file) {
+  MacBytes proof;
+  iovec bytes = {proof.data(), proof.size()};
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  msghdr message = {};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = CMSG_LEN(sizeof(int));  // not the padding, where a second would fit
+  ssize_t got = -1;
+  *file = FileDescriptor::Open([&] {
+    got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const cmsghdr* const header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
+    int received = -1;
+    if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len >= CMSG_LEN(sizeof(int)))
+      std::memcpy(&received, CMSG_DATA(header), sizeof(received));
+    return received;
+  });
+  if (got != static_cast<ssize_t>(proof.size())) return std::nullopt;
+  return proof;
+}
+
 }  // namespace
 
-Introduction::Introduction(const TcpSocket& socket, bool is_wanted)
-    : socket_(socket), window_(std::make_unique<MemoryWindow>()), nonce_(RandomNonce()) {
+Introduction::Introduction(const TcpSocket& socket, bool is_wanted,
+                           std::unique_ptr<ShmStream> stream)
+    : socket_(socket),
+      window_(std::make_unique<MemoryWindow>()),
+      stream_(std::move(stream)),
+      nonce_(RandomNonce()) {
   std::string name;
   const std::string place = is_wanted ? ThisPlace() : "";
   if (!place.empty()) name_ = NamedSocket(&name);
@@ -159,7 +211,9 @@ Introduction::State Introduction::Step() {
   if (!Send()) return State::kGone;
   if (sent_bytes_ < out_bytes_) return State::kTalking;
   name_.Close();
+  if (has_mapped_ && is_mapped_) stream_->Join(std::move(caller_), std::move(call_));
   call_.Close();
+  caller_.Close();
   return State::kDone;
 }
 
@@ -180,13 +234,15 @@ bool Introduction::Take() {
     }
     case Message::kReady: {
       Judge();
-      const std::byte verdict{local_.can_read};
+      const std::byte verdict =
+          (local_.can_read ? kReads : std::byte{0}) | (has_mapped_ ? kHasMapped : std::byte{0});
       Append(Message::kVerdict, std::span(&verdict, 1));
       awaited_ = Message::kVerdict;
       return true;
     }
     case Message::kVerdict:
-      local_.is_read = said.front() == std::byte{1};
+      local_.is_read = (said.front() & kReads) != std::byte{0};
+      is_mapped_ = (said.front() & kHasMapped) != std::byte{0};
       is_over_ = true;
       return true;
     case Message::kProof:
@@ -227,23 +283,24 @@ void Introduction::Call() {
   const MacBytes proof = MacOf(Message::kProof, /*is_own=*/true, {});
   // Where it does not get through, the peer does not find it, and reads nothing.
   if (connect(call_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0)
-    static_cast<void>(send(call_.get(), proof.data(), proof.size(), MSG_NOSIGNAL | MSG_DONTWAIT));
+    SendProof(call_.get(), proof, stream_ == nullptr ? -1 : stream_->memory_fd());
 }
 
 /// The process that has proved to be the other end, by the kernel; none has.
-std::optional<ucred> Introduction::Caller() const {
+std::optional<ucred> Introduction::Caller() {
   for (int i = 0; i < kCallersMax; ++i) {
-    const FileDescriptor caller = FileDescriptor::Open(
+    FileDescriptor caller = FileDescriptor::Open(
         [this] { return accept4(name_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!caller.valid()) return std::nullopt;
-    MacBytes proof;
-    const ssize_t got = recv(caller.get(), proof.data(), proof.size(), MSG_DONTWAIT);
-    if (got != static_cast<ssize_t>(proof.size()) ||
-        !socket_.key->Verify(proof, Signed(Message::kProof, /*is_own=*/false, {})))
+    FileDescriptor file;
+    const std::optional<MacBytes> proof = TakeProof(caller.get(), &file);
+    if (!proof || !socket_.key->Verify(*proof, Signed(Message::kProof, /*is_own=*/false, {})))
       continue;
     ucred found = {};
     socklen_t bytes = sizeof(found);
     if (getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) continue;
+    peer_memory_ = std::move(file);
+    caller_ = std::move(caller);
     return found;
   }
   return std::nullopt;
@@ -257,6 +314,8 @@ void Introduction::Judge() {
   // Who may read more than its own user's processes does not do it for another user.
   local_.is_forbidden = caller->uid != geteuid();
   if (local_.is_forbidden) return;
+  has_mapped_ =
+      stream_ != nullptr && peer_memory_.valid() && stream_->Take(std::move(peer_memory_));
   MemoryWindow::Sign found = {};
   const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
   const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),

@@ -2,7 +2,8 @@
 //
 // Introduction: what two members say to each other first on a new connection, to find out whether
 // they are processes of one machine that may read each other's memory. Then blocks are copied from
-// memory to memory (tcp_endpoint.h); otherwise nothing changes.
+// memory to memory (tcp_endpoint.h), or bytes go through memory that both map (shm_stream.h);
+// otherwise nothing changes.
 #ifndef PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 #define PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 
@@ -20,6 +21,7 @@
 
 #include "runtime/group/group_key.h"
 #include "runtime/transport/memory_window.h"
+#include "runtime/transport/shm/shm_stream.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
@@ -29,13 +31,14 @@ namespace prepost {
 ///
 ///     card     where 16 | process 8 | name 8 | window's address 8 | nonce 32 | MAC 32
 ///     ready    1: the window has its sign                           1 | MAC 32
-///     verdict  1: I read your memory, 0: I do not                   1 | MAC 32
+///     verdict  bits: I read your memory, I have mapped yours        1 | MAC 32
 ///
 /// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which
 /// end sends it, both nonces as far as they are known, and its contents. `where` is a MAC of what
 /// tells machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in
 /// the kernel's namespace of names (AF_UNIX, abstract), to which the other end connects before it
-/// is ready, and sends one more MAC. Integers are little-endian. Used by one thread.
+/// is ready, and sends one more MAC, with the file of its stream's memory, if there is one.
+/// Integers are little-endian. Used by one thread.
 class Introduction {
  public:
   enum class State : uint8_t {
@@ -46,8 +49,10 @@ class Introduction {
   };
 
   /// `socket`, which has a key, must outlive it and carries nothing else until kDone. `is_wanted`:
-  /// whether memory is to be read.
-  Introduction(const TcpSocket& socket, bool is_wanted);
+  /// whether memory is to be read. `stream`: what bytes are to go through instead of the
+  /// connection, at both ends or at none; null: nothing.
+  Introduction(const TcpSocket& socket, bool is_wanted,
+               std::unique_ptr<ShmStream> stream = nullptr);
 
   /// Goes on, without waiting.
   State Step();
@@ -56,6 +61,10 @@ class Introduction {
   /// kDone: to be kept while blocks may be copied from this process; null: none are.
   std::unique_ptr<MemoryWindow> TakeWindow() {
     return local_.is_read ? std::move(window_) : nullptr;
+  }
+  /// kDone: joined at both ends; null: bytes go over the connection.
+  std::unique_ptr<ShmStream> TakeStream() {
+    return has_mapped_ && is_mapped_ ? std::move(stream_) : nullptr;
   }
 
  private:
@@ -75,7 +84,7 @@ class Introduction {
   bool Take();
   bool TakeCard(std::span<const std::byte> said);
   void Call();
-  std::optional<ucred> Caller() const;
+  std::optional<ucred> Caller();
   void Judge();
   bool Send();
 
@@ -83,6 +92,11 @@ class Introduction {
   std::unique_ptr<MemoryWindow> window_;  ///< its place is that of the card
   FileDescriptor name_;                   ///< listens at the card's name
   FileDescriptor call_;                   ///< to the peer's
+  FileDescriptor caller_;                 ///< the peer's, to this one's
+  std::unique_ptr<ShmStream> stream_;
+  FileDescriptor peer_memory_;  ///< which came with its call
+  bool has_mapped_ = false;     ///< this end has the peer's
+  bool is_mapped_ = false;      ///< the peer has this end's
   NonceBytes nonce_ = {};
   NonceBytes peer_nonce_ = {};
   std::array<std::byte, 16> where_ = {};

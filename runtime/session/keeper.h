@@ -33,6 +33,7 @@
 #include "runtime/group/bootstrap.h"
 #include "runtime/group/control_message.h"
 #include "runtime/group/control_socket.h"
+#include "runtime/group/eager_tree.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/lobby.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
@@ -292,6 +293,8 @@ class Keeper final : private Lobby::Owner {
   void Connect(Group& group);
   void ConnectLater(Group& group);
   void CheckJoined(Group& group);
+  static EagerTree EagerTreeOf(const Group& group);
+  static Newcomer& AddNewcomer(Group& group, TcpSocket socket);
   void TakeNewcomers(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);

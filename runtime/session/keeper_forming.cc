@@ -24,7 +24,18 @@ namespace {
 constexpr size_t kFilesPerGroup =
     10;  ///< beside its connections, and a name for each that introduces itself
 
+/// A connection, and on one machine a socket each way for bells.
+constexpr size_t kFilesPerEagerLink = 3;
+/// On one machine: what is on the way to a child, and to the parent.
+constexpr size_t kEagerRingBytes = size_t{256} << 10;
+constexpr size_t kEagerReportBytes = size_t{4} << 10;
+
 }  // namespace
+
+EagerTree Keeper::EagerTreeOf(const Group& group) {
+  return EagerTree(static_cast<uint32_t>(group.kept.members.size()), group.kept.leader,
+                   group.kept.sites);
+}
 
 Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
   if (options_.only_group) {
@@ -189,15 +200,12 @@ void Keeper::AddGroup(KeptGroup kept) {
     peer.heard = Clock::now();
     peer.control->Queue(control::Query{group.generation});
   });
-  size_t eager_links = 0;
-  if (group.kept.has_eager_tree) {
-    const EagerTree eager(nodes, group.kept.leader, group.kept.sites);
-    eager_links = 1 + eager.ChildrenOf(group.kept.self).size();
-  }
+  const size_t eager_links =
+      group.kept.has_eager_tree ? 1 + EagerTreeOf(group).ChildrenOf(group.kept.self).size() : 0;
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
       FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() +
-                        group.children.size() + eager_links + kFilesPerGroup);
+                        group.children.size() + kFilesPerEagerLink * eager_links + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
   if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
   group.files = *std::move(files);
@@ -233,7 +241,20 @@ void Keeper::Connect(Group& group) {
   TakeNewcomers(group);
   if (group.is_over) return;
   AddGates(group, bootstrap.TakeGates());
-  group.eager = bootstrap.TakeEager();
+  for (TcpSocket& taken : bootstrap.TakeEager()) {
+    Newcomer& newcomer = AddNewcomer(group, std::move(taken));
+    newcomer.is_eager = true;
+    const TcpSocket& socket = *newcomer.socket;
+    if (socket.seal != nullptr) continue;
+    std::unique_ptr<ShmStream> memory;
+    if (options_.reads_memory) {
+      const bool is_below = EagerTreeOf(group).ParentOf(socket.peer) == group.kept.self;
+      auto made = ShmStream::Make(is_below ? kEagerRingBytes : kEagerReportBytes);
+      if (made.ok()) memory = *std::move(made);  // else the connection is there
+    }
+    newcomer.introduction =
+        std::make_unique<Introduction>(socket, options_.reads_memory, std::move(memory));
+  }
   group.is_formed = true;
   // What others still connect to each other has its own `connect_max`; the leader judges first.
   group.join_due = Clock::now() + (group.is_leader() ? 1 : 2) * join_max_;
@@ -279,13 +300,18 @@ void Keeper::ConnectLater(Group& group) {
            .by = group.kept.self});
 }
 
+Keeper::Newcomer& Keeper::AddNewcomer(Group& group, TcpSocket socket) {
+  Newcomer& newcomer = group.newcomers.emplace_back();
+  newcomer.socket = std::make_unique<TcpSocket>(std::move(socket));
+  newcomer.since = Clock::now();
+  return newcomer;
+}
+
 void Keeper::TakeNewcomers(Group& group) {
   Result<std::vector<TcpSocket>> sockets = group.bootstrap->TakeSockets();
   if (!sockets.ok()) return End(group, {.cause = sockets.status(), .where = group.kept.self});
   for (TcpSocket& taken : *sockets) {
-    Newcomer& newcomer = group.newcomers.emplace_back();
-    newcomer.socket = std::make_unique<TcpSocket>(std::move(taken));
-    newcomer.since = Clock::now();
+    Newcomer& newcomer = AddNewcomer(group, std::move(taken));
     const TcpSocket& socket = *newcomer.socket;
     // What is sealed is not to pass by in memory, and its ends have proved who they are.
     if (socket.lane == Lane::kBlocks && socket.streams == 1 && socket.seal == nullptr)
@@ -329,6 +355,7 @@ void Keeper::Introduce(Group& group) {
       case Introduction::State::kDone:
         socket.local = introduction->local();
         socket.window = introduction->TakeWindow();
+        socket.memory = introduction->TakeStream();
         socket.key.reset();
         introduction.reset();
     }
@@ -343,12 +370,11 @@ void Keeper::Introduce(Group& group) {
     if (talking.contains(newcomer.socket->peer)) {
       staying.push_back(std::move(newcomer));
     } else {
-      event.sockets.push_back(std::move(*newcomer.socket));
+      (newcomer.is_eager ? event.eager : event.sockets).push_back(std::move(*newcomer.socket));
     }
   }
   group.newcomers = std::move(staying);
   if (group.is_reported && event.sockets.empty()) return;
-  event.eager = std::move(group.eager);
   group.is_reported = true;
   for (const Peer& peer : group.peers) {
     if (group.is_leader())

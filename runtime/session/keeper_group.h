@@ -54,6 +54,7 @@ struct Keeper::Newcomer {
   std::unique_ptr<Introduction> introduction;  ///< null: it is over, or there is none
   TcpWatch watch;
   Clock::time_point since;
+  bool is_eager = false;  ///< it is along the EagerTree
 };
 
 struct Keeper::Group {
@@ -72,7 +73,6 @@ struct Keeper::Group {
   bool is_done = false;   ///< this node
   bool has_last = false;  ///< not at the leader: it has said how many there are
   std::vector<Newcomer> newcomers;
-  std::vector<TcpSocket> eager;  ///< along the EagerTree, until the engine has them
   /// All members have all their connections: those that do not say who they are by then never will.
   std::optional<Clock::time_point> introductions_due;
   Clock::time_point join_due;  ///< since this node has joined: by then all have

@@ -23,12 +23,6 @@ namespace {
 constexpr size_t kReadAheadBytes = 1024;
 constexpr size_t kPartsMax = 4;  ///< that a reader or writer has memory in
 
-size_t BytesOf(std::span<const iovec> memory) {
-  size_t bytes = 0;
-  for (const iovec& part : memory) bytes += part.iov_len;
-  return bytes;
-}
-
 /// The first of `memory`, `bytes` at most.
 struct Parts {
   std::array<iovec, kPartsMax> parts;

@@ -19,6 +19,7 @@
 #include "runtime/group/group_key.h"
 #include "runtime/transport/memory_window.h"
 #include "runtime/transport/sealing/record_seal.h"
+#include "runtime/transport/shm/shm_stream.h"
 
 namespace prepost {
 
@@ -57,6 +58,8 @@ struct TcpSocket {
   std::optional<GroupKey> key = {};  ///< its two ends' alone (HelloSide::LinkKey()), where they met
   bool is_connector = false;         ///< of the two, in the hello
   std::unique_ptr<LinkSeal> seal = nullptr;  ///< of what it carries; null: nothing is sealed
+  /// On this machine: what its bytes go through instead; only its end is looked for at `fd`.
+  std::unique_ptr<ShmStream> memory = nullptr;
 };
 
 /// The sockets of each node, by node id.

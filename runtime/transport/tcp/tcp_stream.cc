@@ -10,9 +10,7 @@ namespace prepost {
 
 Io TcpStream::Move(const TcpWay& way, std::span<iovec> memory, TcpHook* hook) {
   if (hook != nullptr) {
-    size_t bytes = 0;
-    for (const iovec& part : memory) bytes += part.iov_len;
-    size_t left = hook->Limit(way, bytes);
+    size_t left = hook->Limit(way, BytesOf(memory));
     if (left == 0) return {.outcome = Io::Outcome::kHeld};
     if (left == TcpHook::kCut) shutdown(fd_.get(), SHUT_RDWR);
     for (iovec& part : memory) {
@@ -20,6 +18,7 @@ Io TcpStream::Move(const TcpWay& way, std::span<iovec> memory, TcpHook* hook) {
       left -= part.iov_len;
     }
   }
+  if (memory_ != nullptr) return way.is_send ? memory_->Write(memory) : memory_->Read(memory);
   if (sealed_ != nullptr)
     return way.is_send ? sealed_->Send(fd_.get(), memory) : sealed_->Receive(fd_.get(), memory);
   const Io io = way.is_send ? SendSome(fd_.get(), memory) : ReceiveSome(fd_.get(), memory);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TcpStream: the bytes of one connection, each way, sealed or not, and as a hook lets them pass.
+// TcpStream: the bytes of one connection, each way, sealed or not, or through memory instead, and
+// as a hook lets them pass.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_TCP_STREAM_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_TCP_STREAM_H_
 
@@ -17,6 +18,7 @@
 #include "ir/ids.h"
 #include "runtime/base/file_descriptor.h"
 #include "runtime/transport/sealing/sealed_stream.h"
+#include "runtime/transport/shm/shm_stream.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_wire.h"
 
@@ -31,6 +33,10 @@ class TcpStream {
   /// Before anything is moved: all that is.
   void Seal(std::unique_ptr<SealedStream> sealed) { sealed_ = std::move(sealed); }
   bool is_sealed() const { return sealed_ != nullptr; }
+  /// Before anything is moved: bytes go through `memory` instead of the socket, and are not sealed.
+  void Use(std::unique_ptr<ShmStream> memory) { memory_ = std::move(memory); }
+  /// Null: they go over the socket.
+  ShmStream* memory() const { return memory_.get(); }
 
   /// As SendSome() or ReceiveSome(), but of `memory`, whose lengths it may change, no more than
   /// `hook` (null: nobody) lets pass on `way`, which says which of the two it is. Sealed, what was
@@ -42,13 +48,14 @@ class TcpStream {
   /// What was read of the socket and is not handed out.
   size_t received() const { return sealed_ == nullptr ? 0 : sealed_->received(); }
 
-  /// Of the socket, in all.
+  /// Of the socket, in all; not of memory.
   uint64_t written() const { return sealed_ == nullptr ? written_ : sealed_->wire_written(); }
   uint64_t read() const { return sealed_ == nullptr ? read_ : sealed_->wire_read(); }
 
  private:
   FileDescriptor fd_;
   std::unique_ptr<SealedStream> sealed_;  ///< null: nothing is
+  std::unique_ptr<ShmStream> memory_;
   uint64_t written_ = 0;
   uint64_t read_ = 0;
 };

@@ -91,6 +91,12 @@ Record DecodeRecord(std::span<const std::byte, kRecordBytes> in) {
   return record;
 }
 
+size_t BytesOf(std::span<const iovec> memory) {
+  size_t bytes = 0;
+  for (const iovec& part : memory) bytes += part.iov_len;
+  return bytes;
+}
+
 Io SendSome(int fd, std::span<iovec> memory) {
   const msghdr message = MessageOf(memory);
   return Outcome(sendmsg(fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT));

@@ -90,6 +90,9 @@ std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out);
 Record DecodeRecord(std::span<const std::byte, kRecordBytes> in);
 
+/// Of all parts together.
+size_t BytesOf(std::span<const iovec> memory);
+
 /// How one non-blocking send or receive ended.
 struct Io {
   enum class Outcome : uint8_t {

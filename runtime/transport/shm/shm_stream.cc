@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Who sleeps says so first and looks for arrivals then; who writes does it the other way round. All
+// four accesses are sequentially consistent, so that at least one of the two sees the other's.
+#include "runtime/transport/shm/shm_stream.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <new>
+
+#ifndef F_SEAL_FUTURE_WRITE
+#define F_SEAL_FUTURE_WRITE 0x0010
+#endif
+
+namespace prepost {
+namespace {
+
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
+
+/// Between `memory` and the ring from `place` on.
+template <typename Copy>
+void ForEachPart(std::span<std::byte> ring, uint64_t place, std::span<const iovec> memory,
+                 size_t bytes, Copy copy) {
+  for (const iovec& part : memory) {
+    size_t done = 0;
+    const size_t wanted = std::min(bytes, part.iov_len);
+    while (done < wanted) {
+      const size_t offset = static_cast<size_t>(place % ring.size());
+      const size_t some = std::min(wanted - done, ring.size() - offset);
+      copy(ring.data() + offset, static_cast<std::byte*>(part.iov_base) + done, some);
+      done += some;
+      place += some;
+    }
+    bytes -= wanted;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ShmStream>> ShmStream::Make(size_t ring_bytes) {
+  PREPOST_CHECK(std::has_single_bit(ring_bytes) && ring_bytes >= kHeadBytes &&
+                ring_bytes <= kRingBytesMax);
+  std::unique_ptr<ShmStream> stream(new ShmStream);
+  stream->memory_ = FileDescriptor::Open(
+      [] { return memfd_create("prepost:stream", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
+  const size_t bytes = kHeadBytes + ring_bytes;
+  const int fd = stream->memory_.get();
+  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+    return SystemError(StatusCode::kEnvironment, "cannot make memory for another process", errno);
+  Result<Mapping> own = Mapping::OfFile(fd, bytes, Mapping::Access::kReadWrite);
+  if (!own.ok()) return own.status();
+  stream->own_ = *std::move(own);
+  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0)
+    return SystemError(StatusCode::kEnvironment, "cannot seal memory for another process", errno);
+  new (stream->own_.bytes().data()) Head{};
+  return stream;
+}
+
+bool ShmStream::Take(FileDescriptor memory) {
+  struct stat found = {};
+  if (fcntl(memory.get(), F_GET_SEALS) != kSeals || fstat(memory.get(), &found) != 0) return false;
+  const auto bytes = static_cast<uint64_t>(found.st_size);
+  const bool is_one = bytes >= 2 * kHeadBytes && bytes <= kHeadBytes + kRingBytesMax &&
+                      std::has_single_bit(bytes - kHeadBytes);
+  if (!is_one) return false;
+  Result<Mapping> other = Mapping::OfFile(memory.get(), bytes, Mapping::Access::kRead);
+  if (!other.ok()) return false;
+  other_ = *std::move(other);
+  return true;
+}
+
+void ShmStream::Join(FileDescriptor bell, FileDescriptor other_bell) {
+  bell_ = std::move(bell);
+  other_bell_ = std::move(other_bell);
+  memory_.Close();
+}
+
+bool ShmStream::HearBell() {
+  std::byte rings[64];
+  const ssize_t got = recv(bell_.get(), rings, sizeof(rings), MSG_DONTWAIT);
+  return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/// Where the other end asks for it and has not been woken since. It wakes once, and a socket
+/// without room has woken it.
+void ShmStream::Ring(uint32_t times, uint32_t* rung) const {
+  if (times % 2 == 0 || std::exchange(*rung, times) == times) return;
+  const std::byte ring{1};
+  static_cast<void>(send(other_bell_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+}
+
+bool ShmStream::has_room() const { return written_ - other().read.load() < RingOf(own_).size(); }
+
+bool ShmStream::has_arrivals() const { return other().written.load() != read_; }
+
+Io ShmStream::Write(std::span<const iovec> memory) {
+  const std::span<std::byte> ring = RingOf(own_);
+  const size_t wanted = BytesOf(memory);
+  for (bool has_asked = false;; has_asked = true) {
+    const uint64_t read = other().read.load();
+    if (read < read_there_ || read > written_) return {.outcome = Io::Outcome::kForged};
+    read_there_ = read;
+    const size_t room = ring.size() - static_cast<size_t>(written_ - read);
+    if (room == 0) {
+      std::atomic<uint32_t>& wants = own().wants_room;
+      if (has_asked) return {.outcome = Io::Outcome::kWouldBlock};
+      if (wants.load() % 2 == 0) wants.fetch_add(1);
+      continue;  // it may have read meanwhile
+    }
+    if (own().wants_room.load(std::memory_order_relaxed) % 2 == 1) own().wants_room.fetch_add(1);
+    const size_t bytes = std::min(room, wanted);
+    ForEachPart(ring, written_, memory, bytes,
+                [](std::byte* in_ring, std::byte* in_memory, size_t some) {
+                  std::memcpy(in_ring, in_memory, some);
+                });
+    written_ += bytes;
+    own().written.store(written_);
+    Ring(other().sleeps.load(), &rung_asleep_);
+    return {.bytes = bytes};
+  }
+}
+
+Io ShmStream::Read(std::span<const iovec> memory) {
+  const std::span<std::byte> ring = RingOf(other_);
+  const uint64_t there = other().written.load() - read_;
+  if (there == 0) return {.outcome = Io::Outcome::kWouldBlock};
+  if (there > ring.size()) return {.outcome = Io::Outcome::kForged};
+  const size_t bytes = std::min(static_cast<size_t>(there), BytesOf(memory));
+  ForEachPart(ring, read_, memory, bytes,
+              [](const std::byte* in_ring, std::byte* in_memory, size_t some) {
+                std::memcpy(in_memory, in_ring, some);
+              });
+  read_ += bytes;
+  own().read.store(read_);
+  // Not for a little room: it would be woken again and again.
+  if (there - bytes <= ring.size() / 2) Ring(other().wants_room.load(), &rung_room_);
+  return {.bytes = bytes};
+}
+
+void ShmStream::Arm() {
+  if (own().sleeps.load(std::memory_order_relaxed) % 2 == 0) own().sleeps.fetch_add(1);
+}
+
+void ShmStream::Disarm() {
+  if (own().sleeps.load(std::memory_order_relaxed) % 2 == 1) own().sleeps.fetch_add(1);
+}
+
+}  // namespace prepost
