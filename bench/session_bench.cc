@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long a group of a session takes to bring a message to all of its members, at the root: from
-// Send() to the notice that all have it. One process per member; bench/network/run.py starts them
-// in network namespaces, bench/host/run.py on this machine.
+// How long a group of a session takes to bring a message to all of its members: from Send() at the
+// root, behind a barrier, to when the slowest member has it, by the clock that all processes of one
+// machine have in common. The root prints when it began, the others when they had it, and
+// bench/peers/members.py takes the one from the other. One process per member; bench/network/run.py
+// starts them in network namespaces, bench/host/run.py on this machine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -44,8 +46,10 @@ struct Options {
   bool no_local_copies = false;
   std::vector<std::string> sites;
   prepost::PathOptions paths;
-  bool receive = false;
 };
+
+/// By the clock that all processes of this machine have in common.
+double Now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
 class Bench {
  public:
@@ -68,40 +72,30 @@ class Bench {
     for (uint32_t i = 0; i < options.members.size(); ++i) all.push_back(i);
     GroupCallbacks callbacks;
     callbacks.incoming = [this](uint64_t, uint64_t) { return memory_.data(); };
-    callbacks.delivered = [this](uint64_t message) {
-      if (message == last_) delivered_.set_value();
-    };
     callbacks.failed = [](const Status& cause, std::optional<uint32_t>) { Must(cause); };
     callbacks.complete = [this](uint64_t message, void*, uint64_t) {
-      if (options_.receive && options_.self != 0 && message == last_) delivered_.set_value();
+      if (message != last_) return;
+      end_ = Now();
+      complete_.set_value();
     };
     callbacks.closed = [this] { closed_.set_value(); };
     Must(session_->CreateGroup(1, all, 0,
                                {.algorithm = options.algorithm,
                                 .block_bytes = options.block_bytes,
-                                .notify_delivered = true,
                                 .device = options.device},
                                callbacks));
   }
 
   void Run() {
     for (const uint64_t bytes : options_.bytes) {
-      std::vector<double> seconds;
+      std::vector<double> times;  // when the root began, or when another member had it
       double cpu = 0;
       for (uint32_t i = 0; i < options_.warm_up + options_.repeat; ++i) {
-        if (options_.receive && options_.self != 0) {
-          if (i == options_.warm_up) cpu = CpuSeconds();
-          Receive();
-          continue;
-        }
-        Barrier();
         if (i == options_.warm_up) cpu = CpuSeconds();
-        if (options_.self != 0) continue;
-        const double taken = SendAll(bytes);
-        if (i >= options_.warm_up) seconds.push_back(taken / options_.burst);
+        const double time = options_.self == 0 ? SendAll(bytes) : Receive();
+        if (i >= options_.warm_up) times.push_back(time);
       }
-      if (!options_.receive) Barrier();  // all have it: what follows is not of this size
-      Print(bytes, seconds, CpuSeconds() - cpu);
+      Print(bytes, times, CpuSeconds() - cpu);
     }
     Must(session_->DestroyGroup(1));
     closed_.get_future().wait();
@@ -113,39 +107,36 @@ class Bench {
     Must(session_->Barrier(1, [&passed] { passed.set_value(); }));
     passed.get_future().wait();
   }
-  /// Another member's part: says that messages may come, and waits for them.
-  void Receive() {
-    delivered_ = {};
-    std::future<void> all = delivered_.get_future();
+  /// From now on `complete` of the last message of the next burst is awaited.
+  std::future<void> Await() {
+    complete_ = {};
     last_ = next_ + options_.burst - 1;
     next_ += options_.burst;
+    return complete_.get_future();
+  }
+  /// Another member's part: says that messages may come, and waits for them. When it had the last.
+  double Receive() {
+    const std::future<void> complete = Await();
     Must(session_->Barrier(1, [] {}));
-    all.wait();
+    complete.wait();
+    return end_;
   }
+  /// When the root began: all have had the messages before.
   double SendAll(uint64_t bytes) {
-    delivered_ = {};
-    std::future<void> all = delivered_.get_future();
-    last_ = next_ + options_.burst - 1;
-    const Clock::time_point start = Clock::now();
-    for (uint32_t i = 0; i < options_.burst; ++i) {
+    const std::future<void> complete = Await();
+    Barrier();
+    const double start = Now();
+    for (uint32_t i = 0; i < options_.burst; ++i)
       Must(session_->Send(1, memory_.data(), bytes).status());
-      ++next_;
-    }
-    all.wait();
-    return std::chrono::duration<double>(Clock::now() - start).count();
+    complete.wait();
+    return start;
   }
-  void Print(uint64_t bytes, std::vector<double> seconds, double cpu) const {
-    std::ranges::sort(seconds);
-    nlohmann::ordered_json json = {
-        {"bytes", bytes}, {"members", options_.members.size()}, {"cpu_seconds", cpu}};
-    if (options_.self == 0) {
-      json.update({{"algorithm", options_.algorithm},
-                   {"block_bytes", options_.block_bytes},
-                   {"min", seconds.front()},
-                   {"median", seconds[seconds.size() / 2]},
-                   {"max", seconds.back()},
-                   {"seconds", seconds}});
-    }
+  void Print(uint64_t bytes, const std::vector<double>& times, double cpu) const {
+    const nlohmann::ordered_json json = {{"bytes", bytes},
+                                         {"members", options_.members.size()},
+                                         {"cpu_seconds", cpu},
+                                         {"burst", options_.burst},
+                                         {options_.self == 0 ? "begun" : "had", times}};
     std::cout << json.dump() << std::endl;
   }
 
@@ -153,7 +144,8 @@ class Bench {
   std::unique_ptr<Session> session_;
   std::vector<char> buffer_;
   std::span<char> memory_;  ///< at a page, as what Python sends from and receives into
-  std::promise<void> delivered_;
+  std::promise<void> complete_;
+  double end_ = 0;
   std::promise<void> closed_;
   std::atomic<uint64_t> last_ = UINT64_MAX;
   uint64_t next_ = 0;
@@ -185,8 +177,6 @@ int main(int argc, char** argv) {
   app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");
   app.add_option("--device", options.device, "as GroupOptions");
   app.add_flag("--no-local-copies", options.no_local_copies, "TCP also on one machine");
-  app.add_flag("--receive", options.receive,
-               "members wait for each message before the next barrier");
   CLI11_PARSE(app, argc, argv);
   Bench(options).Run();
   return 0;

@@ -4,16 +4,18 @@
 copies; MPI: vader), over TCP's loopback, and over devices.
 
     bench/host/run.py --members 4,8 --bytes 1MiB,64MiB --peers openmpi
-    # Messages of 1 B to 4 KiB, per second:
+    # Messages of 1 B to 64 KiB, one at a time and a hundred right after each other:
     bench/host/run.py --small --members 4
     # The same from C++ and from Python:
     bench/host/run.py --members 4 --bytes 64KiB,1MiB,64MiB --python --peers=
     # Over connections, and over a device of `prepost devices`:
     bench/host/run.py --members 4 --transport tcp,fabric:tcp --peers=
 
-Settings are interleaved, round by round, in turn forwards and backwards. Prints times in ms
-(median) and how often the fastest peer's that is; of Python the median of the rounds' ratios to
-C++, each of two medians. --json FILE keeps all samples.
+A time is from when the root begins to when the slowest member has the message; of a burst, which is
+sent right after each other, the time to the last message, divided by their number. Settings are
+interleaved, round by round, in turn forwards and backwards. Prints times in ms (median) and how
+often the fastest peer's that is; of Python the median of the rounds' ratios to C++, each of two
+medians. --json FILE keeps all samples.
 """
 import argparse
 import json
@@ -31,7 +33,7 @@ from members import cpu_per_gigabyte, run_members  # noqa: E402
 from peers import size_of  # noqa: E402
 
 
-def run_group(bench, members, transport, sizes, options, folder=None):
+def run_group(bench, members, transport, burst, sizes, options, folder=None):
     """The JSON lines of member 0. `bench`: the words of the program's command. `folder`:
     of Python's package."""
     addresses = ",".join(f"127.0.0.{i + 1}:7911" for i in range(members))
@@ -41,7 +43,7 @@ def run_group(bench, members, transport, sizes, options, folder=None):
         "--repeat",
         str(options.repeat),
         "--burst",
-        str(options.burst),
+        str(burst),
         "--waiting",
         options.waiting,
     ]
@@ -66,8 +68,9 @@ def main():
     parser.add_argument("--members", default="4,8", help="numbers of processes, with commas")
     parser.add_argument("--transport", default="shm,tcp", help="shm, tcp or devices, with commas")
     parser.add_argument("--bytes", default="1MiB,16MiB,64MiB")
+    parser.add_argument("--burst", default="1", help="messages sent at once, with commas")
     parser.add_argument(
-        "--small", action="store_true", help="messages of 1 B to 4 KiB, a hundred at once"
+        "--small", action="store_true", help="1 B to 64 KiB, one at a time and a hundred at once"
     )
     parser.add_argument("--waiting", default="hybrid")
     parser.add_argument("--repeat", type=int, default=7)
@@ -83,23 +86,24 @@ def main():
     )
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
-    options.burst = 100 if options.small else 1
-    sizes = ["1B", "64B", "1KiB", "4KiB"] if options.small else options.bytes.split(",")
+    if options.small:
+        options.burst = "1,100"
+    sizes = ["1B", "64B", "1KiB", "4KiB", "64KiB"] if options.small else options.bytes.split(",")
     others = [name for name in peers.names_of(options.peers) if name not in ("udpcast", "uftp")]
     samples, processor = {}, {}
     medians = {}  # of each round
-    receive = ["--receive"] if options.python else []
     settings = [
-        (int(members), transport)
+        (int(members), transport, int(burst))
         for members in options.members.split(",")
         for transport in options.transport.split(",")
+        for burst in options.burst.split(",")
     ]
     with tempfile.TemporaryDirectory() as folder:
         for number in range(options.rounds):
-            for members, transport in settings:
+            for members, transport, burst in settings:
                 runs = {
                     "prepost": lambda: run_group(
-                        [options.bench, *receive], members, transport, sizes, options
+                        [options.bench], members, transport, burst, sizes, options
                     )
                 }
                 if options.python:
@@ -107,22 +111,24 @@ def main():
                         [sys.executable, HERE / "session_bench.py"],
                         members,
                         transport,
+                        burst,
                         sizes,
                         options,
                         options.python,
                     )
                 for name in others if transport in ("shm", "tcp") else []:
                     runs[name] = lambda name=name: peers.run_on_host(
-                        name, members, transport, sizes, options.repeat * options.burst, folder
+                        name, members, transport, sizes, options.repeat, folder, burst=burst
                     )
                 for name in list(runs) if number % 2 == 0 else reversed(runs):
                     for line in runs[name]():
-                        key = (members, transport, name, line["bytes"])
+                        key = (members, transport, burst, name, line["bytes"])
                         samples.setdefault(key, []).extend(line["seconds"])
                         medians.setdefault(key, []).append(statistics.median(line["seconds"]))
                         processor.setdefault(key, []).append(cpu_per_gigabyte(line))
     for setting in settings:
-        print("{} members, {}; ms (median)".format(*setting))
+        at_once = f", {setting[2]} at once" if setting[2] > 1 else ""
+        print("{} members, {}{}; ms (median)".format(*setting[:2], at_once))
         print(" " * 30 + "".join(f"{size:>16}" for size in sizes))
         for name in ["prepost", *(["python"] if options.python else []), *others]:
             cells = ""
@@ -140,19 +146,20 @@ def main():
                 ratio = f" ({peer / time:.2f}x)" if name == "prepost" and peer else ""
                 if name == "python":
                     ratio = f" ({ratio_to_cpp(medians, setting, size_of(size)):.3f})"
-                cells += f"{time * 1e3:.3f}{ratio}".rjust(16)
+                cells += f"{time * 1e3:.4g}{ratio}".rjust(16)
             print(f"{name:30}{cells}")
     if options.json:
         rows = [
             {
                 "members": m,
                 "transport": t,
+                "burst": k,
                 "name": n,
                 "bytes": b,
                 "seconds": s,
-                "cpu_seconds_per_gigabyte": processor[m, t, n, b],
+                "cpu_seconds_per_gigabyte": processor[m, t, k, n, b],
             }
-            for (m, t, n, b), s in samples.items()
+            for (m, t, k, n, b), s in samples.items()
         ]
         found = {"options": vars(options), "samples": rows}
         if options.python:
@@ -160,6 +167,7 @@ def main():
                 {
                     "members": setting[0],
                     "transport": setting[1],
+                    "burst": setting[2],
                     "ratios": [
                         ratio_to_cpp(medians, setting, size) for size in sorted(map(size_of, sizes))
                     ],

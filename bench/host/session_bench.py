@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What build/.../bench/session_bench measures, from Python: how long a group takes to bring a
-message to all of its members, at the root, from send() to the notice that all have it. One process
-per member; bench/host/run.py --python starts them.
+message to all of its members, from send() at the root to when the slowest has received it, by one
+clock. One process per member; bench/host/run.py --python starts them.
 
     session_bench.py SELF HOST[:PORT],... --bytes 64KiB,1MiB
 
-Members do what those in C++ do with --receive: they enter a barrier, after which messages come, and
-receive them, into the buffers of a pool, of which there is one for each message under way.
+Members do what those in C++ do: they enter a barrier, after which messages come, and receive them,
+into the buffers of a pool, of which there is one for each message under way.
 """
 import argparse
 import json
 import mmap
 import pathlib
 import resource
-import statistics
 import sys
 import time
 
@@ -29,34 +28,27 @@ def cpu_seconds():
     return usage.ru_utime + usage.ru_stime
 
 
-def send_all(group, message, burst):
-    start = time.perf_counter()
-    for _ in range(burst):
-        group.send(message)
-    group.wait_delivered()
-    return time.perf_counter() - start
-
-
 def measure(group, message, options):
-    """The seconds of each message, and the root's seconds of processor time;
-    both at the root only."""
-    seconds = []
+    """When the root has begun, or another member has received, each burst of messages, and this
+    member's seconds of processor time."""
+    times = []
     cpu = 0
     for i in range(options.warm_up + options.repeat):
+        if i == options.warm_up:
+            cpu = cpu_seconds()
         if message is None:
-            if i == options.warm_up:
-                cpu = cpu_seconds()
             group.enter_barrier()
             for _ in range(options.burst):
                 group.receive().release()
-            continue
-        group.barrier()
-        if i == options.warm_up:
-            cpu = cpu_seconds()
-        taken = send_all(group, message, options.burst)
+            time_of = time.monotonic()
+        else:
+            group.barrier()
+            time_of = time.monotonic()
+            for _ in range(options.burst):
+                group.send(message)
         if i >= options.warm_up:
-            seconds.append(taken / options.burst)
-    return sorted(seconds), cpu_seconds() - cpu
+            times.append(time_of)
+    return times, cpu_seconds() - cpu
 
 
 def main():
@@ -94,21 +86,17 @@ def main():
             1,
             algorithm=options.algorithm,
             block_bytes=options.block_bytes,
-            notify_delivered=True,
             pool=pool,
         ) as group:
             for size in sizes:
-                seconds, cpu = measure(group, message[:size] if is_root else None, options)
-                line = {"bytes": size, "members": len(members), "cpu_seconds": cpu}
-                if is_root:
-                    line |= {
-                        "algorithm": options.algorithm,
-                        "block_bytes": options.block_bytes,
-                        "min": seconds[0],
-                        "median": statistics.median(seconds),
-                        "max": seconds[-1],
-                        "seconds": seconds,
-                    }
+                times, cpu = measure(group, message[:size] if is_root else None, options)
+                line = {
+                    "bytes": size,
+                    "members": len(members),
+                    "cpu_seconds": cpu,
+                    "burst": options.burst,
+                    "begun" if is_root else "had": times,
+                }
                 print(json.dumps(line), flush=True)
 
 

@@ -11,7 +11,8 @@ def json_lines(text):
 
 
 def run_members(words_of, members, environment=None):
-    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds".
+    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds", and in
+    "seconds", where members say when they have begun and had messages, how long each took.
     `words_of(i)`: the command of member i. Ends the program if one fails."""
     processes = [
         subprocess.Popen(
@@ -32,6 +33,17 @@ def run_members(words_of, members, environment=None):
         ]
         if len(own) == members:  # else member 0 has said it of all
             line["cpu_seconds"] = sum(own)
+        had = [
+            it["had"]
+            for output in outputs
+            for it in output
+            if it["bytes"] == line["bytes"] and "had" in it
+        ]
+        if had:
+            ends = [max(times) for times in zip(*had)]
+            line["seconds"] = [
+                (end - begun) / line["burst"] for begun, end in zip(line["begun"], ends)
+            ]
     return lines
 
 

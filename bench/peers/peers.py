@@ -108,7 +108,7 @@ def gloo_program(folder, source):
     return program
 
 
-def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective):
+def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective, burst=1):
     """`start_of(i)`: what stands before the command of rank i."""
     if collective == "reduce_scatter":  # which it does not have
         return []
@@ -122,7 +122,7 @@ def run_gloo(nodes, address_of, start_of, sizes, repeat, folder, collective):
                 nodes,
                 address_of(i),
                 store,
-                *mpi_arguments(sizes, repeat, collective),
+                *mpi_arguments(sizes, repeat, collective, burst),
             ],
             nodes,
         )
@@ -164,18 +164,26 @@ def tuning_of(name, collective):
     ]
 
 
-def mpi_arguments(sizes, repeat, collective):
-    return ([] if collective is None else [collective]) + [
+def mpi_arguments(sizes, repeat, collective, burst=1):
+    return [str(burst) if collective is None else collective] + [
         word for size in sizes for word in [str(size_of(size)), str(repeat)]
     ]
 
 
-def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None):
-    """Lines as session_bench's, of processes of this machine; transport: shm or tcp."""
+def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None, burst=1):
+    """Lines as session_bench's, of processes of this machine; transport: shm or tcp. `burst`: so
+    many broadcasts one right after the other, whose time is shared out."""
     if name == "gloo":  # has TCP alone
         return (
             run_gloo(
-                nodes, lambda i: f"127.0.0.{i + 1}", lambda i: [], sizes, repeat, folder, collective
+                nodes,
+                lambda i: f"127.0.0.{i + 1}",
+                lambda i: [],
+                sizes,
+                repeat,
+                folder,
+                collective,
+                burst,
             )
             if transport == "tcp"
             else []
@@ -204,7 +212,7 @@ def run_on_host(name, nodes, transport, sizes, repeat, folder, collective=None):
     else:
         words = ["mpirun.mpich", "-n", str(nodes), program]
     done = subprocess.run(
-        [*words, *mpi_arguments(sizes, repeat, collective)],
+        [*words, *mpi_arguments(sizes, repeat, collective, burst)],
         capture_output=True,
         text=True,
         check=True,

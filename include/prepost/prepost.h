@@ -245,7 +245,7 @@ struct GroupCallbacks {
   /// in the pool.
   std::shared_ptr<MemoryPool> pool;
   /// Elsewhere than at the root: the message is there, in `memory`. At the root: its memory may be
-  /// reused.
+  /// reused; of a short message at once, as it was copied.
   std::function<void(uint64_t message, void* memory, uint64_t bytes)> complete;
   /// At the root: all members have the message. See GroupOptions::notify_delivered.
   std::function<void(uint64_t message)> delivered;
