@@ -365,6 +365,20 @@ prepost_code prepost_send(prepost_session* session, uint64_t group, const void* 
   });
 }
 
+prepost_code prepost_send_many(prepost_session* session, uint64_t group, const struct iovec* parts,
+                               size_t part_count, uint64_t* message) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    if (parts == nullptr && part_count > 0) return UsageError("there are no parts");
+    std::vector<prepost::MessagePart> all(part_count);
+    for (size_t i = 0; i < part_count; ++i)
+      all[i] = {.data = parts[i].iov_base, .bytes = parts[i].iov_len};
+    const prepost::Result<uint64_t> sent = session->session->SendMany(group, all);
+    if (sent.ok() && message != nullptr) *message = *sent;
+    return sent.status();
+  });
+}
+
 prepost_code prepost_barrier(prepost_session* session, uint64_t group,
                              void (*passed)(void* context), void* context) {
   return Returned([&]() -> Status {

@@ -49,7 +49,7 @@ WaitMode ModeOf(Waiting waiting) {
   return {};
 }
 WaitPolicy WaitOf(const SessionOptions& options) {
-  return {.mode = ModeOf(options.waiting), .idle_max = options.idle_max};
+  return {.mode = ModeOf(options.waiting), .idle_max = options.idle_max, .adapts = true};
 }
 
 PeerAddress PeerOf(const Address& address) {
@@ -282,9 +282,17 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
 }
 
 Result<uint64_t> Session::Send(uint64_t group, const void* data, uint64_t bytes) {
+  const MessagePart part = {.data = data, .bytes = bytes};
+  return SendMany(group, std::span(&part, 1));
+}
+
+Result<uint64_t> Session::SendMany(uint64_t group, std::span<const MessagePart> parts) {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
-  if (data == nullptr && bytes > 0) return UsageError("a message has bytes but no memory");
-  return impl_->engine->Send(group, data, bytes);
+  for (const MessagePart& part : parts) {
+    if (part.data == nullptr && part.bytes > 0)
+      return UsageError("a message has bytes but no memory");
+  }
+  return impl_->engine->Send(group, parts);
 }
 
 Status Session::Barrier(uint64_t group, std::function<void()> passed) {

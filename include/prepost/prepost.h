@@ -29,6 +29,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,8 @@ struct Address {
 /// How a session waits for something to happen.
 enum class Waiting : uint8_t {
   kPolling,  ///< polls while a message is under way, and sleeps between messages
-  kHybrid,  ///< polls for SessionOptions::idle_max after the last progress, then sleeps: RDMC's way
+  kHybrid,  ///< polls for as long as that has lately paid, SessionOptions::idle_max at most, then
+            ///< sleeps
   kInterrupt  ///< sleeps whenever there is nothing to do
 };
 
@@ -260,6 +262,12 @@ struct GroupCallbacks {
   std::function<void(const Status& cause, const FailedMembers& where)> failed;
 };
 
+/// One of several messages that are sent together.
+struct MessagePart {
+  const void* data = nullptr;
+  uint64_t bytes = 0;
+};
+
 /// From how many peers, the members that it receives from or sends to, a member has blocks which
 /// way.
 struct PeerPaths {
@@ -304,6 +312,9 @@ class Session {
   /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed,
   /// and `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);
+  /// Several messages at once, one right after the other: nobody's come between. The first one's
+  /// number. Errors: as Send(), and then none is sent.
+  Result<uint64_t> SendMany(uint64_t group, std::span<const MessagePart> parts);
   /// Of a group for calls: to be called by all members in the same order; many may be under way.
   /// `done` is called once, when this member's part is over and the memory is the caller's again:
   /// with a cause if the group has failed, also through members that have called something else,

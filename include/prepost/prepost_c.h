@@ -23,6 +23,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 /* NOLINTBEGIN(readability-identifier-naming): names as C has them. */
 #ifdef __cplusplus
@@ -54,7 +55,7 @@ typedef struct prepost_address {
 /** How a session waits for something to happen. */
 typedef enum prepost_waiting {
   PREPOST_POLLING = 0,  /**< polls while a message is under way, and sleeps between messages */
-  PREPOST_HYBRID = 1,   /**< polls for idle_max_ms after the last progress, then sleeps */
+  PREPOST_HYBRID = 1,   /**< polls for as long as that has lately paid, idle_max_ms at most */
   PREPOST_INTERRUPT = 2 /**< sleeps whenever there is nothing to do */
 } prepost_waiting;
 
@@ -215,6 +216,10 @@ prepost_code prepost_create_group(prepost_session* session, uint64_t number,
  * failed, and `failed`, which has not returned yet, names the same cause. */
 prepost_code prepost_send(prepost_session* session, uint64_t group, const void* data,
                           uint64_t bytes, uint64_t* message);
+/** Several messages at once, one right after the other: nobody's come between. `*message` becomes
+ * the first one's number. Errors: as prepost_send(), and then none is sent. */
+prepost_code prepost_send_many(prepost_session* session, uint64_t group, const struct iovec* parts,
+                               size_t part_count, uint64_t* message);
 /** `passed` is called once all members have called prepost_barrier() as often as this one has. It
  * says nothing about messages. One that not all members have called when the group is closed, or
  * fails, does not pass: `passed` is never called. Errors: as prepost_send(), but anywhere. */

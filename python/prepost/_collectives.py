@@ -1,113 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Groups for calls of collectives."""
-import sys
+import time
 from typing import Any, Callable, List, Optional, Sequence, Tuple, Union
 
 from . import _check, _native
-from ._errors import UsageError
+from ._errors import RejectedError, UsageError
+from ._many import Coming, is_many, pack
 from ._membership import Membership
-from ._session import Paths, Session, _buffer
+from ._memory import buffer_of, bytes_of, element_type, is_of_bools, item_bytes, new_like, shape_of
+from ._session import Paths, Session
 
 #: Of reduce(), allreduce() and reduce_scatter(); or a function of two arrays of NumPy that returns
 #: one of the same shape.
 Op = Union[str, Callable[[Any, Any], Any]]
 
+#: Of the first message of a broadcast of many: no root sends more.
+_FIRST_MAX = 1 << 37
 _OPS = ("sum", "prod", "min", "max", "and", "or", "xor")
-_BY_FORMAT = {
-    "b": "int",
-    "h": "int",
-    "i": "int",
-    "l": "int",
-    "q": "int",
-    "n": "int",
-    "B": "uint",
-    "H": "uint",
-    "I": "uint",
-    "L": "uint",
-    "Q": "uint",
-    "N": "uint",
-    "e": "float",
-    "f": "float",
-    "d": "float",
-    "c": "uint",
-    "?": "uint",
-}
-_TYPES = (
-    "int8",
-    "uint8",
-    "int16",
-    "uint16",
-    "int32",
-    "uint32",
-    "int64",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-)
-
-
-def _torch() -> Any:
-    return sys.modules.get("torch")  # which whoever has a tensor has imported
-
-
-def _is_tensor(memory: Any) -> bool:
-    torch = _torch()
-    return torch is not None and isinstance(memory, torch.Tensor)
-
-
-def _type_of(memory: Any) -> str:
-    """The type of its elements; of what has none here, as structures and complex numbers, ""."""
-    if _is_tensor(memory):
-        name = str(memory.dtype).partition(".")[2]
-        return "uint8" if name == "bool" else name if name in _TYPES else ""
-    with memoryview(_buffer(memory)) as view:
-        letters = view.format.lstrip("@=<")
-        kind = _BY_FORMAT.get(letters, "")
-        return f"{kind}{8 * view.itemsize}" if kind else ""
-
-
-def _shape_of(memory: Any) -> Tuple[int, ...]:
-    if _is_tensor(memory):
-        return tuple(memory.shape)
-    with memoryview(_buffer(memory)) as view:
-        return tuple(view.shape or ())
-
-
-def _item_bytes(memory: Any) -> int:
-    if _is_tensor(memory):
-        return int(memory.element_size())
-    with memoryview(_buffer(memory)) as view:
-        return view.itemsize
-
-
-def _is_of_bools(memory: Any) -> bool:
-    if _is_tensor(memory):
-        return bool(memory.dtype == _torch().bool)
-    with memoryview(_buffer(memory)) as view:
-        return view.format.lstrip("@=<") == "?"
-
-
-def _bytes_of(memory: Any) -> int:
-    with memoryview(_buffer(memory)) as view:
-        return view.nbytes
-
-
-def _new(like: Any, shape: Tuple[int, ...]) -> Any:
-    """Memory of the type of `like`: an array of NumPy or a tensor of PyTorch if that is one, else
-    bytes."""
-    if _is_tensor(like):
-        return _torch().empty(shape, dtype=like.dtype)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(like, (numpy.ndarray, numpy.generic)):
-        return numpy.empty(shape, dtype=like.dtype)
-    count = 1
-    for side in shape:
-        count *= side
-    with memoryview(_buffer(like)) as view:
-        memory = bytearray(count * view.itemsize)
-        return memoryview(memory).cast(view.format.lstrip("@=<"))  # type: ignore[call-overload]
 
 
 class Call:
@@ -175,19 +84,67 @@ class Collectives(Membership):
     def broadcast(
         self, array: Any, root: int = 0, *, wait: bool = True, timeout: Optional[float] = None
     ) -> Any:
-        """Fills `array` with that of member `root`; returns it."""
+        """Fills `array` with that of member `root`; returns it.
+
+        Of many, a list or a dict of arrays, of any types and sizes, in one call: elsewhere than at
+        the root with the same names and sizes, or None, for new memory, as Group.receive_many();
+        what does not fit ends the group. Such a call waits.
+        """
         root = self._check_root(root)
         is_root = root == self._session._number
+        if is_many(array) or (array is None and not is_root):
+            if not _check.flag("wait", wait):
+                raise UsageError("a broadcast of many arrays waits until it is over")
+            return self._broadcast_many(array, root, is_root, timeout)
         return self._call(
             "multicast",
             array if is_root else None,
             None if is_root else array,
             array,
-            _bytes_of(array),
+            bytes_of(array),
             "uint8",
             root=root,
             wait=wait,
             timeout=timeout,
+        )
+
+    def _broadcast_many(
+        self, items: Any, root: int, is_root: bool, timeout: Optional[float]
+    ) -> Any:
+        seconds = _check.timeout(timeout)
+        due = None if seconds is None else time.monotonic() + seconds
+
+        def left() -> Optional[float]:
+            return None if due is None else max(due - time.monotonic(), 0)
+
+        def start(memory: Any) -> Call:
+            return self.broadcast(memory, root, wait=False)
+
+        if is_root:
+            first, large = pack(items)
+            count = len(first).to_bytes(8, "little")
+            for call in [start(memory) for memory in (count, first, *large)]:
+                call.wait(left())
+            return items
+        count_read = start(bytearray(8)).wait(left())
+        first_bytes = int.from_bytes(count_read, "little")
+        try:
+            if first_bytes > _FIRST_MAX:
+                raise RejectedError(f"a first message of {first_bytes} bytes")
+            coming = Coming(memoryview(start(bytearray(first_bytes)).wait(left())))
+            coming.check(items)
+        except (RejectedError, UsageError) as error:
+            self.abort(str(error))  # the others' calls would wait for this member's
+            raise
+        calls = iter(
+            [
+                start(bytearray(size) if memory is None else memory)
+                for memory, size in coming.large()
+            ]
+        )
+        return coming.finish(
+            lambda memory, size, until: memoryview(buffer_of(next(calls).wait(until))).cast("B"),
+            left(),
         )
 
     def reduce(
@@ -205,7 +162,7 @@ class Collectives(Membership):
         root = self._check_root(root)
         is_root = root == self._session._number
         if is_root and out is None:
-            out = _new(array, _shape_of(array))
+            out = new_like(array, shape_of(array))
         return self._combine(
             "reduce", array, out if is_root else None, op, commutative, 1, root, wait, timeout
         )
@@ -222,7 +179,7 @@ class Collectives(Membership):
     ) -> Any:
         """What all members' arrays combine to."""
         if out is None:
-            out = _new(array, _shape_of(array))
+            out = new_like(array, shape_of(array))
         return self._combine("allreduce", array, out, op, commutative, 1, None, wait, timeout)
 
     def reduce_scatter(
@@ -239,7 +196,7 @@ class Collectives(Membership):
         what those for this member combine to."""
         shape = self._parts_of(array)
         if out is None:
-            out = _new(array, shape)
+            out = new_like(array, shape)
         return self._combine(
             "reduce_scatter", array, out, op, commutative, self.size, None, wait, timeout
         )
@@ -249,10 +206,10 @@ class Collectives(Membership):
     ) -> Any:
         """All members' arrays, one after the other: with another axis before those of `array`."""
         if out is None:
-            out = _new(array, (self.size, *_shape_of(array)))
-        self._check_bytes(out, self.size * _bytes_of(array))
+            out = new_like(array, (self.size, *shape_of(array)))
+        self._check_bytes(out, self.size * bytes_of(array))
         return self._call(
-            "allgather", array, out, out, _bytes_of(array), "uint8", wait=wait, timeout=timeout
+            "allgather", array, out, out, bytes_of(array), "uint8", wait=wait, timeout=timeout
         )
 
     def gather(
@@ -269,15 +226,15 @@ class Collectives(Membership):
         if root != self._session._number:
             out = None
         elif out is None:
-            out = _new(array, (self.size, *_shape_of(array)))
+            out = new_like(array, (self.size, *shape_of(array)))
         if out is not None:
-            self._check_bytes(out, self.size * _bytes_of(array))
+            self._check_bytes(out, self.size * bytes_of(array))
         return self._call(
             "gather",
             array,
             out,
             out,
-            _bytes_of(array),
+            bytes_of(array),
             "uint8",
             root=root,
             wait=wait,
@@ -300,8 +257,8 @@ class Collectives(Membership):
         if is_root:
             shape = self._parts_of(array)
             if out is None:
-                out = _new(array, shape)
-            self._check_bytes(array, self.size * _bytes_of(out))
+                out = new_like(array, shape)
+            self._check_bytes(array, self.size * bytes_of(out))
         elif out is None:
             raise UsageError(f"scatter() needs `out` where this is not the root, member {root}")
         return self._call(
@@ -309,7 +266,7 @@ class Collectives(Membership):
             array if is_root else None,
             out,
             out,
-            _bytes_of(out),
+            bytes_of(out),
             "uint8",
             root=root,
             wait=wait,
@@ -323,14 +280,14 @@ class Collectives(Membership):
         this one, in the order of members."""
         self._parts_of(array)
         if out is None:
-            out = _new(array, _shape_of(array))
-        self._check_bytes(out, _bytes_of(array))
+            out = new_like(array, shape_of(array))
+        self._check_bytes(out, bytes_of(array))
         return self._call(
             "alltoall",
             array,
             out,
             out,
-            _bytes_of(array) // self.size,
+            bytes_of(array) // self.size,
             "uint8",
             wait=wait,
             timeout=timeout,
@@ -353,7 +310,7 @@ class Collectives(Membership):
         sent, received = _check.counts("send_counts", send_counts, self.size), _check.counts(
             "receive_counts", receive_counts, self.size
         )
-        size = _item_bytes(array)
+        size = item_bytes(array)
         self._check_bytes(array, size * sum(sent))
         if sent[self._place] != received[self._place]:
             raise UsageError(
@@ -361,7 +318,7 @@ class Collectives(Membership):
                 f" {received[self._place]}"
             )
         if out is None:
-            out = _new(array, (sum(received),))
+            out = new_like(array, (sum(received),))
         self._check_bytes(out, size * sum(received))
         counts = ([size * it for it in sent], [size * it for it in received])
         return self._call(
@@ -393,7 +350,7 @@ class Collectives(Membership):
         """The shape of one of the parts that `array` has for the members."""
         if array is None:
             raise UsageError("an array with a part for each member is needed")
-        shape = _shape_of(array)
+        shape = shape_of(array)
         if shape and shape[0] == self.size:
             return shape[1:]
         if shape and shape[0] % self.size == 0:
@@ -405,7 +362,7 @@ class Collectives(Membership):
 
     @staticmethod
     def _check_bytes(memory: Any, needed: int) -> None:
-        found = _bytes_of(memory)
+        found = bytes_of(memory)
         if found != needed:
             raise UsageError(f"the array has {found} bytes, and {needed} are needed")
 
@@ -421,26 +378,26 @@ class Collectives(Membership):
         wait: bool,
         timeout: Optional[float],
     ) -> Any:
-        type_of = _type_of(array)
+        type_of = element_type(array)
         if not type_of:
             raise UsageError(
                 f"{kind} combines integers and floats, not"
                 f" {getattr(array, 'dtype', type(array).__name__)}"
             )
         if out is not None:
-            if _type_of(out) != type_of:
+            if element_type(out) != type_of:
                 raise UsageError(
-                    f"out has elements of {_type_of(out) or 'another type'}, and the array of"
+                    f"out has elements of {element_type(out) or 'another type'}, and the array of"
                     f" {type_of}"
                 )
-            self._check_bytes(out, _bytes_of(array) // parts)
+            self._check_bytes(out, bytes_of(array) // parts)
         function = None
         if callable(op):
             function = _function(op, type_of)
             op = "user" if _check.flag("commutative", commutative) else "user_ordered"
         else:
             _check.choice("op", op, *_OPS)
-            if op == "sum" and _is_of_bools(array):
+            if op == "sum" and is_of_bools(array):
                 raise UsageError(
                     f'a sum of bools is no bool: {kind} of them with "or" or "and", or of an array'
                     " of integers"
@@ -451,7 +408,7 @@ class Collectives(Membership):
             array,
             out,
             out,
-            _bytes_of(array) // parts // size,
+            bytes_of(array) // parts // size,
             type_of,
             op=op,
             function=function,
@@ -479,7 +436,10 @@ class Collectives(Membership):
         seconds, is_waited_for = _check.timeout(timeout), _check.flag(
             "wait", wait
         )  # before the call is made, which all make
-        memory = (None if array is None else _buffer(array), None if out is None else _buffer(out))
+        memory = (
+            None if array is None else buffer_of(array),
+            None if out is None else buffer_of(out),
+        )
         number = self._native.call(
             kind,
             0 if root is None else root,

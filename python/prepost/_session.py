@@ -3,9 +3,9 @@
 import atexit
 import contextlib
 import math
-import re
-import sys
 import tempfile
+import threading
+import time
 import weakref
 from types import TracebackType
 from typing import (
@@ -23,7 +23,9 @@ from typing import (
 )
 
 from . import _check, _native
-from ._errors import Error, UsageError
+from ._errors import Error, RejectedError, UsageError
+from ._many import Coming, Many, is_many, pack
+from ._memory import buffer_of
 from ._membership import Membership
 from ._plan import Path, Plan, RolledPlan
 
@@ -84,50 +86,6 @@ def _secret_of(secret: Union[bytes, str]) -> Union["_native.Secret", UsageError]
     return _check.wrong("secret", "bytes or a str", secret)
 
 
-def _tensor_bytes(tensor: Any, torch: Any) -> Any:
-    """The memory of a tensor of PyTorch, as an array of bytes: NumPy lacks types such as bfloat16,
-    and tensors with a gradient, as all parameters of a model are, have to be detached from it."""
-    if tensor.device.type != "cpu":
-        raise TypeError(
-            f"the tensor is on {tensor.device}, and only memory of the CPU can be sent or filled"
-        )
-    if not tensor.is_contiguous():
-        raise BufferError("the tensor is not contiguous")
-    return tensor.detach().reshape(-1).view(torch.uint8).numpy()
-
-
-def _check_view(view: memoryview) -> None:
-    """Refuses memory whose bytes are not the values, and what is not in one piece."""
-    if "O" in re.sub(":[^:]*:", "", view.format):  # without the names of fields
-        raise TypeError(
-            "the memory holds references to objects of Python, which mean nothing to another"
-            " process"
-        )
-    if not view.c_contiguous:
-        raise BufferError("the memory is not contiguous, in the order of C")
-
-
-def _buffer(memory: Any) -> Any:
-    """`memory`, or what it has the buffer protocol through, as tensors of PyTorch on the CPU do."""
-    if isinstance(memory, (bytes, bytearray)):
-        return memory
-    try:
-        with memoryview(memory) as view:
-            _check_view(view)
-    except ValueError as error:  # NumPy's, for types such as datetime64
-        raise TypeError(
-            f"the memory cannot be sent or filled: {error}; an array's view() as integers can"
-        ) from None
-    except TypeError:
-        torch = sys.modules.get("torch")  # which whoever has a tensor has imported
-        if torch is not None and isinstance(memory, torch.Tensor):
-            return _tensor_bytes(memory, torch)
-        if not hasattr(memory, "numpy"):
-            raise
-        return memory.numpy()
-    return memory
-
-
 #: What Session.group() takes as `incoming`.
 Incoming = Callable[[int, int], Any]
 
@@ -135,7 +93,7 @@ Incoming = Callable[[int, int], Any]
 def _supply(incoming: Incoming) -> Incoming:
     def supply(message: int, bytes: int) -> Any:
         memory = incoming(message, bytes)
-        return None if memory is None else _buffer(memory)
+        return None if memory is None else buffer_of(memory)
 
     return supply
 
@@ -211,9 +169,9 @@ class Session:
         encrypted in groups with seal alone.
     bind: the address to listen at; "": this member's own or, if that is a name,
         all of this machine.
-    waiting: "polling", "hybrid" (polls for `idle_max` after the last progress, then sleeps) or
-        "interrupt" (sleeps). Without own_thread it is the caller that waits, and this and
-        `idle_max` have no effect.
+    waiting: "polling", "hybrid" (polls for as long as that has lately paid, `idle_max` at most,
+        then sleeps) or "interrupt" (sleeps). Without own_thread it is the caller that waits, and
+        this and `idle_max` have no effect.
     failure_max: every survivor of a failure hears of it within, with the exceptions of
         docs/library.md ("Failures"); at least 0.1.
     connect_max: how long a group waits for members that are not there yet.
@@ -475,21 +433,68 @@ class Group(Membership):
         super().__init__(native)
         self._session = session  # which stays open as long as the group is used
         self._is_root = is_root
+        self._sending = threading.Lock()  # messages that belong together stay together
+        self._coming: Optional[Coming] = None  # what receive_many() has begun
+        self._kept: Optional[memoryview] = None  # a message that receive_many() did not want
 
     def broadcast(self, buffer: Any = None, timeout: Optional[float] = None) -> Any:
         """Sends `buffer` at the root and receives it elsewhere; returns the message.
 
         At the root: waits until the memory of `buffer` may be changed, and returns `buffer`.
-        Elsewhere as receive(buffer, timeout).
+        Elsewhere as receive(buffer, timeout). Of many, a list or a dict of buffers, as send_many()
+        and receive_many().
         """
         if not self._is_root:
-            return self.receive(buffer, timeout)
+            return (self.receive_many if is_many(buffer) else self.receive)(buffer, timeout)
         if buffer is None:
             raise UsageError("broadcast() at the root needs a buffer to send")
         seconds = _check.timeout(timeout)
-        self.send(buffer)
+        (self.send_many if is_many(buffer) else self.send)(buffer)
         self.wait_sent(seconds)
         return buffer
+
+    def send_many(self, items: Many) -> int:
+        """At the root: queues many buffers at once, a list or a dict with names, of any types and
+        sizes; returns the number of the last message.
+
+        What they are goes with the first message, and those of less than 64 KiB are copied into it;
+        each larger one is a message of its own, as with send(). Elsewhere receive_many() takes all
+        of them together.
+        """
+        first, large = pack(items)
+        buffers = [buffer_of(memory) for memory in large]
+        with self._sending:
+            number = self._native.send(first)
+            for buffer in buffers:
+                number = self._native.send(buffer)
+        return number
+
+    def receive_many(self, into: Optional[Many] = None, timeout: Optional[float] = None) -> Any:
+        """Elsewhere than at the root: what it has sent by send_many(), as a list or a dict.
+
+        into: a list or a dict of memory to be filled, with the same names and sizes, which is
+        returned; UsageError says what does not fit, and the next call gets them again. None: arrays
+        of NumPy or tensors of PyTorch in new memory, where the root's are and this process has
+        these packages; else memoryviews of bytes. After a Timeout the next call goes on, with the
+        same `into`. A message that is none of send_many()'s raises RejectedError, and receive()
+        gets it.
+        """
+        seconds = _check.timeout(timeout)
+        due = None if seconds is None else time.monotonic() + seconds
+        if self._coming is None:
+            message = self.receive(None, seconds)
+            try:
+                self._coming = Coming(message)
+            except RejectedError:
+                self._kept = message
+                raise
+        self._coming.check(into)
+        left = None if due is None else max(due - time.monotonic(), 0)
+        found = self._coming.finish(
+            lambda memory, _, seconds_left: self.receive(memory, seconds_left), left
+        )
+        self._coming = None
+        return found
 
     def send(self, buffer: Any) -> int:
         """At the root: queues a message, and returns its number, from 0 on; does not wait.
@@ -499,7 +504,8 @@ class Group(Membership):
         them. It is not copied: it must not be changed, and cannot be resized, until `sent` is more
         than that number.
         """
-        return self._native.send(_buffer(buffer))
+        with self._sending:
+            return self._native.send(buffer_of(buffer))
 
     def receive(self, into: Any = None, timeout: Optional[float] = None) -> memoryview:
         """Elsewhere than at the root: the oldest message that was not received yet, as a writable
@@ -519,9 +525,22 @@ class Group(Membership):
             raise UsageError(
                 f"cannot receive from group {self.number}: this member is its root, which sends"
             )
-        return memoryview(
-            self._native.receive(None if into is None else _buffer(into), _check.timeout(timeout))
-        )
+        seconds = _check.timeout(timeout)
+        if self._kept is None:
+            return memoryview(
+                self._native.receive(None if into is None else buffer_of(into), seconds)
+            )
+        if into is None:
+            message, self._kept = self._kept, None
+            return message
+        view = memoryview(buffer_of(into)).cast("B")
+        if view.nbytes < self._kept.nbytes or view.readonly:
+            raise UsageError(
+                f"the buffer has {view.nbytes} writable bytes, the message {self._kept.nbytes}"
+            )
+        view = view[: self._kept.nbytes]
+        view[:], self._kept = self._kept, None
+        return view
 
     def wait_sent(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until the memory of all messages that were queued before the call may

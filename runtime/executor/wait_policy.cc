@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/wait_policy.h"
 
+#include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace prepost {
 namespace {
@@ -18,7 +20,12 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
   if (!started_ || progress != progress_) {
     started_ = true;
     progress_ = progress;
-    if (policy_.mode == WaitMode::kHybrid) last_progress_ = Clock::now();
+    if (policy_.mode == WaitMode::kPolling) return kLook;
+    if (!policy_.adapts) {
+      last_progress_ = Clock::now();
+    } else if (idle_since_) {
+      Adapt(Clock::now() - *std::exchange(idle_since_, std::nullopt));
+    }
     return kLook;
   }
   if (policy_.mode == WaitMode::kPolling) {
@@ -26,9 +33,23 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
     return kLook;
   }
   const Clock::time_point before = Clock::now();
-  if (before - last_progress_ >= policy_.idle_max) return kSleep;
+  if (policy_.adapts && !idle_since_) idle_since_ = before;
+  const Clock::time_point since = policy_.adapts ? *idle_since_ : last_progress_;
+  const Clock::duration limit =
+      policy_.adapts ? std::min<Clock::duration>(window_, policy_.idle_max) : policy_.idle_max;
+  if (before - since >= limit) return kSleep;
   std::this_thread::yield();
   return Clock::now() - before >= kOthersMin ? kSleep : kLook;
+}
+
+/// It has waited so long for the last progress, polling or not.
+void WaitPacer::Adapt(Clock::duration waited) {
+  constexpr std::chrono::microseconds kLeast{5};
+  if (waited > kPaysMax) {
+    window_ = window_ / 2 < kLeast ? Clock::duration(0) : window_ / 2;
+  } else {
+    window_ = std::clamp<Clock::duration>(2 * window_, kLeast, kPaysMax);
+  }
 }
 
 }  // namespace prepost

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WaitPolicy: how a host waits for completions: it polls all the time (polling), sleeps until
-// it is woken (interrupt), or polls for a while first (hybrid, RDMC's way). WaitPacer turns that
-// into the timeout of each Poll(). Every host that plays a plan uses it, over any transport or
-// device.
+// it is woken (interrupt), or polls for a while first (hybrid): for a fixed time, RDMC's way, or for
+// as long as that has lately paid. WaitPacer turns that into the timeout of each Poll(). Every host
+// that plays a plan uses it, over any transport or device.
 #ifndef PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
 #define PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
 
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace prepost {
@@ -23,6 +24,10 @@ constexpr std::string_view Name(WaitMode mode) { return kWaitModeNames[static_ca
 struct WaitPolicy {
   WaitMode mode = WaitMode::kInterrupt;
   std::chrono::milliseconds idle_max{50};  ///< hybrid: how long it polls after the last progress
+  /// Hybrid: no longer than what has come lately took, and not at all where it took longer than a
+  /// sleep and a wake-up cost: then polling has not paid. As the kernel's virtual machines do
+  /// (halt_poll_ns).
+  bool adapts = false;
 };
 
 /// Used by one thread:
@@ -43,11 +48,17 @@ class WaitPacer {
 
  private:
   using Clock = std::chrono::steady_clock;
+  /// What is worth polling for: a thread that sleeps and is woken loses so much, or nearly.
+  static constexpr std::chrono::microseconds kPaysMax{50};
+
+  void Adapt(Clock::duration waited);
 
   WaitPolicy policy_;
   uint64_t progress_ = 0;
   bool started_ = false;
   Clock::time_point last_progress_;
+  std::optional<Clock::time_point> idle_since_;  ///< where it adapts; none: there was progress
+  Clock::duration window_ = kPaysMax;            ///< for how long polling pays now
 };
 
 }  // namespace prepost

@@ -159,7 +159,7 @@ Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char*
   return found->second;
 }
 
-Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes) {
+Result<uint64_t> Engine::Send(uint64_t number, std::span<const MessagePart> parts) {
   uint64_t message = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -172,14 +172,17 @@ Result<uint64_t> Engine::Send(uint64_t number, const void* data, uint64_t bytes)
           fmt::format("cannot send to group {}: member {} is its root", number,
                       (*group)->options.members[(*group)->options.collective.root.index()]));
     }
-    Status size = (*group)->plans->CheckSize(bytes);
-    if (bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
-    if (!size.ok()) {
-      return UsageError(fmt::format("cannot send to group {}: {}", number, size.message()));
+    for (const MessagePart& part : parts) {
+      Status size = (*group)->plans->CheckSize(part.bytes);
+      if (part.bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
+      if (!size.ok())
+        return UsageError(fmt::format("cannot send to group {}: {}", number, size.message()));
     }
-    message = (*group)->sent++;
-    commands_.push_back(
-        {.kind = Command::Kind::kSend, .group = *std::move(group), .data = data, .bytes = bytes});
+    message = std::exchange((*group)->sent, (*group)->sent + parts.size());
+    for (const MessagePart& part : parts) {
+      commands_.push_back(
+          {.kind = Command::Kind::kSend, .group = *group, .data = part.data, .bytes = part.bytes});
+    }
   }
   Alert();
   return message;

@@ -70,7 +70,7 @@ class Engine {
   /// TCP.
   Status Create(const EngineGroupOptions& options, std::unique_ptr<GroupPlans> plans,
                 GroupCallbacks callbacks, std::unique_ptr<MessageMover> mover = nullptr);
-  Result<uint64_t> Send(uint64_t number, const void* data, uint64_t bytes);
+  Result<uint64_t> Send(uint64_t number, std::span<const MessagePart> parts);
   /// Of a group for calls, to be made by all members in the same order. `call.done` is called when
   /// this member's part is over: its memory is the caller's again.
   Status Call(uint64_t number, GroupCall call);

@@ -416,8 +416,11 @@ int main(void) {
   CHECK(message != NULL);
   for (size_t i = 0; i < BYTES; ++i) message[i] = (unsigned char)(i * 2654435761u >> 11);
   uint64_t number = 99;
-  CHECK(prepost_send(members[0].session, 7, NULL, 0, &number) == PREPOST_OK && number == 0);
-  CHECK(prepost_send(members[0].session, 7, message, BYTES, &number) == PREPOST_OK && number == 1);
+  const struct iovec both[2] = {{NULL, 0}, {message, BYTES}}, bad[2] = {{message, 1}, {NULL, 1}};
+  CHECK(prepost_send_many(members[0].session, 7, bad, 2, &number) == PREPOST_USAGE && number == 99);
+  CHECK(prepost_send_many(members[0].session, 7, NULL, 1, NULL) == PREPOST_USAGE);
+  CHECK(prepost_send_many(NULL, 7, both, 2, NULL) == PREPOST_USAGE);
+  CHECK(prepost_send_many(members[0].session, 7, both, 2, &number) == PREPOST_OK && number == 0);
   CHECK(prepost_send(members[1].session, 7, message, BYTES, NULL) == PREPOST_USAGE);
   CHECK(prepost_send(members[0].session, 7, NULL, 1, NULL) == PREPOST_USAGE);
   wait_until(all_completed);

@@ -199,6 +199,55 @@ class Values(unittest.TestCase):
                 self.assertEqual(small[i].tobytes(), large[0][:77].tobytes())
 
 
+class Many(unittest.TestCase):
+    """A broadcast of a list or a dict."""
+
+    ITEMS = {
+        "weights": numpy.arange(300_000, dtype="float32").reshape(300, 1000),
+        "bias": numpy.arange(10),
+        "more": numpy.arange(100_000, dtype="float64"),
+    }
+
+    def test_from_any_root_into_arrays_or_unseen(self):
+        with Members(3) as members:
+            for root in range(3):
+
+                def call(i, group):
+                    if i == root:
+                        return group.broadcast(self.ITEMS, root, timeout=TIMEOUT)
+                    into = None
+                    if i == (root + 1) % 3:
+                        into = {name: numpy.zeros_like(it) for name, it in self.ITEMS.items()}
+                    found = group.broadcast(into, root, timeout=TIMEOUT)
+                    for name in into or {}:
+                        self.assertIs(found[name], into[name])
+                    return found
+
+                for found in members.run(call):
+                    if isinstance(found, BaseException):
+                        raise found
+                    self.assertEqual(list(found), list(self.ITEMS))
+                    for name, item in self.ITEMS.items():
+                        self.assertEqual(found[name].dtype, item.dtype)
+                        numpy.testing.assert_array_equal(found[name], item)
+
+    def test_what_does_not_fit_ends_the_group(self):
+        with Members(2) as members:
+
+            def call(i, group):
+                items = self.ITEMS if i == 0 else {"bias": numpy.zeros(10, dtype="i8")}
+                group.broadcast(items, timeout=TIMEOUT)
+                return group.barrier(timeout=TIMEOUT)
+
+            at_root, found = members.run(call)
+            self.assertIsInstance(found, prepost.UsageError)
+            self.assertRegex(str(found), "3 buffers come, and there are 1 to fill: weights is")
+            self.assertIsInstance(at_root, prepost.TransferError)
+            self.assertRegex(str(at_root), "weights is missing")
+            with self.assertRaisesRegex(prepost.UsageError, "waits until it is over"):
+                members.groups[0].broadcast([b""], wait=False)
+
+
 class Errors(unittest.TestCase):
     def test_members_call_different_things(self):
         with Members(2, failure_max=1) as members:

@@ -34,6 +34,20 @@ def addresses(count):
     return [f"127.{216 + i}.{process >> 8 & 255}.{process & 255}" for i in range(count)]
 
 
+def many():
+    """Buffers of all kinds: small, large, empty, of types and shapes."""
+    return {
+        "weights": numpy.arange(300_000, dtype="float32").reshape(300, 1000),
+        "bias": numpy.arange(10, dtype="<i8"),
+        "mask": numpy.array([True, False, True]),
+        "empty": numpy.empty((0, 3), dtype="float64"),
+        "scalar": numpy.array(2.5),
+        "text": b"words",
+        "limit": bytearray(65536),
+        "below": bytearray(b"x" * 65535),
+    }
+
+
 class Members:
     """The sessions of `count` members; run() calls a function for each, in a thread of its own."""
 
@@ -1279,6 +1293,132 @@ class Errors(unittest.TestCase):
                 ),
                 b"on",
             )
+
+
+class ManyTest(unittest.TestCase):
+    """Lists and dicts of buffers, in one call."""
+
+    def same(self, found, sent):
+        self.assertEqual(
+            found.dtype if hasattr(sent, "dtype") else None, getattr(sent, "dtype", None)
+        )
+        self.assertEqual(
+            getattr(found, "shape", None) if hasattr(sent, "dtype") else None,
+            getattr(sent, "shape", None),
+        )
+        self.assertEqual(bytes(memoryview(found).tobytes()), bytes(memoryview(sent).tobytes()))
+
+    def test_receivers_take_them_unseen(self):
+        with Members(3) as members:
+            for number, items in enumerate([many(), list(many().values()), {}, [b""] * 3]):
+                groups = members.groups(number)
+
+                def call(i, group):
+                    if i == 0:
+                        return group.broadcast(items, TIMEOUT)
+                    return group.receive_many(timeout=TIMEOUT)
+
+                for found in Members.run(call, groups)[1:]:
+                    self.assertEqual(type(found), type(items))
+                    if isinstance(items, dict):
+                        self.assertEqual(list(found), list(items))
+                        pairs = zip(found.values(), items.values())
+                    else:
+                        pairs = zip(found, items)
+                        self.assertEqual(len(found), len(items))
+                    for one, other in pairs:
+                        self.same(one, other)
+
+    def test_into_memory_of_the_receivers(self):
+        items = {name: item for name, item in many().items() if name != "text"}
+        with Members(2) as members:
+            root, other = members.groups()
+            into = {
+                name: numpy.zeros_like(item) if hasattr(item, "dtype") else bytearray(len(item))
+                for name, item in reversed(items.items())
+            }
+            thread = threading.Thread(target=root.broadcast, args=(items, TIMEOUT))
+            thread.start()
+            found = other.broadcast(into, TIMEOUT)
+            thread.join()
+            for name, item in items.items():
+                self.assertIs(found[name], into[name])
+                self.same(into[name], item)
+
+    def test_what_does_not_fit_is_named_and_nothing_is_lost(self):
+        items = [numpy.arange(4), numpy.arange(100_000)]
+        with Members(2) as members:
+            root, other = members.groups()
+            root.broadcast(items, TIMEOUT)
+            root.send(b"plain")
+            root.broadcast({"a": b"b"}, TIMEOUT)
+            for into, words in [
+                ([bytearray(8)], "2 buffers come, and there are 1 to fill: 1 is missing"),
+                ({"0": items[0], "x": items[1]}, "1 is missing, x does not come"),
+                ([bytearray(32), bytearray(5)], "1 has 5 bytes, and 800000 come"),
+            ]:
+                with self.assertRaisesRegex(prepost.UsageError, words):
+                    other.receive_many(into, TIMEOUT)
+            into = [numpy.zeros_like(item) for item in items]
+            other.receive_many(into, TIMEOUT)
+            for found, item in zip(into, items):
+                self.same(found, item)
+            with self.assertRaisesRegex(prepost.RejectedError, "not the first message"):
+                other.receive_many(timeout=TIMEOUT)
+            self.assertEqual(bytes(other.receive(timeout=TIMEOUT)), b"plain")
+            self.assertEqual(bytes(other.receive_many(timeout=TIMEOUT)["a"]), b"b")
+
+    def test_a_timeout_goes_on_with_the_next_call(self):
+        with Members(2) as members:
+            root, other = members.groups()
+            with self.assertRaises(prepost.Timeout):
+                other.receive_many(timeout=0.05)
+            items = [bytearray(b"y" * 100_000)] * 3
+            first, large = prepost._many.pack(items)
+            root.send(first)
+            root.send(large[0])
+            with self.assertRaisesRegex(prepost.Timeout, "1 has not come"):
+                other.receive_many(timeout=0.5)
+            root.send(large[1])
+            root.send(large[2])
+            found = other.receive_many(timeout=TIMEOUT)
+            self.assertEqual([bytes(item) for item in found], [bytes(items[0])] * 3)
+
+    def test_first_messages_that_no_root_sends(self):
+        head = prepost._many._HEAD.pack
+        magic = prepost._many._MAGIC
+        item = '["a", "numpy", "<f4", [1], 4]'
+        text = ('{"is_dict": true, "items": [%s]}' % item).encode()
+        good = head(magic, len(text)) + text + b"1234"
+        self.assertEqual(prepost._many.Coming(memoryview(good)).items[0].bytes, 4)
+        for bad in [
+            b"",
+            good[:15],
+            b"x" + good[1:],
+            head(magic, 1 << 63) + text,
+            head(magic, len(text) + 5) + text + b"1234",
+            head(magic, len(text)) + text + b"123",
+            head(magic, 2) + b"[]",
+            head(magic, 4) + b"{}xx",
+            head(magic, len(text)) + text.replace(b", 4]", b",-4]") + b"1234",
+            head(magic, 200_000) + b"[" * 200_000,
+        ]:
+            with self.assertRaisesRegex(prepost.RejectedError, "not the first message"):
+                prepost._many.Coming(memoryview(bad))
+        odd = text.replace(b"<f4", b"|O8").replace(b"[1]", b"[9]")
+        found = prepost._many.Coming(memoryview(head(magic, len(odd)) + odd + b"1234"))
+        view = found.finish(None, None)["a"]
+        self.assertEqual(bytes(view), b"1234", "a view, where no array can be made of it")
+
+    def test_keys_and_memory_that_cannot_be_sent(self):
+        with Members(1) as members:
+            (group,) = members.groups()
+            with self.assertRaisesRegex(prepost.UsageError, "keys of a dict"):
+                group.send_many({1: b""})
+            with self.assertRaisesRegex(TypeError, "a: .*str"):
+                group.send_many({"a": "text"})
+            with self.assertRaisesRegex(BufferError, "1: "):
+                group.send_many([b"", numpy.zeros((4, 4)).T[1:]])
 
 
 if __name__ == "__main__":

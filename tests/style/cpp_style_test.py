@@ -21,7 +21,7 @@ import tempfile
 SOURCE = pathlib.Path(sys.argv[1]).resolve()
 BUILD = pathlib.Path(sys.argv[2]).resolve()
 WIDTH = 100
-FILES_MAX = 8
+FILES_MAX = 4
 TIDY = "clang-tidy-16"
 FORMAT = "clang-format-14"
 SKIPPED = 77

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <thread>
 
 namespace prepost::wait_policy_test {
 namespace {
@@ -43,6 +44,37 @@ TEST(WaitPacerTest, HybridPollsForItsIdleTimeAfterEachProgress) {
       EXPECT_GE(steady_clock::now() - before, kIdle);
     }
   }
+}
+
+/// Asks until it is to sleep, lets `pause` pass, and makes progress; how long it polled before.
+milliseconds::rep PolledUs(WaitPacer& pacer, uint64_t& progress, std::chrono::microseconds pause) {
+  const auto begin = steady_clock::now();
+  while (pacer.Timeout(progress) == kLook) {
+  }
+  const auto polled = steady_clock::now() - begin;
+  std::this_thread::sleep_for(pause);
+  EXPECT_EQ(pacer.Timeout(++progress), kLook);
+  return std::chrono::duration_cast<std::chrono::microseconds>(polled).count();
+}
+
+// Catches a hybrid that burns its time between rare packets, and one that never polls again.
+TEST(WaitPacerTest, AnAdaptiveHybridPollsWhereThatPays) {
+  WaitPacer pacer({.mode = WaitMode::kHybrid, .adapts = true});
+  uint64_t progress = 0;
+  EXPECT_EQ(pacer.Timeout(progress), kLook);
+  EXPECT_EQ(pacer.Timeout(progress), kLook) << "at first it may pay";
+  for (int i = 0; i < 8; ++i) PolledUs(pacer, progress, milliseconds(1));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(pacer.Timeout(progress), kSleep) << "all that came lately took a millisecond";
+    PolledUs(pacer, progress, milliseconds(1));
+  }
+  // Until it has polled through a wait again, as all are short now; other threads may take the core.
+  bool has_polled = false;
+  for (int i = 0; i < 1000 && !has_polled; ++i) {
+    has_polled = pacer.Timeout(progress) == kLook;
+    pacer.Timeout(++progress);
+  }
+  EXPECT_TRUE(has_polled);
 }
 
 TEST(WaitPacerTest, FiftyMillisecondsByDefault) {
