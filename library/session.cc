@@ -107,6 +107,42 @@ Status CheckOptions(const SessionOptions& options) {
   return {};
 }
 
+/// What in `options` and `callbacks` does not go together; "": nothing.
+std::string WhyUnfit(const GroupOptions& options, const GroupCallbacks& callbacks) {
+  if (callbacks.pool && callbacks.incoming)
+    return "both a pool and `incoming` are to supply the memory";
+  if (callbacks.pool && options.sync)
+    return "messages in buffers of a pool have no file to be synced to";
+  const auto named = std::ranges::find(kExecutorNames, options.executor);
+  if (named == kExecutorNames.end()) {
+    return fmt::format("there is no executor \"{}\": {}", options.executor,
+                       fmt::join(kExecutorNames, ", "));
+  }
+  const auto executor = static_cast<Executor>(named - kExecutorNames.begin());
+  if (executor == Executor::kOffload && options.device.empty())
+    return "to offload it to a NIC takes a device";
+  if (options.seal && !options.device.empty()) {
+    return fmt::format(
+        "what goes over device {} the NIC itself moves, which seals nothing: either "
+        "seal or a device",
+        options.device);
+  }
+  if (options.calls) {
+    const char* const unfit = !options.device.empty()       ? "a device"
+                              : !options.plan.empty()       ? "a plan"
+                              : options.algorithm != "auto" ? "an algorithm"
+                              : options.block_bytes != 0    ? "a size of blocks"
+                              : options.notify_delivered    ? "notify_delivered"
+                              : options.sync                ? "sync"
+                              : callbacks.pool              ? "a pool"
+                                                            : nullptr;
+    if (unfit != nullptr) return fmt::format("a group for calls has not {}", unfit);
+  } else if (options.deterministic) {
+    return "`deterministic` is for calls";
+  }
+  return "";
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Session>> Session::Open(const SessionOptions& options) {
@@ -185,37 +221,9 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
   const auto root_place = std::ranges::find(members, root);
   if (root_place == members.end())
     return fail(fmt::format("its root, member {}, is not in it", root));
-  if (callbacks.pool && callbacks.incoming)
-    return fail("both a pool and `incoming` are to supply the memory");
-  if (callbacks.pool && options.sync)
-    return fail("messages in buffers of a pool have no file to be synced to");
-  const auto named = std::ranges::find(kExecutorNames, options.executor);
-  if (named == kExecutorNames.end()) {
-    return fail(fmt::format("there is no executor \"{}\": {}", options.executor,
-                            fmt::join(kExecutorNames, ", ")));
-  }
-  const auto executor = static_cast<Executor>(named - kExecutorNames.begin());
-  if (executor == Executor::kOffload && options.device.empty())
-    return fail("to offload it to a NIC takes a device");
-  if (options.seal && !options.device.empty()) {
-    return fail(
-        fmt::format("what goes over device {} the NIC itself moves, which seals nothing: either "
-                    "seal or a device",
-                    options.device));
-  }
-  if (options.calls) {
-    const char* const unfit = !options.device.empty()       ? "a device"
-                              : !options.plan.empty()       ? "a plan"
-                              : options.algorithm != "auto" ? "an algorithm"
-                              : options.block_bytes != 0    ? "a size of blocks"
-                              : options.notify_delivered    ? "notify_delivered"
-                              : options.sync                ? "sync"
-                              : callbacks.pool              ? "a pool"
-                                                            : nullptr;
-    if (unfit != nullptr) return fail(fmt::format("a group for calls has not {}", unfit));
-  } else if (options.deterministic) {
-    return fail("`deterministic` is for calls");
-  }
+  if (const std::string unfit = WhyUnfit(options, callbacks); !unfit.empty()) return fail(unfit);
+  const auto executor = static_cast<Executor>(std::ranges::find(kExecutorNames, options.executor) -
+                                              kExecutorNames.begin());
   const GroupSites sites = SitesOf(members, impl_->options.sites);
   EngineGroupOptions group = {
       .number = number,

@@ -50,9 +50,9 @@ struct Address {
 
 /// How a session waits for something to happen.
 enum class Waiting : uint8_t {
-  kPolling,  ///< polls while a message is under way, and sleeps between messages
-  kHybrid,  ///< polls for as long as that has lately paid, SessionOptions::idle_max at most, then
-            ///< sleeps
+  kPolling,   ///< polls while a message is under way, and sleeps between messages
+  kHybrid,    ///< polls for as long as that has lately paid, SessionOptions::idle_max at most, then
+              ///< sleeps
   kInterrupt  ///< sleeps whenever there is nothing to do
 };
 

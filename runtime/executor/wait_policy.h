@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // WaitPolicy: how a host waits for completions: it polls all the time (polling), sleeps until
-// it is woken (interrupt), or polls for a while first (hybrid): for a fixed time, RDMC's way, or for
-// as long as that has lately paid. WaitPacer turns that into the timeout of each Poll(). Every host
-// that plays a plan uses it, over any transport or device.
+// it is woken (interrupt), or polls for a while first (hybrid): for a fixed time, RDMC's way, or
+// for as long as that has lately paid. WaitPacer turns that into the timeout of each Poll(). Every
+// host that plays a plan uses it, over any transport or device.
 #ifndef PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
 #define PREPOST_RUNTIME_EXECUTOR_WAIT_POLICY_H_
 

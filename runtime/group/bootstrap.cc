@@ -279,10 +279,11 @@ std::vector<GateSocket> Bootstrap::TakeGates() {
   return gates;
 }
 
-std::vector<TcpSocket> Bootstrap::TakeEager() {
+Result<std::vector<TcpSocket>> Bootstrap::TakeEager() {
   std::vector<TcpSocket> sockets;
   for (Link& link : links_) {
     if (link.name.purpose != LinkPurpose::kEager || std::exchange(link.given, true)) continue;
+    PREPOST_RETURN_IF_ERROR(ShapeStream(link.fd.get(), /*streams=*/1, options_.paths));
     sockets.push_back({.peer = PeerOf(link),
                        .fd = std::move(link.fd),
                        .key = std::move(link.keys.key),

@@ -119,8 +119,8 @@ class Bootstrap final : public Lobby::Owner {
   std::optional<Unreached> Overdue() const;
   /// When connected() with all: those with the other end in the GateTree, which is not the leader.
   std::vector<GateSocket> TakeGates();
-  /// When connected() with all: those along the EagerTree.
-  std::vector<TcpSocket> TakeEager();
+  /// When connected() with all: those along the EagerTree. Errors: kEnvironment.
+  Result<std::vector<TcpSocket>> TakeEager();
   /// For the files of streams, as long as these are open.
   std::vector<FileRoom> TakeRooms() { return std::move(rooms_); }
   /// Calls BootstrapOptions::waiting, if it is time to.

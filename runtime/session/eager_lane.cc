@@ -190,6 +190,12 @@ Status EagerLane::Flush(Link& link) {
   return IoError(link, io, "send to");
 }
 
+/// Less than was asked for is all that there is; an end is to be read, too.
+bool EagerLane::IsAll(const Link& link, size_t bytes, size_t asked) const {
+  const bool is_plain = !link.socket.is_sealed() && options_.hook == nullptr && !link.is_ending;
+  return is_plain && bytes < asked;
+}
+
 Status EagerLane::ReadStream(Link& link) {
   Trim();  // what was taken since
   while (link.readable && log_.room() > 0) {
@@ -199,9 +205,7 @@ Status EagerLane::ReadStream(Link& link) {
     if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from");
     log_.Grow(io.bytes);
     PREPOST_RETURN_IF_ERROR(ParseStream());
-    // Less than was asked for is all that there is; an end is to be read, too.
-    const bool is_plain = !link.socket.is_sealed() && options_.hook == nullptr && !link.is_ending;
-    if (is_plain && io.bytes < asked) link.readable = false;
+    if (IsAll(link, io.bytes, asked)) link.readable = false;
   }
   return {};
 }
@@ -236,25 +240,23 @@ Status EagerLane::WriteStream(Link& link) {
   return {};
 }
 
+/// Once: a child that says more and more keeps nobody waiting.
 Status EagerLane::ReadStates(Link& link) {
   std::array<std::byte, kStatesPerRead * kStateBytes> bytes;
-  while (link.readable) {
-    const size_t asked = bytes.size() - link.state_bytes;
-    iovec room = {bytes.data() + link.state_bytes, asked};
-    std::ranges::copy(link.state, bytes.begin());  // what has come of the next one
-    const Io io = Move(link, /*is_send=*/false, std::span(&room, 1));
-    if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from");
-    const size_t there = link.state_bytes + io.bytes;
-    size_t done = 0;
-    for (; done + kStateBytes <= there; done += kStateBytes) {
-      std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(done), kStateBytes, link.state.begin());
-      PREPOST_RETURN_IF_ERROR(TakeState(link));
-    }
-    link.state_bytes = there - done;
-    std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(done), link.state_bytes, link.state.begin());
-    const bool is_plain = !link.socket.is_sealed() && options_.hook == nullptr && !link.is_ending;
-    if (is_plain && io.bytes < asked) link.readable = false;
+  std::ranges::copy(link.state, bytes.begin());  // what has come of the next one
+  const size_t asked = bytes.size() - link.state_bytes;
+  iovec room = {bytes.data() + link.state_bytes, asked};
+  const Io io = Move(link, /*is_send=*/false, std::span(&room, 1));
+  if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from");
+  const size_t there = link.state_bytes + io.bytes;
+  size_t done = 0;
+  for (; done + kStateBytes <= there; done += kStateBytes) {
+    std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(done), kStateBytes, link.state.begin());
+    PREPOST_RETURN_IF_ERROR(TakeState(link));
   }
+  link.state_bytes = there - done;
+  std::copy_n(bytes.begin() + static_cast<ptrdiff_t>(done), link.state_bytes, link.state.begin());
+  if (IsAll(link, io.bytes, asked)) link.readable = false;
   return {};
 }
 

@@ -131,6 +131,7 @@ class EagerLane {
   bool Watch(const Link& link, size_t index) const;
   Io Move(Link& link, bool is_send, std::span<iovec> memory);
   Status IoError(const Link& link, const Io& io, const char* verb);
+  bool IsAll(const Link& link, size_t bytes, size_t asked) const;
   Status Flush(Link& link);
   Status ReadStream(Link& link);
   Status ParseStream();

@@ -24,8 +24,9 @@ namespace {
 constexpr size_t kFilesPerGroup =
     10;  ///< beside its connections, and a name for each that introduces itself
 
-/// A connection, and on one machine a socket each way for bells.
-constexpr size_t kFilesPerEagerLink = 3;
+/// A connection, and on one machine a socket each way for bells and, until the two ends know each
+/// other, a name and memory.
+constexpr size_t kFilesPerEagerLink = 5;
 /// On one machine: what is on the way to a child, and to the parent.
 constexpr size_t kEagerRingBytes = size_t{256} << 10;
 constexpr size_t kEagerReportBytes = size_t{4} << 10;
@@ -241,7 +242,9 @@ void Keeper::Connect(Group& group) {
   TakeNewcomers(group);
   if (group.is_over) return;
   AddGates(group, bootstrap.TakeGates());
-  for (TcpSocket& taken : bootstrap.TakeEager()) {
+  Result<std::vector<TcpSocket>> eager = bootstrap.TakeEager();
+  if (!eager.ok()) return End(group, {.cause = eager.status(), .where = group.kept.self});
+  for (TcpSocket& taken : *eager) {
     Newcomer& newcomer = AddNewcomer(group, std::move(taken));
     newcomer.is_eager = true;
     const TcpSocket& socket = *newcomer.socket;

@@ -62,13 +62,13 @@ TEST(WaitPacerTest, AnAdaptiveHybridPollsWhereThatPays) {
   WaitPacer pacer({.mode = WaitMode::kHybrid, .adapts = true});
   uint64_t progress = 0;
   EXPECT_EQ(pacer.Timeout(progress), kLook);
-  EXPECT_EQ(pacer.Timeout(progress), kLook) << "at first it may pay";
   for (int i = 0; i < 8; ++i) PolledUs(pacer, progress, milliseconds(1));
   for (int i = 0; i < 3; ++i) {
     EXPECT_EQ(pacer.Timeout(progress), kSleep) << "all that came lately took a millisecond";
     PolledUs(pacer, progress, milliseconds(1));
   }
-  // Until it has polled through a wait again, as all are short now; other threads may take the core.
+  // Until it has polled through a wait again, as all are short now; other threads may take the
+  // core.
   bool has_polled = false;
   for (int i = 0; i < 1000 && !has_polled; ++i) {
     has_polled = pacer.Timeout(progress) == kLook;
