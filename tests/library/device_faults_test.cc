@@ -236,7 +236,7 @@ class Scene {
 
 TEST(DeviceFaultsTest, AtRandomMoments) {
   const uint64_t seed = test::TestSeed();
-  const uint32_t faults = test::IsLongRun() ? 200 : 4;
+  const uint32_t faults = test::SweepCases(200, 4);
   for (uint32_t i = 0; i < faults && !HasFailure(); ++i) {
     Scene scene(static_cast<Fault>((4 * seed + i) % std::size(kNames)), seed * 7919 + i);
     SCOPED_TRACE(scene.ToString());

@@ -370,12 +370,12 @@ void PlayAtRandomMoments(bool is_forming, uint64_t first, uint32_t faults) {
 
 // Six of eleven kinds, and the other five in the run after.
 TEST(FaultsTest, AtRandomMoments) {
-  PlayAtRandomMoments(/*is_forming=*/false, 6 * test::TestSeed(), test::IsLongRun() ? 1000 : 6);
+  PlayAtRandomMoments(/*is_forming=*/false, 6 * test::TestSeed(), test::SweepCases(1000, 6));
 }
 
 // Most take ten seconds.
 TEST(FaultsTest, WhileGroupsForm) {
-  PlayAtRandomMoments(/*is_forming=*/true, test::TestSeed(), test::IsLongRun() ? 200 : 1);
+  PlayAtRandomMoments(/*is_forming=*/true, test::TestSeed(), test::SweepCases(200, 1));
 }
 
 }  // namespace

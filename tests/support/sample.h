@@ -36,6 +36,13 @@ inline uint64_t SampleDivisor(uint64_t fewer = 1) {
   return fewer * (kIsSanitized ? 20 : 12);
 }
 
+/// How many cases a sweep has: `all` in long runs, with sanitizers a tenth of them; `few` in
+/// others.
+inline uint32_t SweepCases(uint32_t all, uint32_t few) {
+  if (!IsLongRun()) return few;
+  return TakesAllCases() ? all : (all + 9) / 10;
+}
+
 /// How many of `count` random cases a run makes.
 inline uint64_t RandomCases(uint64_t count) {
   return kIsSanitized && !IsLongRun() ? (count + 7) / 8 : count;

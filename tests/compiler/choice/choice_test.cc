@@ -122,7 +122,7 @@ TEST(ChoiceTest, NothingElseIsMuchBetter) {
     return ExactSeconds(spec, parameters);
   };
   int i = 0;
-  for (; i < 60 && (transfers < kTransfersMax || test::IsLongRun()); ++i) {
+  for (; i < 60 && (transfers < kTransfersMax || test::TakesAllCases()); ++i) {
     const Case it = RandomCase(random, /*is_small=*/i % 3 == 0);
     const Choice choice = ChooseOrDie(it.spec, {.parameters = it.parameters, .rules = {}});
     const Spec chosen = Resolve(it.spec, choice);

@@ -148,7 +148,7 @@ void Check(const Sizes& sizes, uint32_t k) {
 // 2 to 9 racks of 1 to 20 nodes, equal and mixed, up to 90 blocks: a wrong egress, lag or offset
 // shows as a block sent before it came or a port used twice. Long runs take 20 times as many.
 TEST(RackSchedulesTest, HoldForAnyRacks) {
-  const uint32_t cases = test::IsLongRun() ? 5000 : 240;
+  const uint32_t cases = test::SweepCases(5000, 240);
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
   for (uint32_t i = 0; i < cases; ++i) {

@@ -63,7 +63,7 @@ void ExpectUnrolledIsCompiled(const Spec& spec) {
 }
 
 /// Long runs: many more cases, for minutes.
-const bool kIsSweep = test::IsLongRun();
+const bool kIsSweep = test::TakesAllCases();
 
 // A segment boundary, a credit too many, or auto settled otherwise than by the passes.
 TEST(RolledPlanTest, UnrollsToWhatIsCompiled) {
