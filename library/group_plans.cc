@@ -30,7 +30,8 @@ namespace {
 /// In larger groups the root's connections to all members are too many.
 constexpr uint32_t kDirectNodesMax = 32;
 /// Where members copy from each other's memory the fewest hand-overs are best; see docs/library.md.
-constexpr const char* kDirectAlgorithm = "sequential";
+/// Each block to one member after the other, so that it is in the cache for all of them.
+std::string DirectAlgorithm(uint32_t nodes) { return fmt::format("kary_tree={}", nodes - 1); }
 constexpr uint64_t kDirectBlockBytes = kStreamBlockMax;
 /// Over the nodes of one site after the other, so that each block enters each site once.
 constexpr const char* kSitesAlgorithm = "chain";
@@ -204,16 +205,16 @@ class CompiledPlans final : public GroupPlans {
           spec.is_flat ? std::vector{PrepostedAlgorithm(spec.nodes)} : StreamAlgorithms(spec.nodes);
       if (!spec.sites.empty()) algorithms = {kSitesAlgorithm};
       if (!spec.is_flat && spec.sites.empty() && spec.nodes > 2 && spec.nodes <= kDirectNodesMax)
-        algorithms.emplace_back(kDirectAlgorithm);
+        algorithms.push_back(DirectAlgorithm(spec.nodes));
     }
     std::unique_ptr<CompiledPlans> plans(new CompiledPlans(spec));
     std::set<TcpConnection> connections;
     for (const std::string& algorithm : algorithms) {
       Result<StreamCandidate> candidate = MakeStreamCandidate(algorithm, spec.nodes);
       if (!candidate.ok()) return UsageError(candidate.status().ToString());
-      if (algorithms.size() == 1 || algorithm != kDirectAlgorithm)
-        plans->candidates_.push_back(*std::move(candidate));
-      plans->is_direct_.push_back(spec.nodes == 2 || algorithm == kDirectAlgorithm);
+      const bool is_direct = algorithm == "sequential" || algorithm == DirectAlgorithm(spec.nodes);
+      if (algorithms.size() == 1 || !is_direct) plans->candidates_.push_back(*std::move(candidate));
+      plans->is_direct_.push_back(spec.nodes == 2 || is_direct);
       std::unique_ptr<SchedulePlans> made = std::make_unique<RolledPlans>(spec, algorithm);
       if (spec.is_flat || !made->Prepare().ok()) {
         made = std::make_unique<FlatPlans>(spec, algorithm);
