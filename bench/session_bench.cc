@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How long a group of a session takes to bring a message to all of its members: from Send() at the
-// root, behind a barrier, to when the slowest member has it, by the clock that all processes of one
-// machine have in common. The root prints when it began, the others when they had it, and
+// root, 200 us behind a barrier, to when the slowest member has it, by the clock that all processes
+// of one machine have in common. The root prints when it began, the others when they had it, and
 // bench/peers/members.py takes the one from the other. One process per member; bench/network/run.py
 // starts them in network namespaces, bench/host/run.py on this machine.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstring>
-#include <future>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "bench/session_program.h"
@@ -42,10 +44,25 @@ struct Options {
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;
   std::string waiting = "hybrid";
-  std::string device;  // empty: none
+  bool is_polled = false;  ///< by this program's thread, instead of one of the session's
+  std::string device;      // empty: none
   bool no_local_copies = false;
   std::vector<std::string> sites;
   prepost::PathOptions paths;
+};
+
+/// Once.
+class Event {
+ public:
+  void Set() {
+    is_set_.store(true);
+    is_set_.notify_all();
+  }
+  bool is_set() const { return is_set_.load(); }
+  void Wait() const { is_set_.wait(false); }
+
+ private:
+  std::atomic<bool> is_set_ = false;
 };
 
 /// By the clock that all processes of this machine have in common.
@@ -59,6 +76,7 @@ class Bench {
     session.local_copies = !options.no_local_copies;
     session.sites = options.sites;
     session.paths = options.paths;
+    session.own_thread = !options.is_polled;
     auto opened = Session::Open(session);
     Must(opened.status());
     session_ = *std::move(opened);
@@ -76,9 +94,9 @@ class Bench {
     callbacks.complete = [this](uint64_t message, void*, uint64_t) {
       if (message != last_) return;
       end_ = Now();
-      complete_.set_value();
+      complete_->Set();
     };
-    callbacks.closed = [this] { closed_.set_value(); };
+    callbacks.closed = [this] { closed_.Set(); };
     Must(session_->CreateGroup(1, all, 0,
                                {.algorithm = options.algorithm,
                                 .block_bytes = options.block_bytes,
@@ -98,37 +116,54 @@ class Bench {
       Print(bytes, times, CpuSeconds() - cpu);
     }
     Must(session_->DestroyGroup(1));
-    closed_.get_future().wait();
+    Wait(closed_);
   }
 
  private:
+  void Wait(const Event& event) {
+    if (!options_.is_polled) return event.Wait();
+    while (!event.is_set()) Must(session_->Poll(std::chrono::milliseconds(1000)));
+  }
   void Barrier() {
-    std::promise<void> passed;
-    Must(session_->Barrier(1, [&passed] { passed.set_value(); }));
-    passed.get_future().wait();
+    Event passed;
+    Must(session_->Barrier(1, [&passed] { passed.Set(); }));
+    Wait(passed);
+  }
+  /// Behind a barrier, which others leave later, and before the next, so that what a member does
+  /// there is not in the time of another.
+  void Settle() const {
+    constexpr std::chrono::microseconds kPause{200};
+    if (!options_.is_polled) return std::this_thread::sleep_for(kPause);
+    const auto end = Clock::now() + kPause;
+    while (Clock::now() < end) {
+      Must(session_->Poll(std::chrono::milliseconds(0)));
+      std::this_thread::yield();
+    }
   }
   /// From now on `complete` of the last message of the next burst is awaited.
-  std::future<void> Await() {
-    complete_ = {};
+  void Await() {
+    complete_.emplace();
     last_ = next_ + options_.burst - 1;
     next_ += options_.burst;
-    return complete_.get_future();
   }
   /// Another member's part: says that messages may come, and waits for them. When it had the last.
   double Receive() {
-    const std::future<void> complete = Await();
+    Await();
     Must(session_->Barrier(1, [] {}));
-    complete.wait();
+    Wait(*complete_);
+    Settle();
     return end_;
   }
   /// When the root began: all have had the messages before.
   double SendAll(uint64_t bytes) {
-    const std::future<void> complete = Await();
+    Await();
     Barrier();
+    Settle();
     const double start = Now();
     for (uint32_t i = 0; i < options_.burst; ++i)
       Must(session_->Send(1, memory_.data(), bytes).status());
-    complete.wait();
+    Wait(*complete_);
+    Settle();
     return start;
   }
   void Print(uint64_t bytes, const std::vector<double>& times, double cpu) const {
@@ -144,9 +179,9 @@ class Bench {
   std::unique_ptr<Session> session_;
   std::vector<char> buffer_;
   std::span<char> memory_;  ///< at a page, as what Python sends from and receives into
-  std::promise<void> complete_;
+  std::optional<Event> complete_;
   double end_ = 0;
-  std::promise<void> closed_;
+  Event closed_;
   std::atomic<uint64_t> last_ = UINT64_MAX;
   uint64_t next_ = 0;
 };
@@ -175,6 +210,7 @@ int main(int argc, char** argv) {
   app.add_option("--block-bytes", options.block_bytes, "as GroupOptions")
       ->transform(CLI::AsSizeValue(false));
   app.add_option("--waiting", options.waiting, "polling, hybrid, interrupt");
+  app.add_flag("--polled", options.is_polled, "by the thread of the program");
   app.add_option("--device", options.device, "as GroupOptions");
   app.add_flag("--no-local-copies", options.no_local_copies, "TCP also on one machine");
   CLI11_PARSE(app, argc, argv);

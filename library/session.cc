@@ -164,8 +164,7 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
                           .failure_max = options.failure_max,
                           .connect_max = options.connect_max,
                           .reads_memory = options.local_copies};
-  Result<std::unique_ptr<Engine>> engine =
-      Engine::Make(std::move(keeper), WaitOf(options), /*rests=*/!options.own_thread, hook);
+  Result<std::unique_ptr<Engine>> engine = Engine::Make(std::move(keeper), WaitOf(options), hook);
   if (!engine.ok()) return engine.status();
   auto impl = std::make_unique<Session::Impl>();
   impl->options = options;
@@ -341,7 +340,7 @@ int Session::fd() const { return impl_->engine->fd(); }
 Status Session::Poll(milliseconds timeout) {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   if (impl_->options.own_thread) return UsageError("the session has a thread of its own to poll");
-  return impl_->engine->Turn(timeout);
+  return impl_->engine->Poll(timeout);
 }
 
 }  // namespace prepost

@@ -27,10 +27,11 @@ class Session::Impl {
     thread.join();
   }
   void Run() {
+    constexpr std::chrono::milliseconds kFilesCheck{1000};  // as the program may close them
     constexpr int kRetryMs = 10;
     while (!is_ending.load()) {
       // For want of memory, or as a file was closed: the groups report that themselves.
-      if (!engine->Turn(engine->Pause()).ok()) poll(nullptr, 0, kRetryMs);
+      if (!engine->Poll(kFilesCheck).ok()) poll(nullptr, 0, kRetryMs);
     }
   }
   /// In a process forked since it was opened there is nothing of it but memory, in any state.

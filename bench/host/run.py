@@ -15,7 +15,8 @@ A time is from when the root begins to when the slowest member has the message; 
 sent right after each other, the time to the last message, divided by their number. Settings are
 interleaved, round by round, in turn forwards and backwards. Prints times in ms (median) and how
 often the fastest peer's that is; of Python the median of the rounds' ratios to C++, each of two
-medians. --json FILE keeps all samples.
+medians. "polled": without a thread of the session, as Open MPI's ranks. --json FILE keeps all
+samples.
 """
 import argparse
 import json
@@ -33,9 +34,9 @@ from members import cpu_per_gigabyte, run_members  # noqa: E402
 from peers import size_of  # noqa: E402
 
 
-def run_group(bench, members, transport, burst, sizes, options, folder=None):
+def run_group(bench, members, transport, burst, sizes, options, folder=None, polled=False):
     """The JSON lines of member 0. `bench`: the words of the program's command. `folder`:
-    of Python's package."""
+    of Python's package. `polled`: the program's own thread does all, and never sleeps."""
     addresses = ",".join(f"127.0.0.{i + 1}:7911" for i in range(members))
     flags = [
         "--bytes",
@@ -44,8 +45,7 @@ def run_group(bench, members, transport, burst, sizes, options, folder=None):
         str(options.repeat),
         "--burst",
         str(burst),
-        "--waiting",
-        options.waiting,
+        *(["--waiting", "polling", "--polled"] if polled else ["--waiting", options.waiting]),
     ]
     if transport == "tcp":
         flags.append("--no-local-copies")
@@ -73,6 +73,9 @@ def main():
         "--small", action="store_true", help="1 B to 64 KiB, one at a time and a hundred at once"
     )
     parser.add_argument("--waiting", default="hybrid")
+    parser.add_argument(
+        "--polled", action="store_true", help="also without a thread of the session, polling"
+    )
     parser.add_argument("--repeat", type=int, default=7)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--peers", default="openmpi", help="of bench/peers/peers.py, with commas")
@@ -87,7 +90,7 @@ def main():
     parser.add_argument("--json", help="where all samples go")
     options = parser.parse_args()
     if options.small:
-        options.burst = "1,100"
+        options.burst, options.polled = "1,100", True
     sizes = ["1B", "64B", "1KiB", "4KiB", "64KiB"] if options.small else options.bytes.split(",")
     others = [name for name in peers.names_of(options.peers) if name not in ("udpcast", "uftp")]
     samples, processor = {}, {}
@@ -106,6 +109,10 @@ def main():
                         [options.bench], members, transport, burst, sizes, options
                     )
                 }
+                if options.polled:
+                    runs["polled"] = lambda: run_group(
+                        [options.bench], members, transport, burst, sizes, options, polled=True
+                    )
                 if options.python:
                     runs["python"] = lambda: run_group(
                         [sys.executable, HERE / "session_bench.py"],
@@ -130,7 +137,8 @@ def main():
         at_once = f", {setting[2]} at once" if setting[2] > 1 else ""
         print("{} members, {}{}; ms (median)".format(*setting[:2], at_once))
         print(" " * 30 + "".join(f"{size:>16}" for size in sizes))
-        for name in ["prepost", *(["python"] if options.python else []), *others]:
+        own = ["prepost", *["polled"] * options.polled, *["python"] * bool(options.python)]
+        for name in [*own, *others]:
             cells = ""
             for size in sizes:
                 if (*setting, name, size_of(size)) not in samples:
@@ -143,7 +151,7 @@ def main():
                     if (*setting, other, size_of(size)) in samples
                 ]
                 peer = min(map(statistics.median, there), default=None)
-                ratio = f" ({peer / time:.2f}x)" if name == "prepost" and peer else ""
+                ratio = f" ({peer / time:.2f}x)" if name in ("prepost", "polled") and peer else ""
                 if name == "python":
                     ratio = f" ({ratio_to_cpp(medians, setting, size_of(size)):.3f})"
                 cells += f"{time * 1e3:.4g}{ratio}".rjust(16)

@@ -23,6 +23,11 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers")
 from peers import size_of  # noqa: E402
 
 
+# Behind a barrier, which others leave later, and before the next, so that what a member does there
+# is not in the time of another.
+SETTLE_SECONDS = 200e-6
+
+
 def cpu_seconds():
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return usage.ru_utime + usage.ru_stime
@@ -41,11 +46,14 @@ def measure(group, message, options):
             for _ in range(options.burst):
                 group.receive().release()
             time_of = time.monotonic()
+            time.sleep(SETTLE_SECONDS)
         else:
             group.barrier()
+            time.sleep(SETTLE_SECONDS)
             time_of = time.monotonic()
             for _ in range(options.burst):
                 group.send(message)
+            time.sleep(SETTLE_SECONDS)
         if i >= options.warm_up:
             times.append(time_of)
     return times, cpu_seconds() - cpu

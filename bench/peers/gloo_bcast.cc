@@ -9,29 +9,16 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/rendezvous/file_store.h>
 #include <gloo/transport/tcp/device.h>
-#include <sys/resource.h>
 
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "clock.h"
+
 namespace {
-
-double SecondsOf(std::chrono::steady_clock::time_point time) {
-  return std::chrono::duration<double>(time.time_since_epoch()).count();
-}
-
-double CpuSeconds() {
-  rusage usage = {};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return double(time.tv_sec) + 1e-6 * double(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 using Reduction = void (*)(void*, const void*, const void*, size_t);
 
@@ -64,22 +51,24 @@ int main(int argc, char** argv) {
     for (int i = -1; i < repeat; ++i) {
       gloo::BarrierOptions barrier(context);
       gloo::barrier(barrier);
-      if (i == 0) cpu = CpuSeconds();
+      if (i == 0) cpu = cpu_seconds();
       const char sign = static_cast<char>(i + 2);
       if (rank == 0) memory[bytes / 2] = sign;
-      const double start = SecondsOf(std::chrono::steady_clock::now());
+      if (rank == 0) settle();
+      const double start = now();
       gloo::BroadcastOptions options(context);
       options.setOutput(memory.data(), bytes);
       options.setRoot(0);
       for (int k = 0; k < burst; ++k) gloo::broadcast(options);
       // By the clock that all ranks of one machine have in common: one that leaves the barrier late
       // is no faster for that.
-      const double end = SecondsOf(std::chrono::steady_clock::now());
+      const double end = now();
       if (memory[bytes / 2] != sign) std::abort();
+      settle();
       const double last = AllReduce(context, end, &gloo::max<double>);
       if (i >= 0) seconds += (i > 0 ? ", " : "") + std::to_string((last - start) / burst);
     }
-    const double all = AllReduce(context, CpuSeconds() - cpu, &gloo::sum<double>);
+    const double all = AllReduce(context, cpu_seconds() - cpu, &gloo::sum<double>);
     if (rank == 0)
       std::printf("{\"bytes\": %zu, \"members\": %d, \"cpu_seconds\": %f, \"seconds\": [%s]}\n",
                   bytes, ranks, all, seconds.c_str());

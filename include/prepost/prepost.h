@@ -50,7 +50,7 @@ struct Address {
 
 /// How a session waits for something to happen.
 enum class Waiting : uint8_t {
-  kPolling,   ///< polls while a message is under way, and sleeps between messages
+  kPolling,   ///< polls while a message is under way, and for idle_max after the last
   kHybrid,    ///< polls for as long as that has lately paid, SessionOptions::idle_max at most, then
               ///< sleeps
   kInterrupt  ///< sleeps whenever there is nothing to do
@@ -85,8 +85,7 @@ struct SessionOptions {
   std::string secret;
   /// Address to listen at. Empty: the member's own or, if that is a name, all of this machine.
   std::string bind;
-  /// How the thread of the session waits. Without own_thread the caller does, as long as the
-  /// timeouts of its Poll() say, and this and idle_max have no effect.
+  /// How the thread of the session waits or, without own_thread, the caller's in Poll().
   Waiting waiting = Waiting::kHybrid;
   std::chrono::milliseconds idle_max{50};
   /// Within this time every survivor of a failure hears of it; at least 100 ms. Exceptions, which
@@ -307,7 +306,8 @@ class Session {
   /// kEnvironment: the device cannot be used.
   Status CreateGroup(uint64_t number, const std::vector<uint32_t>& members, uint32_t root,
                      const GroupOptions& options, GroupCallbacks callbacks);
-  /// At the root: queues a message; the one after the last, which the result numbers. `data` must
+  /// At the root: queues a message; the one after the last, which the result numbers. A short one
+  /// leaves here, in the caller's thread, if that of the session is asleep. `data` must
   /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
   /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed,
   /// and `failed`, which has not returned yet, names the same cause.
@@ -369,10 +369,12 @@ class Session {
   /// called, empty before. Errors: as Barrier().
   Result<std::vector<std::string>> Notes(uint64_t group) const;
 
-  /// Without own_thread: readable when Poll() has something to do.
+  /// Without own_thread: readable when Poll() has something to do. Programs that do not ask for it
+  /// spare other members the system calls that make it so.
   int fd() const;
-  /// Without own_thread: does what there is to do, callbacks included; waits up to `timeout` for
-  /// something (negative: for ever). Not in callbacks. Errors: kEnvironment.
+  /// Without own_thread: does what there is to do, callbacks included; waits for something as
+  /// SessionOptions::waiting says, up to `timeout` (negative: for ever). Not in callbacks. Errors:
+  /// kEnvironment.
   Status Poll(std::chrono::milliseconds timeout);
 
  private:

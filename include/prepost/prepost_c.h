@@ -54,7 +54,7 @@ typedef struct prepost_address {
 
 /** How a session waits for something to happen. */
 typedef enum prepost_waiting {
-  PREPOST_POLLING = 0,  /**< polls while a message is under way, and sleeps between messages */
+  PREPOST_POLLING = 0,  /**< polls while a message is under way, and idle_max_ms after the last */
   PREPOST_HYBRID = 1,   /**< polls for as long as that has lately paid, idle_max_ms at most */
   PREPOST_INTERRUPT = 2 /**< sleeps whenever there is nothing to do */
 } prepost_waiting;
@@ -73,8 +73,8 @@ typedef struct prepost_session_options {
   /** Address to listen at. Null or "": the member's own or, if that is a name, all of this
    * machine. */
   const char* bind;
-  /** How the thread of the session waits. Without own_thread the caller does, and this and
-   * idle_max_ms have no effect. [PREPOST_HYBRID] */
+  /** How the thread of the session waits or, without own_thread, the caller's in
+   * prepost_session_poll(). [PREPOST_HYBRID] */
   prepost_waiting waiting;
   uint32_t idle_max_ms;    /**< [50] */
   uint32_t failure_max_ms; /**< every survivor of a failure hears of it within, but for the
@@ -326,10 +326,12 @@ prepost_code prepost_group_paths(const prepost_session* session, uint64_t group,
 prepost_code prepost_group_note(const prepost_session* session, uint64_t group, uint32_t index,
                                 char* text, size_t text_bytes);
 
-/** Without own_thread: readable when prepost_session_poll() has something to do. */
+/** Without own_thread: readable when prepost_session_poll() has something to do. Programs that do
+ * not ask for it spare other members the system calls that make it so. */
 int prepost_session_fd(const prepost_session* session);
-/** Without own_thread: does what there is to do, callbacks included; waits up to `timeout_ms` for
- * something (negative: for ever). Not in callbacks. Errors: PREPOST_ENVIRONMENT. */
+/** Without own_thread: does what there is to do, callbacks included; waits for something as
+ * `waiting` says, up to `timeout_ms` (negative: for ever). Not in callbacks. Errors:
+ * PREPOST_ENVIRONMENT. */
 prepost_code prepost_session_poll(prepost_session* session, int64_t timeout_ms);
 
 #ifdef __cplusplus

@@ -169,9 +169,9 @@ class Session:
         encrypted in groups with seal alone.
     bind: the address to listen at; "": this member's own or, if that is a name,
         all of this machine.
-    waiting: "polling", "hybrid" (polls for as long as that has lately paid, `idle_max` at most,
-        then sleeps) or "interrupt" (sleeps). Without own_thread it is the caller that waits, and
-        this and `idle_max` have no effect.
+    waiting: "polling" (polls while a message is under way, and for `idle_max` after the last),
+        "hybrid" (polls for as long as that has lately paid, `idle_max` at most, then sleeps) or
+        "interrupt" (sleeps): the session's thread or, without own_thread, the caller's.
     failure_max: every survivor of a failure hears of it within, with the exceptions of
         docs/library.md ("Failures"); at least 0.1.
     connect_max: how long a group waits for members that are not there yet.

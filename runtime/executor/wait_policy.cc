@@ -10,18 +10,19 @@ namespace {
 
 /// A yield that takes so long has let somebody else have the core.
 constexpr std::chrono::microseconds kOthersMin{20};
+/// One that takes so long has switched to another thread and back.
+constexpr std::chrono::nanoseconds kSwitchMin{1500};
 
 }  // namespace
 
-std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
+std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress, bool may_rest) {
   constexpr std::chrono::milliseconds kLook{0};
   constexpr std::chrono::milliseconds kSleep{-1};
   if (policy_.mode == WaitMode::kInterrupt) return kSleep;
   if (!started_ || progress != progress_) {
     started_ = true;
     progress_ = progress;
-    if (policy_.mode == WaitMode::kPolling) return kLook;
-    if (!policy_.adapts) {
+    if (!policy_.adapts || policy_.mode == WaitMode::kPolling) {
       last_progress_ = Clock::now();
     } else if (idle_since_) {
       Adapt(Clock::now() - *std::exchange(idle_since_, std::nullopt));
@@ -29,7 +30,10 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress) {
     return kLook;
   }
   if (policy_.mode == WaitMode::kPolling) {
+    if (may_rest && Clock::now() - last_progress_ >= policy_.idle_max) return kSleep;
+    const Clock::time_point before = Clock::now();
     std::this_thread::yield();
+    is_crowded_ = Clock::now() - before >= kSwitchMin;
     return kLook;
   }
   const Clock::time_point before = Clock::now();

@@ -23,7 +23,7 @@ constexpr std::string_view Name(WaitMode mode) { return kWaitModeNames[static_ca
 
 struct WaitPolicy {
   WaitMode mode = WaitMode::kInterrupt;
-  std::chrono::milliseconds idle_max{50};  ///< hybrid: how long it polls after the last progress
+  std::chrono::milliseconds idle_max{50};  ///< how long it polls after the last progress
   /// Hybrid: no longer than what has come lately took, and not at all where it took longer than a
   /// sleep and a wake-up cost: then polling has not paid. As the kernel's virtual machines do
   /// (halt_poll_ns).
@@ -39,12 +39,15 @@ class WaitPacer {
   explicit WaitPacer(const WaitPolicy& policy) : policy_(policy) {}
 
   WaitMode mode() const { return policy_.mode; }
+  /// Polling: others want the core as well, as of late.
+  bool is_crowded() const { return is_crowded_; }
 
   /// How long the next Poll() may sleep: not at all (0) or until it is woken (-1). `progress` is
-  /// any count that rises with progress. A poll that brought none yields the rest of its time
+  /// any count that rises with progress. `may_rest`: nothing is under way, and even polling sleeps
+  /// when there was none for idle_max. A poll that brought none yields the rest of its time
   /// slice, so that hosts that share a core do not keep it from the one that has work; hybrid
   /// sleeps at once when somebody has taken it.
-  std::chrono::milliseconds Timeout(uint64_t progress);
+  std::chrono::milliseconds Timeout(uint64_t progress, bool may_rest = false);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -56,6 +59,7 @@ class WaitPacer {
   WaitPolicy policy_;
   uint64_t progress_ = 0;
   bool started_ = false;
+  bool is_crowded_ = false;
   Clock::time_point last_progress_;
   std::optional<Clock::time_point> idle_since_;  ///< where it adapts; none: there was progress
   Clock::duration window_ = kPaysMax;            ///< for how long polling pays now

@@ -93,11 +93,15 @@ Status EagerLane::Service() {
       link.readable |= memory->has_arrivals();
       link.writable |= memory->has_room();
     }
-    if (link.socket.has_unsent()) PREPOST_RETURN_IF_ERROR(Flush(link));
     if (link.readable)
       PREPOST_RETURN_IF_ERROR(IsParent(link) ? ReadStream(link) : ReadStates(link));
   }
+  return Push();
+}
+
+Status EagerLane::Push() {
   for (Link& link : links_) {
+    if (link.socket.has_unsent()) PREPOST_RETURN_IF_ERROR(Flush(link));
     if (!link.writable || !HasToWrite(link)) continue;
     PREPOST_RETURN_IF_ERROR(IsParent(link) ? WriteState(link) : WriteStream(link));
   }

@@ -67,13 +67,17 @@ class EagerLane {
   /// Moves what can be moved. Errors (kRejected): a connection is lost (lost_peer()), or what came
   /// is not what a member sends.
   Status Service();
+  /// Writes what can be written, and reads nothing.
+  Status Push();
   /// Whether Service() has something to do already.
   bool has_work() const;
   std::optional<NodeId> lost_peer() const { return lost_peer_; }
 
-  /// At the root: whether there is room for a message, and puts it into the stream, of which it is
-  /// a copy. Messages count from 0, modulo 2^32, and of those that go this way each is later.
-  bool HasRoom(uint64_t bytes) const { return log_.room() >= kHeaderBytes + bytes; }
+  /// At the root: whether there is room for messages, and puts one it into the stream, of which it
+  /// is a copy. Messages count from 0, modulo 2^32, and of those that go this way each is later.
+  bool HasRoom(uint64_t bytes, size_t messages = 1) const {
+    return bytes + messages * kHeaderBytes <= log_.room();
+  }
   void Append(uint32_t number, std::span<const std::byte> message);
 
   /// Elsewhere: the next message of the stream.

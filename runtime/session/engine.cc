@@ -29,7 +29,6 @@
 
 #include "ir/base/count.h"
 #include "runtime/base/clock.h"
-#include "runtime/group/eager_tree.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/group_terms.h"
 #include "runtime/session/member_words.h"
@@ -47,8 +46,6 @@ using Clock = std::chrono::steady_clock;
 
 constexpr GroupSerial kWakeSerial = 0;
 constexpr GroupSerial kTimerSerial = 1;
-/// In epoll: this bit, the serial times kEagerLinksMax, and the number of the connection.
-constexpr uint64_t kEagerToken = uint64_t{1} << 63;
 /// A connection on which nothing moves: when the kernel begins to ask whether its other end is
 /// there, how often, and how often in vain.
 constexpr milliseconds kIdleMax{30'000};
@@ -62,10 +59,9 @@ bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPolicy& wait,
-                                             bool rests, TcpHook* hook) {
+                                             TcpHook* hook) {
   std::unique_ptr<Engine> engine(new Engine(wait, options.failure_max));
   engine->hook_ = hook;
-  engine->rests_ = rests;
   PREPOST_RETURN_IF_ERROR(engine->Open());
   options.notify = [raw = engine.get()] { raw->Alert(); };
   options.attention = [raw = engine.get()] { return raw->attention_.Get(); };
@@ -160,32 +156,45 @@ Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char*
 }
 
 Result<uint64_t> Engine::Send(uint64_t number, std::span<const MessagePart> parts) {
+  std::unique_lock turn(turn_, std::try_to_lock);
+  std::shared_ptr<Group> at_once;
   uint64_t message = 0;
   {
     const std::lock_guard lock(mutex_);
-    Result<std::shared_ptr<Group>> group = Find(number, "send to");
-    if (!group.ok()) return group.status();
-    if ((*group)->options.is_for_calls)
-      return UsageError(fmt::format("cannot send to group {}: it is for calls", number));
-    if (!(*group)->is_source()) {
-      return UsageError(
-          fmt::format("cannot send to group {}: member {} is its root", number,
-                      (*group)->options.members[(*group)->options.collective.root.index()]));
-    }
-    for (const MessagePart& part : parts) {
-      Status size = (*group)->plans->CheckSize(part.bytes);
-      if (part.bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
-      if (!size.ok())
-        return UsageError(fmt::format("cannot send to group {}: {}", number, size.message()));
-    }
-    message = std::exchange((*group)->sent, (*group)->sent + parts.size());
-    for (const MessagePart& part : parts) {
-      commands_.push_back(
-          {.kind = Command::Kind::kSend, .group = *group, .data = part.data, .bytes = part.bytes});
+    Result<std::shared_ptr<Group>> found = Find(number, "send to");
+    if (!found.ok()) return found.status();
+    std::shared_ptr<Group>& group = *found;
+    PREPOST_RETURN_IF_ERROR(CheckSend(*group, parts));
+    message = std::exchange(group->sent, group->sent + parts.size());
+    if (turn.owns_lock() && commands_.empty() && CanSendAtOnce(*group, parts)) {
+      at_once = std::move(group);
+    } else {
+      for (const MessagePart& part : parts) {
+        commands_.push_back(
+            {.kind = Command::Kind::kSend, .group = group, .data = part.data, .bytes = part.bytes});
+      }
     }
   }
-  Alert();
+  if (at_once == nullptr || SendAtOnce(*at_once, parts)) Alert();
   return message;
+}
+
+/// Whether the program may send these.
+Status Engine::CheckSend(const Group& group, std::span<const MessagePart> parts) {
+  const uint64_t number = group.options.number;
+  if (group.options.is_for_calls)
+    return UsageError(fmt::format("cannot send to group {}: it is for calls", number));
+  if (!group.is_source()) {
+    return UsageError(fmt::format("cannot send to group {}: member {} is its root", number,
+                                  group.options.members[group.options.collective.root.index()]));
+  }
+  for (const MessagePart& part : parts) {
+    Status size = group.plans->CheckSize(part.bytes);
+    if (part.bytes > kGroupMessageBytesMax) size = UsageError("a message has 256 TiB at most");
+    if (!size.ok())
+      return UsageError(fmt::format("cannot send to group {}: {}", number, size.message()));
+  }
+  return {};
 }
 
 Status Engine::Barrier(uint64_t number, std::function<void()> passed) {
@@ -227,9 +236,10 @@ Status Engine::Abort(uint64_t number, const std::string& why) {
 
 void Engine::Resume() { Alert(); }
 
-/// There are commands or events. One signal is enough for all that come before Turn() hears it.
+/// There are commands or events. Who turns the engine looks for them before it sleeps, once it has
+/// said so; one signal is enough for all that come before it hears it.
 void Engine::Alert() {
-  if (!has_work_.exchange(true)) wake_.Signal();
+  if (!has_work_.exchange(true) && sleeps_.load()) wake_.Signal();
 }
 
 Result<std::vector<uint32_t>> Engine::MembersOf(uint64_t number) {
@@ -260,26 +270,83 @@ Result<std::vector<std::string>> Engine::Notes(uint64_t number) {
   return (*group)->notes;
 }
 
-milliseconds Engine::Pause() {
-  const milliseconds pause = pacer_.Timeout(progress_);
-  const bool is_idle = running_ == 0 && pacer_.mode() == WaitMode::kPolling;
-  return is_idle || pause.count() < 0 ? kFilesCheck : pause;
+/// From now on whoever turns the engine may wait for its file in between.
+int Engine::fd() {
+  if (!rests_.exchange(true)) wake_.Signal();
+  return epoll_.get();
+}
+
+Status Engine::Poll(milliseconds timeout) {
+  const uint64_t before = progress_;
+  const Clock::time_point begin = Clock::now();
+  milliseconds left = timeout;
+  while (true) {
+    const bool sleeps = pacer_.Timeout(progress_, /*may_rest=*/running_ == 0).count() != 0;
+    const Status status = Turn(sleeps ? left : milliseconds(0));
+    if (sleeps || !status.ok() || progress_ != before) return status;
+    if (timeout.count() < 0) continue;
+    left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
+    if (left.count() <= 0) return status;
+  }
 }
 
 Status Engine::Turn(milliseconds timeout) {
+  std::unique_lock turn(turn_);
+  Status status;
+  std::vector<std::shared_ptr<Group>> ready;
+  const bool is_tick = Listen(timeout, turn, &ready, &status);
+  if (has_work_.exchange(false)) {
+    std::vector<Command> commands;
+    {
+      const std::lock_guard lock(mutex_);
+      commands = std::exchange(commands_, {});
+    }
+    for (Command& command : commands) Obey(std::move(command));
+    for (KeeperEvent& event : keeper_->TakeEvents()) Hear(std::move(event));
+    HearMovers();
+    std::vector<std::shared_ptr<Group>> synced;
+    for (const auto& [serial, group] : groups_) {
+      if (group->sync != nullptr) synced.push_back(group);
+      if (group->waits_for_buffer || !group->sent_at_once.empty()) ready.push_back(group);
+    }
+    for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
+    std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
+  }
+  for (const auto& [serial, group] : in_memory_) {
+    if (group->eager != nullptr && group->eager->HasArrivals()) ready.push_back(group);
+  }
+  // Those that had something left to do, and those that something has come for.
+  for (const auto& [serial, group] : groups_) {
+    if (group->is_busy) ready.push_back(group);
+  }
+  for (const std::shared_ptr<Group>& group : ready) Advance(*group);
+  if (is_tick) CheckPeers();
+  CheckFiles();
+  is_busy_ = std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; });
+  // Who turns the engine when its file says so sleeps from now on.
+  if (rests_ && !FallAsleep()) wake_.Signal();
+  return status;
+}
+
+/// What has happened to connections, `ready` the groups whose; waits up to `timeout` if there is
+/// nothing to do. Whether it is time to look after peers.
+bool Engine::Listen(milliseconds timeout, std::unique_lock<TurnLock>& turn,
+                    std::vector<std::shared_ptr<Group>>* ready, Status* status) {
   std::array<epoll_event, 64> events;
   const auto timeout_ms = static_cast<int>(
       std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
-  const bool is_asleep = timeout_ms != 0 && Arm();
+  const bool is_asleep = timeout_ms != 0 && FallAsleep();
+  if (!is_asleep && LooksInMemory()) return false;
   attention_.BeginWait();
+  if (is_asleep) turn.unlock();
   const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                is_asleep ? timeout_ms : 0);
+  const int error = errno;
+  if (is_asleep) turn.lock();
   attention_.EndWait();
-  Disarm();
-  Status status;
-  if (count < 0 && errno != EINTR)
-    status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", errno);
-  std::vector<std::shared_ptr<Group>> ready;
+  WakeUp();
+  if (count < 0 && error != EINTR)
+    *status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", error);
   bool is_tick = false;
   for (int i = 0; i < count; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
@@ -296,53 +363,42 @@ Status Engine::Turn(milliseconds timeout) {
     } else if (group.eager != nullptr) {
       group.eager->Hear(event.data.u64 % kEagerLinksMax, event.events);
     }
-    if (ready.empty() || ready.back() != found->second) ready.push_back(found->second);
+    if (ready->empty() || ready->back() != found->second) ready->push_back(found->second);
   }
-  if (has_work_.exchange(false)) {
-    std::vector<Command> commands;
-    {
-      const std::lock_guard lock(mutex_);
-      commands = std::exchange(commands_, {});
-    }
-    for (Command& command : commands) Obey(std::move(command));
-    for (KeeperEvent& event : keeper_->TakeEvents()) Hear(std::move(event));
-    HearMovers();
-    std::vector<std::shared_ptr<Group>> synced;
-    for (const auto& [serial, group] : groups_) {
-      if (group->sync != nullptr) synced.push_back(group);
-      if (group->waits_for_buffer) ready.push_back(group);
-    }
-    for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
-    std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
-  }
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr && group->eager->HasArrivals()) ready.push_back(group);
-  }
-  // Those that had something left to do, and those that something has come for.
-  for (const auto& [serial, group] : groups_) {
-    if (group->is_busy) ready.push_back(group);
-  }
-  for (const std::shared_ptr<Group>& group : ready) Advance(*group);
-  if (is_tick) CheckPeers();
-  CheckFiles();
-  const bool is_busy =
-      std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; });
-  // Who turns the engine when its file says so sleeps from now on.
-  if (is_busy || (rests_ && !Arm())) wake_.Signal();
-  return status;
+  return is_tick;
 }
 
-/// Whatever comes through memory wakes epoll from now on. False: something is there.
-bool Engine::Arm() {
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr) group->eager->Arm();
+/// Whether it is enough, this time, to look for what needs no system call.
+bool Engine::LooksInMemory() {
+  constexpr uint32_t kTurns = 8;
+  const int looks = pacer_.is_crowded() ? 1 : 32;
+  if (in_memory_.empty() || ++looks_ % kTurns == 0) return false;
+  for (int i = 0; i < looks && !is_busy_ && !has_work_.load(std::memory_order_relaxed); ++i) {
+    if (HasArrivals()) break;
   }
-  return std::ranges::none_of(in_memory_, [](const auto& it) {
+  return true;
+}
+
+/// Of what comes through memory.
+bool Engine::HasArrivals() const {
+  return std::ranges::any_of(in_memory_, [](const auto& it) {
     return it.second->eager != nullptr && it.second->eager->HasArrivals();
   });
 }
 
-void Engine::Disarm() {
+/// Whatever comes signals wake_ or another file from now on. False: something is there already.
+bool Engine::FallAsleep() {
+  if (is_busy_) return false;
+  sleeps_.store(true);
+  for (const auto& [serial, group] : in_memory_) {
+    if (group->eager != nullptr) group->eager->Arm();
+  }
+  return !has_work_.load() && !HasArrivals();
+}
+
+void Engine::WakeUp() {
+  if (!sleeps_.load(std::memory_order_relaxed)) return;
+  sleeps_.store(false);
   for (const auto& [serial, group] : in_memory_) {
     if (group->eager != nullptr) group->eager->Disarm();
   }
@@ -370,7 +426,7 @@ void Engine::Obey(Command command) {
                     .created = group.created});
       return;
     case Command::Kind::kSend:
-      group.queue.push_back({static_cast<const std::byte*>(command.data), command.bytes});
+      group.queue.push_back({command.data, command.bytes});
       return Advance(group);
     case Command::Kind::kCall:
       if (group.state == Group::State::kGone || group.state == Group::State::kBroken) {
@@ -489,24 +545,6 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
     return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
   if (group->HasEager()) PREPOST_RETURN_IF_ERROR(OpenEager(*group, std::move(event.eager)));
   Opened(*group);
-  return {};
-}
-
-Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
-  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
-  const EngineGroupOptions& options = group.options;
-  const EagerTree tree(static_cast<uint32_t>(options.members.size()), options.collective.root,
-                       options.sites);
-  auto lane = EagerLane::Make({.self = options.self,
-                               .parent = tree.ParentOf(options.self),
-                               .counts_messages = options.notify_delivered,
-                               .hook = hook_,
-                               .epoll = epoll_.get(),
-                               .token = kEagerToken | group.serial * kEagerLinksMax},
-                              std::move(sockets));
-  if (!lane.ok()) return lane.status();
-  group.eager = *std::move(lane);
-  if (group.eager->has_memory()) in_memory_.emplace(group.serial, groups_.at(group.serial));
   return {};
 }
 

@@ -34,6 +34,7 @@
 #include "runtime/session/group_plans.h"
 #include "runtime/session/keeper.h"
 #include "runtime/session/message_mover.h"
+#include "runtime/session/turn_lock.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_watch.h"
 
@@ -55,14 +56,14 @@ struct EngineGroupOptions {
 };
 
 /// Create(), Send(), Call(), Barrier(), Destroy(), Abort() and Resume() may be called by any
-/// thread; Turn() by one.
+/// thread; Turn() by one, which calls all callbacks. A short message leaves in Send() where the
+/// turning thread sleeps.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
   /// `hook`: on all connections for blocks; null: none. Must outlive the engine.
-  /// `rests`: whoever calls Turn() waits for fd() in between.
   static Result<std::unique_ptr<Engine>> Make(KeeperOptions options, const WaitPolicy& wait,
-                                              bool rests, TcpHook* hook = nullptr);
+                                              TcpHook* hook = nullptr);
   ~Engine();
 
   uint16_t port() const { return keeper_->port(); }
@@ -84,14 +85,13 @@ class Engine {
   Result<PeerPaths> Paths(uint64_t number);
   Result<std::vector<std::string>> Notes(uint64_t number);
 
-  /// Readable when Turn() has something to do.
-  int fd() const { return epoll_.get(); }
-  /// Does what there is to do, of each group some; waits up to `timeout` when there is nothing
-  /// (negative: for ever). Errors: kEnvironment.
-  Status Turn(std::chrono::milliseconds timeout);
-  /// How long the next Turn() of a thread that does nothing else should wait.
-  std::chrono::milliseconds Pause();
-  /// Turn() does not wait any more. By any thread.
+  /// Readable when Poll() has something to do. Whoever does not ask for it spares the others the
+  /// signals.
+  int fd();
+  /// Does what there is to do, of each group some; when there is nothing, waits for it as `wait`
+  /// says, up to `timeout` (negative: for ever). Errors: kEnvironment.
+  Status Poll(std::chrono::milliseconds timeout);
+  /// Poll() does not wait any more. By any thread.
   void Wake() const { wake_.Signal(); }
 
  private:
@@ -106,10 +106,15 @@ class Engine {
   Engine(const WaitPolicy& wait, std::chrono::milliseconds failure_max);
   Status Open();
   Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
-  bool Arm();
-  void Disarm();
-  void Push(Command command);
+  Status Turn(std::chrono::milliseconds timeout);
+  bool Listen(std::chrono::milliseconds timeout, std::unique_lock<TurnLock>& turn,
+              std::vector<std::shared_ptr<Group>>* ready, Status* status);
+  bool LooksInMemory();
+  bool HasArrivals() const;
+  bool FallAsleep();
+  void WakeUp();
   void Alert();
+  static Status CheckSend(const Group& group, std::span<const MessagePart> parts);
   void Obey(Command command);
   void Hear(KeeperEvent event);
   Status Connect(const std::shared_ptr<Group>& group, KeeperEvent event);
@@ -125,8 +130,12 @@ class Engine {
   bool Step(Group& group);
   bool StepMover(Group& group);
   bool ServeEager(Group& group);
-  bool IsShort(Group& group, uint64_t bytes) const;
+  static bool IsShort(const Group& group, uint64_t bytes);
   bool SendShort(Group& group);
+  void AppendShort(Group& group, const MessagePart& part);
+  bool CanSendAtOnce(const Group& group, std::span<const MessagePart> parts) const;
+  bool SendAtOnce(Group& group, std::span<const MessagePart> parts);
+  void CompleteSent(Group& group);
   bool TakeShort(Group& group, const EagerLane::Front& front);
   bool CheckEager(Group& group);
   bool FindMemory(Group& group, uint64_t bytes);
@@ -171,7 +180,6 @@ class Engine {
   WaitPacer pacer_;
   Attention attention_;  ///< for the keeper: whether connections are polled
   TcpHook* hook_ = nullptr;
-  bool rests_ = false;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
   const std::chrono::milliseconds answer_max_;   ///< until one that answers nothing is asked about
@@ -184,13 +192,21 @@ class Engine {
   std::vector<std::pair<GroupSerial, MessageMover::Event>> mover_events_;  ///< under mutex_
   GroupSerial next_serial_ = 2;         ///< under mutex_; 0 and 1 are in epoll
   std::atomic<bool> has_work_ = false;  ///< commands, or events of the keeper
+  std::atomic<bool> rests_ = false;     ///< somebody waits for epoll_ between two calls of Poll()
+  std::atomic<bool> sleeps_ = false;    ///< who turns it waits for epoll_, or is about to
 
-  // The turning thread's own.
+  /// Of the turning thread, but where that waits for epoll_; then also of one in Send(). Before
+  /// mutex_.
+  TurnLock turn_;
+
+  // Under turn_.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;
   std::map<GroupSerial, std::shared_ptr<Group>> in_memory_;  ///< whose short messages go so
   std::vector<std::unique_ptr<FileSync>> ending_syncs_;      ///< of groups that are over
-  uint64_t progress_ = 0;
+  std::atomic<uint64_t> progress_ = 0;
+  uint32_t looks_ = 0;
   int running_ = 0;          ///< groups in the middle of a message
+  bool is_busy_ = false;     ///< a group is
   bool is_ticking_ = false;  ///< timer_
   std::chrono::steady_clock::time_point check_files_at_;
 };

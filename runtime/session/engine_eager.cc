@@ -6,17 +6,38 @@
 // before it, and a member takes it when it has those before it.
 #include <algorithm>
 #include <limits>
+#include <utility>
 
+#include "runtime/group/eager_tree.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/engine_group.h"
 
 namespace prepost {
 
+Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
+  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  const EngineGroupOptions& options = group.options;
+  const EagerTree tree(static_cast<uint32_t>(options.members.size()), options.collective.root,
+                       options.sites);
+  auto lane = EagerLane::Make({.self = options.self,
+                               .parent = tree.ParentOf(options.self),
+                               .counts_messages = options.notify_delivered,
+                               .hook = hook_,
+                               .epoll = epoll_.get(),
+                               .token = kEagerToken | group.serial * kEagerLinksMax},
+                              std::move(sockets));
+  if (!lane.ok()) return lane.status();
+  group.eager = *std::move(lane);
+  if (group.eager->has_memory()) in_memory_.emplace(group.serial, groups_.at(group.serial));
+  return {};
+}
+
 /// Moves bytes of short messages, to here and on. False: there are none of this group, or it has
 /// failed.
 bool Engine::ServeEager(Group& group) {
   if (group.eager == nullptr) return true;
-  const Status status = group.eager->Service();
+  const Status status =
+      group.eager_failure.ok() ? group.eager->Service() : std::exchange(group.eager_failure, {});
   if (!status.ok()) {
     Break(group, status, group.eager->lost_peer());
     return false;
@@ -29,22 +50,66 @@ bool Engine::ServeEager(Group& group) {
 }
 
 /// At the root: whether the next message of its queue goes down the EagerTree.
-bool Engine::IsShort(Group& group, uint64_t bytes) const {
+bool Engine::IsShort(const Group& group, uint64_t bytes) {
   if (group.eager == nullptr || bytes > kEagerBytesMax) return false;
   return bytes <= group.plans->EagerBytesMax(group.rate, group.is_memory);
 }
 
 /// The next message of the queue, if there is room for it, which makes it this member's no more.
 bool Engine::SendShort(Group& group) {
-  const Group::Outgoing outgoing = group.queue.front();
+  const MessagePart outgoing = group.queue.front();
   if (!group.eager->HasRoom(outgoing.bytes)) return false;
   group.queue.pop_front();
-  group.eager->Append(static_cast<uint32_t>(group.message), {outgoing.data, outgoing.bytes});
-  group.endpoint->Skip(static_cast<uint32_t>(group.message));
-  ++progress_;
-  const uint64_t number = group.message++;
-  Received(group, {number, const_cast<std::byte*>(outgoing.data), outgoing.bytes});
+  const uint64_t number = group.message;
+  AppendShort(group, outgoing);
+  Complete(group, {number, const_cast<void*>(outgoing.data), outgoing.bytes});
   return true;
+}
+
+/// To the stream, which has room for it.
+void Engine::AppendShort(Group& group, const MessagePart& part) {
+  const auto number = static_cast<uint32_t>(group.message++);
+  group.eager->Append(number, {static_cast<const std::byte*>(part.data), part.bytes});
+  group.endpoint->Skip(number);
+  ++progress_;
+}
+
+/// Whether these, the next ones of the group, may go down the EagerTree now.
+bool Engine::CanSendAtOnce(const Group& group, std::span<const MessagePart> parts) const {
+  if (group.state != Group::State::kIdle || group.eager == nullptr || !group.queue.empty() ||
+      !group.eager_failure.ok()) {
+    return false;
+  }
+  uint64_t bytes = 0;
+  for (const MessagePart& part : parts) {
+    if (!IsShort(group, part.bytes)) return false;
+    bytes += part.bytes;
+  }
+  return group.eager->HasRoom(bytes, parts.size());
+}
+
+/// In the thread of the program, which saves a wake-up of the turning one. True: that one has
+/// something to do, such as to call back.
+bool Engine::SendAtOnce(Group& group, std::span<const MessagePart> parts) {
+  for (const MessagePart& part : parts) {
+    const uint64_t number = group.message;
+    AppendShort(group, part);
+    group.sent_at_once.push_back({number, const_cast<void*>(part.data), part.bytes});
+  }
+  group.eager_failure = group.eager->Push();
+  if (!is_ticking_ && group.eager->is_engaged()) SetTicking(true);
+  if (!group.callbacks.complete) CompleteSent(group);
+  group.is_busy |= !group.eager_failure.ok() || group.eager->has_work();
+  is_busy_ |= group.is_busy;
+  return group.is_busy || !group.sent_at_once.empty();
+}
+
+void Engine::CompleteSent(Group& group) {
+  while (!group.sent_at_once.empty()) {
+    const Message message = group.sent_at_once.front();
+    group.sent_at_once.pop_front();
+    Complete(group, message);
+  }
 }
 
 /// The message at hand, when it is there and has its memory.

@@ -22,6 +22,8 @@
 
 namespace prepost {
 
+/// In epoll: this bit, the serial times kEagerLinksMax, and the number of the connection.
+inline constexpr uint64_t kEagerToken = uint64_t{1} << 63;
 /// Messages that wait for a disk; the next one waits in the network.
 inline constexpr size_t kSyncsMax = 2;
 
@@ -38,10 +40,6 @@ struct Engine::Command {
 
 struct Engine::Group {
   enum class State : uint8_t { kConnecting, kIdle, kOpening, kRunning, kBroken, kGone };
-  struct Outgoing {
-    const std::byte* data = nullptr;
-    uint64_t bytes = 0;
-  };
 
   EngineGroupOptions options;
   GroupSerial serial = 0;
@@ -59,11 +57,11 @@ struct Engine::Group {
 
   // The turning thread's own.
   State state = State::kConnecting;
-  bool is_busy = false;          ///< there is more to do, without anything from outside
-  bool is_closing = false;       ///< this member has called Destroy()
-  bool is_done = false;          ///< and the keeper knows that it has all messages
-  std::optional<uint64_t> last;  ///< how many messages there are in all
-  std::deque<Outgoing> queue;    ///< at the root
+  bool is_busy = false;           ///< there is more to do, without anything from outside
+  bool is_closing = false;        ///< this member has called Destroy()
+  bool is_done = false;           ///< and the keeper knows that it has all messages
+  std::optional<uint64_t> last;   ///< how many messages there are in all
+  std::deque<MessagePart> queue;  ///< at the root
   std::deque<std::function<void()>> barriers;  ///< not passed yet
   uint64_t arrived = 0;
   uint64_t message = 0;  ///< the one at hand, or the next
@@ -76,6 +74,8 @@ struct Engine::Group {
   std::pmr::unsynchronized_pool_resource pool;
   std::optional<CpuExecutor> executor;
   std::unique_ptr<EagerLane> eager;     ///< null: no message is short
+  Status eager_failure;                 ///< found by SendAtOnce()
+  std::deque<Message> sent_at_once;     ///< whose `complete` is to be called
   bool has_arrivals = true;             ///< of the endpoint, which Poll() hears of
   uint64_t have = 0;                    ///< messages that are complete here
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint

@@ -40,6 +40,7 @@ void Engine::Advance(Group& group) {
   constexpr int kStepsMax = 64;
   int steps = 0;
   bool has_moved = true;
+  CompleteSent(group);
   while (has_moved && steps < kStepsMax) {
     const int before = steps;
     if (!ServeEager(group)) break;
@@ -75,14 +76,15 @@ bool Engine::Step(Group& group) {
     } else if (IsShort(group, group.queue.front().bytes)) {
       if (SendShort(group)) return true;
     } else {
-      const Group::Outgoing outgoing = group.queue.front();
+      const MessagePart outgoing = group.queue.front();
+      const auto* const data = static_cast<const std::byte*>(outgoing.data);
       group.queue.pop_front();
-      group.memory = const_cast<std::byte*>(outgoing.data);
+      group.memory = const_cast<std::byte*>(data);
       const MessageStart message = {
           .number = static_cast<uint32_t>(group.message),
           .bytes = outgoing.bytes,
           .variant = group.plans->Choose(outgoing.bytes, group.rate, group.is_memory)};
-      return Begin(group, message, {.source = {outgoing.data, outgoing.bytes}});
+      return Begin(group, message, {.source = {data, outgoing.bytes}});
     }
   }
   const std::optional<EagerLane::Front> front =
@@ -138,11 +140,11 @@ bool Engine::StepMover(Group& group) {
   Message message = {.number = group.message};
   NodeMemory memory;
   if (group.is_source()) {
-    const Group::Outgoing outgoing = group.queue.front();
+    const MessagePart outgoing = group.queue.front();
     group.queue.pop_front();
-    message.memory = const_cast<std::byte*>(outgoing.data);
+    message.memory = const_cast<void*>(outgoing.data);
     message.bytes = outgoing.bytes;
-    memory.source = {outgoing.data, outgoing.bytes};
+    memory.source = {static_cast<const std::byte*>(outgoing.data), outgoing.bytes};
     keeper_->Announce(group.serial, message.bytes);
   } else {
     message.bytes = group.announced.front();
@@ -273,6 +275,7 @@ void Engine::TellDelivered(Group& group) {
   };
   while (is_next()) {
     const uint64_t next = group.delivered++;
+    ++progress_;
     if (group.callbacks.delivered) group.callbacks.delivered(next);
     if (group.state == Group::State::kBroken || group.state == Group::State::kGone) return;
   }
@@ -300,6 +303,7 @@ void Engine::Received(Group& group, const Message& message) {
 }
 
 void Engine::Complete(Group& group, const Message& message) {
+  ++progress_;
   ++group.have;
   if (group.eager != nullptr) {
     group.eager->set_have(group.have);
@@ -315,7 +319,6 @@ void Engine::TakeSynced(Group& group) {
     if (group.state == Group::State::kBroken) return;
     const Message message = group.syncing.front();
     group.syncing.pop_front();
-    ++progress_;
     if (!status.ok()) {
       return Break(
           group,

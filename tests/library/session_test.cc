@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -496,6 +497,63 @@ TEST(SessionTest, TheCallersLoop) {
     for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
   }
   EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(message));
+}
+
+// Catches a short message that waits for the session's thread, which here does nothing, and a
+// Poll() that goes on waiting though it has called back.
+TEST(SessionTest, AShortMessageLeavesInSend) {
+  SessionOptions options;
+  options.own_thread = false;
+  options.waiting = Waiting::kPolling;
+  Sessions sessions(2, options);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0);
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto has_opened = [&](uint32_t member) { return sessions.LogOf(member, 1).opened > 0; };
+  while (!(has_opened(0) && has_opened(1)) && std::chrono::steady_clock::now() < due) {
+    for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
+  }
+  const std::vector<std::byte> message = Bytes(1000, 1);
+  for (size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+    while (sessions.LogOf(1, 1).completed.size() < i && std::chrono::steady_clock::now() < due)
+      ASSERT_TRUE(sessions[1].Poll(milliseconds(10)).ok());
+    EXPECT_EQ(sessions.LogOf(1, 1).completed.size(), i);
+    EXPECT_EQ(sessions.LogOf(0, 1).completed.size(), i - 1) << "called back in Send()";
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(sessions[0].Poll(std::chrono::seconds(30)).ok());
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
+    EXPECT_EQ(sessions.LogOf(0, 1).completed.size(), i);
+  }
+}
+
+// Catches a file that is not readable though something has come since the last Poll(), which nobody
+// had asked for before.
+TEST(SessionTest, ItsFileIsReadableWhenSomethingComes) {
+  SessionOptions options;
+  options.own_thread = false;
+  options.waiting = Waiting::kInterrupt;
+  Sessions sessions(2, options);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0);
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  const auto is_due = [&] { return std::chrono::steady_clock::now() >= due; };
+  while (!(sessions.LogOf(0, 1).opened && sessions.LogOf(1, 1).opened) && !is_due()) {
+    for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
+  }
+  const std::vector<std::byte> message = Bytes(1000, 1);
+  for (size_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+    while (sessions.LogOf(1, 1).completed.size() < i && !is_due()) {
+      pollfd file = {.fd = sessions[1].fd(), .events = POLLIN, .revents = 0};
+      ASSERT_GE(poll(&file, 1, 1000), 0);
+      if (file.revents != 0) {
+        ASSERT_TRUE(sessions[1].Poll(milliseconds(0)).ok());
+      }
+    }
+    EXPECT_EQ(sessions.LogOf(1, 1).completed.size(), i);
+    ASSERT_TRUE(sessions[0].Poll(milliseconds(0)).ok());
+  }
 }
 
 // Of what transports say. Catches nodes that are taken for members, and names of hosts that are

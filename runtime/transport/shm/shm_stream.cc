@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
-/// Between `memory` and the ring from `place` on.
+/// Between `memory` and the ring from `place` on, modulo its size.
 template <typename Copy>
 void ForEachPart(std::span<std::byte> ring, uint64_t place, std::span<const iovec> memory,
                  size_t bytes, Copy copy) {
@@ -117,7 +117,8 @@ Io ShmStream::Write(std::span<const iovec> memory) {
     }
     if (own().wants_room.load(std::memory_order_relaxed) % 2 == 1) own().wants_room.fetch_add(1);
     const size_t bytes = std::min(room, wanted);
-    ForEachPart(ring, written_, memory, bytes,
+    if (read == written_) own().origin.store(origin_ = written_, std::memory_order_relaxed);
+    ForEachPart(ring, written_ - origin_, memory, bytes,
                 [](std::byte* in_ring, std::byte* in_memory, size_t some) {
                   std::memcpy(in_ring, in_memory, some);
                 });
@@ -134,7 +135,8 @@ Io ShmStream::Read(std::span<const iovec> memory) {
   if (there == 0) return {.outcome = Io::Outcome::kWouldBlock};
   if (there > ring.size()) return {.outcome = Io::Outcome::kForged};
   const size_t bytes = std::min(static_cast<size_t>(there), BytesOf(memory));
-  ForEachPart(ring, read_, memory, bytes,
+  const uint64_t origin = other().origin.load(std::memory_order_relaxed);
+  ForEachPart(ring, read_ - origin, memory, bytes,
               [](const std::byte* in_ring, std::byte* in_memory, size_t some) {
                 std::memcpy(in_memory, in_ring, some);
               });

@@ -6,6 +6,9 @@
 // and how many it has read of the other's. Whoever writes wakes the other end only if that has said
 // that it sleeps, by a byte over a socket.
 //
+// A stream that was empty begins its ring again, so that short messages one after the other stay in
+// the same few lines of the caches.
+//
 // Nothing in the other end's memory is believed: what it says to have written or read is checked
 // against the ring, and bytes are copied before anybody looks at them. A file that can neither
 // shrink nor be written by others any more (seals) is all that is taken; so no access fails, and a
@@ -65,6 +68,7 @@ class ShmStream {
   /// be woken, and each time has its own.
   struct Head {
     alignas(64) std::atomic<uint64_t> written;
+    std::atomic<uint64_t> origin;  ///< what is at the ring's beginning, before `written` says more
     alignas(64) std::atomic<uint64_t> read;
     alignas(64) std::atomic<uint32_t> sleeps;
     alignas(64) std::atomic<uint32_t> wants_room;
@@ -86,6 +90,7 @@ class ShmStream {
   FileDescriptor bell_;
   FileDescriptor other_bell_;
   uint64_t written_ = 0;      ///< as own().written
+  uint64_t origin_ = 0;       ///< as own().origin
   uint64_t read_ = 0;         ///< as own().read
   uint64_t read_there_ = 0;   ///< the last that was believed
   uint32_t rung_asleep_ = 0;  ///< for which of the other end's times

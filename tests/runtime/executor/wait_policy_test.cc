@@ -25,6 +25,19 @@ TEST(WaitPacerTest, PollingNeverSleeps) {
   for (uint64_t progress : {0u, 0u, 1u, 1u}) EXPECT_EQ(pacer.Timeout(progress), kLook);
 }
 
+// Catches sessions that poll for ever though nothing has come for long.
+TEST(WaitPacerTest, PollingRestsAfterItsIdleTimeWhereNothingIsUnderWay) {
+  constexpr milliseconds kIdle{5};
+  WaitPacer pacer({.mode = WaitMode::kPolling, .idle_max = kIdle});
+  const auto before = steady_clock::now();
+  EXPECT_EQ(pacer.Timeout(1, true), kLook);
+  while (pacer.Timeout(1, true) == kLook)
+    ASSERT_LT(steady_clock::now() - before, std::chrono::seconds(60)) << "never sleeps";
+  EXPECT_GE(steady_clock::now() - before, kIdle);
+  EXPECT_EQ(pacer.Timeout(1, false), kLook) << "something is under way";
+  EXPECT_EQ(pacer.Timeout(2, true), kLook) << "there was progress";
+}
+
 // Catches a hybrid that sleeps at once or never, and one that does not poll again after progress.
 TEST(WaitPacerTest, HybridPollsForItsIdleTimeAfterEachProgress) {
   constexpr milliseconds kIdle{5};

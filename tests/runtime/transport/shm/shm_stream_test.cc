@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/mapping.h"
 #include "tests/support/random.h"
 
 namespace prepost {
@@ -21,8 +22,9 @@ namespace {
 
 constexpr size_t kPage = 4096;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x0010 /* F_SEAL_FUTURE_WRITE */ | F_SEAL_SEAL;
-/// Where a stream's memory has its numbers: as many bytes as it has written, and has read.
-constexpr size_t kWritten = 0, kRead = 64;
+/// Where a stream's memory has its numbers: as many bytes as it has written, which of them is at
+/// the ring's beginning, and how many it has read.
+constexpr size_t kWritten = 0, kOrigin = 8, kRead = 64;
 
 std::pair<FileDescriptor, FileDescriptor> Bells() {
   std::array<int, 2> ends = {-1, -1};
@@ -35,13 +37,15 @@ struct Ends {
   explicit Ends(size_t a_bytes = kPage, size_t b_bytes = kPage)
       : a(*ShmStream::Make(a_bytes)), b(*ShmStream::Make(b_bytes)) {
     EXPECT_TRUE(a->Take(Copy(b->memory_fd())));
-    EXPECT_TRUE(b->Take(Copy(a->memory_fd())));
+    a_memory = Copy(a->memory_fd());
+    EXPECT_TRUE(b->Take(Copy(a_memory.get())));
     auto [a_bell, to_a] = Bells();
     auto [b_bell, to_b] = Bells();
     a->Join(std::move(a_bell), std::move(to_b));
     b->Join(std::move(b_bell), std::move(to_a));
   }
   std::unique_ptr<ShmStream> a, b;
+  FileDescriptor a_memory;
 };
 
 bool IsRung(const ShmStream& end) {
@@ -163,6 +167,15 @@ TEST(ShmStreamTest, NumbersThatCannotBeAreNotBelieved) {
     other.Set(kWritten, written);
     EXPECT_EQ(Move(*own, false, some).outcome, Io::Outcome::kForged) << written;
   }
+  for (const uint64_t origin : {uint64_t{1}, uint64_t{1} << 63, UINT64_MAX}) {
+    const auto own = *ShmStream::Make(kPage);
+    Hostile other(2 * kPage);
+    ASSERT_TRUE(own->Take(Copy(other.file.get())));
+    other.Set(kOrigin, origin);
+    other.Set(kWritten, kPage);
+    std::vector<std::byte> all(kPage);
+    EXPECT_EQ(Move(*own, false, all).bytes, kPage) << "anything, but from the ring";
+  }
   const auto own = *ShmStream::Make(kPage);
   Hostile other(2 * kPage);
   ASSERT_TRUE(own->Take(Copy(other.file.get())));
@@ -173,6 +186,20 @@ TEST(ShmStreamTest, NumbersThatCannotBeAreNotBelieved) {
   EXPECT_EQ(Move(*own, true, some).bytes, 100u);
   other.Set(kRead, 49);
   EXPECT_EQ(Move(*own, true, some).outcome, Io::Outcome::kForged) << "it goes back";
+}
+
+// Catches short messages of which each is in other lines of the caches, or pages, than the one
+// before.
+TEST(ShmStreamTest, AnEmptyStreamBeginsItsRingAgain) {
+  const Ends ends;
+  const Mapping memory = *Mapping::OfFile(ends.a_memory.get(), 2 * kPage, Mapping::Access::kRead);
+  for (int i = 1; i < 100; ++i) {
+    std::vector<std::byte> sent(50, std::byte(i)), got(50);
+    EXPECT_EQ(Move(*ends.a, true, sent).bytes, 50u);
+    EXPECT_EQ(memory.bytes()[kPage], std::byte(i)) << "the ring's first byte";
+    EXPECT_EQ(Move(*ends.b, false, got).bytes, 50u);
+    EXPECT_EQ(got, sent);
+  }
 }
 
 TEST(ShmStreamTest, OnlySealedMemoryOfASizeThatItHasIsTaken) {
