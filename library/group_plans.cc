@@ -33,6 +33,9 @@ constexpr uint32_t kDirectNodesMax = 32;
 /// Each block to one member after the other, so that it is in the cache for all of them.
 std::string DirectAlgorithm(uint32_t nodes) { return fmt::format("kary_tree={}", nodes - 1); }
 constexpr uint64_t kDirectBlockBytes = kStreamBlockMax;
+/// Over TCP on one machine no port is kept busy by many blocks, and larger ones cost less processor
+/// time; in a chain, the first candidate, a node passes a block on while it is in the cache.
+constexpr uint64_t kMachineBlockBytes = kStreamBlockMax;
 /// Over the nodes of one site after the other, so that each block enters each site once.
 constexpr const char* kSitesAlgorithm = "chain";
 /// Flat plans that are kept, of the last numbers of blocks.
@@ -247,10 +250,12 @@ class CompiledPlans final : public GroupPlans {
   std::vector<std::string> Notes() const override { return notes_; }
 
   /// Needs a size that CheckSize() lets pass.
-  uint16_t Choose(uint64_t bytes, double rate, bool is_memory) override {
+  uint16_t Choose(uint64_t bytes, double rate, GroupReach reach) override {
     if (spec_.block_bytes != 0 && schedules_.size() == 1) return 0;
-    if (is_memory && schedules_.size() > candidates_.size())
+    if (reach == GroupReach::kMemory && schedules_.size() > candidates_.size())
       return VariantOf(candidates_.size(), kDirectBlockBytes);
+    if (reach == GroupReach::kMachine && HasEager() && bytes >= kMachineBlockBytes)
+      return VariantOf(0, kMachineBlockBytes);
     StreamParameters parameters;
     if (rate > 0) parameters.rate = rate;
     const StreamChoice choice =
@@ -269,8 +274,8 @@ class CompiledPlans final : public GroupPlans {
     return spec_.algorithm == kAutoAlgorithm && spec_.block_bytes == 0 && !spec_.is_flat;
   }
 
-  uint64_t EagerBytesMax(double rate, bool is_memory) override {
-    if (is_memory) return kEagerBytesMax;
+  uint64_t EagerBytesMax(double rate, GroupReach reach) override {
+    if (reach == GroupReach::kMemory) return kEagerBytesMax;
     if (rate != eager_rate_) {
       eager_rate_ = rate;
       StreamParameters parameters;

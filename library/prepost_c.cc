@@ -424,6 +424,18 @@ prepost_code prepost_group_paths(const prepost_session* session, uint64_t group,
   });
 }
 
+prepost_code prepost_group_short_paths(const prepost_session* session, uint64_t group,
+                                       uint32_t* memory, uint32_t* network) {
+  return Returned([&]() -> Status {
+    if (session == nullptr) return UsageError("there is no session");
+    const prepost::Result<prepost::PeerPaths> paths = session->session->Paths(group);
+    if (!paths.ok()) return paths.status();
+    if (memory != nullptr) *memory = paths->short_memory;
+    if (network != nullptr) *network = paths->short_network;
+    return {};
+  });
+}
+
 prepost_code prepost_group_note(const prepost_session* session, uint64_t group, uint32_t index,
                                 char* text, size_t text_bytes) {
   return Returned([&]() -> Status {

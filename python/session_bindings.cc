@@ -632,7 +632,8 @@ void AddSessions(py::module_& module) {
       .def("paths",
            [](NativeGroup& it) {
              const PeerPaths paths = it.Paths();
-             return std::tuple(paths.memory, paths.network, paths.forbidden);
+             return std::tuple(paths.memory, paths.network, paths.forbidden, paths.short_memory,
+                               paths.short_network);
            })
       .def("destroy", &NativeGroup::Destroy)
       .def("abort", &NativeGroup::Abort, py::arg("why"))

@@ -132,7 +132,7 @@ def main():
                         key = (members, transport, burst, name, line["bytes"])
                         samples.setdefault(key, []).extend(line["seconds"])
                         medians.setdefault(key, []).append(statistics.median(line["seconds"]))
-                        processor.setdefault(key, []).append(cpu_per_gigabyte(line))
+                        processor.setdefault(key, []).append(cpu_per_gigabyte(line, burst))
     for setting in settings:
         at_once = f", {setting[2]} at once" if setting[2] > 1 else ""
         print("{} members, {}{}; ms (median)".format(*setting[:2], at_once))

@@ -47,10 +47,10 @@ def run_members(words_of, members, environment=None):
     return lines
 
 
-def cpu_per_gigabyte(line):
+def cpu_per_gigabyte(line, burst=1):
     """Of a line: processor seconds of all members for each 10^9 bytes that a member receives; None:
-    not known, or no bytes."""
-    received = line["bytes"] * len(line["seconds"]) * (line["members"] - 1)
+    not known, or no bytes. `burst`: messages in each time."""
+    received = line["bytes"] * burst * len(line["seconds"]) * (line["members"] - 1)
     if line.get("cpu_seconds") is None or received == 0:
         return None
     return line["cpu_seconds"] / (received / 1e9)

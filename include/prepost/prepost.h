@@ -276,6 +276,10 @@ struct PeerPaths {
   /// read, though SessionOptions::local_copies asks for it: other users', or all where Yama's
   /// /proc/sys/kernel/yama/ptrace_scope is 1 or more.
   uint32_t forbidden = 0;
+  /// Short messages, which are not moved by plans: with how many neighbours in their tree they go
+  /// through memory that both map, and over TCP. Both 0: there are no short messages.
+  uint32_t short_memory = 0;
+  uint32_t short_network = 0;
 };
 
 /// One member of a session. All functions may be called by any thread, also in callbacks, except

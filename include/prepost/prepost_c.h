@@ -320,6 +320,12 @@ prepost_code prepost_session_resume(prepost_session* session);
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
                                  uint32_t* network, uint32_t* forbidden);
 
+/** With how many neighbours in their tree short messages, which are not moved by plans, go through
+ * memory that both map, and over TCP. Both 0: there are no short messages. Otherwise as
+ * prepost_group_paths(). */
+prepost_code prepost_group_short_paths(const prepost_session* session, uint64_t group,
+                                       uint32_t* memory, uint32_t* network);
+
 /** What whoever runs the program may want to know of the group's paths (prepost::Session::Notes()):
  * puts the one with this `index` from 0 on into `text`, cut off at `text_bytes` - 1 bytes; "" where
  * there are no more. Errors: as prepost_barrier(). */

@@ -417,6 +417,11 @@ class Paths(NamedTuple):
     #: Of those over TCP: peers on this machine whose memory the system does not let this process
     #: read.
     forbidden: int
+    #: With how many neighbours in the tree of short messages, which are not moved by plans, these
+    #: go through memory that both map,
+    short_memory: int = 0
+    #: and over TCP. Both 0: there are no short messages.
+    short_network: int = 0
 
 
 class Group(Membership):

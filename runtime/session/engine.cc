@@ -34,6 +34,7 @@
 #include "runtime/session/member_words.h"
 #include "runtime/session/memory_pool.h"
 #include "runtime/transport/tcp/path_notes.h"
+#include "runtime/transport/tcp/tcp_address.h"
 #include "runtime/transport/tcp/tcp_endpoint.h"
 #include "runtime/transport/tcp/tcp_links.h"
 #include "runtime/transport/tcp/tcp_watch.h"
@@ -527,7 +528,11 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
   }
   {
     const std::lock_guard lock(mutex_);
-    group->is_memory = group->paths.network == 0;
+    const bool is_near = std::ranges::all_of(
+        sockets, [](const TcpSocket& it) { return IsOfThisMachine(PeerAddressOf(it.fd)); });
+    group->reach = group->paths.network == 0 ? GroupReach::kMemory
+                   : is_near                 ? GroupReach::kMachine
+                                             : GroupReach::kNetwork;
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
   // Short messages go another way, any number between two long ones.

@@ -15,7 +15,13 @@
 namespace prepost {
 
 Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
-  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  {
+    const std::lock_guard lock(mutex_);
+    for (const TcpSocket& socket : sockets) {
+      KeepAlive(socket.fd.get(), keep_alive_);
+      ++(socket.memory != nullptr ? group.paths.short_memory : group.paths.short_network);
+    }
+  }
   const EngineGroupOptions& options = group.options;
   const EagerTree tree(static_cast<uint32_t>(options.members.size()), options.collective.root,
                        options.sites);
@@ -52,7 +58,7 @@ bool Engine::ServeEager(Group& group) {
 /// At the root: whether the next message of its queue goes down the EagerTree.
 bool Engine::IsShort(const Group& group, uint64_t bytes) {
   if (group.eager == nullptr || bytes > kEagerBytesMax) return false;
-  return bytes <= group.plans->EagerBytesMax(group.rate, group.is_memory);
+  return bytes <= group.plans->EagerBytesMax(group.rate, group.reach);
 }
 
 /// The next message of the queue, if there is room for it, which makes it this member's no more.

@@ -82,8 +82,8 @@ struct Engine::Group {
   std::optional<std::string> place;     ///< for the mover, until it has its connections
   bool has_place = false;               ///< the root has said it
   bool is_connected = false;            ///< the mover has them
-  bool is_memory = false;               ///< blocks to and from all peers go over memory
-  bool is_direct = false;               ///< as GroupPlans::IsDirect(), of the message at hand
+  GroupReach reach = GroupReach::kNetwork;
+  bool is_direct = false;          ///< as GroupPlans::IsDirect(), of the message at hand
   uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
   uint64_t have_all = 0;           ///< the same, by what members report up the EagerTree
   std::set<uint64_t> sent_to_all;  ///< messages after those that its own sends say all have

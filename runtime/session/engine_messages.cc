@@ -83,7 +83,7 @@ bool Engine::Step(Group& group) {
       const MessageStart message = {
           .number = static_cast<uint32_t>(group.message),
           .bytes = outgoing.bytes,
-          .variant = group.plans->Choose(outgoing.bytes, group.rate, group.is_memory)};
+          .variant = group.plans->Choose(outgoing.bytes, group.rate, group.reach)};
       return Begin(group, message, {.source = {data, outgoing.bytes}});
     }
   }

@@ -20,6 +20,10 @@
 
 namespace prepost {
 
+/// Where the peers of a group's root are, and so what bounds its messages: a port of the network,
+/// the processors of one machine over TCP, or its memory, where members copy from each other.
+enum class GroupReach : uint8_t { kNetwork, kMachine, kMemory };
+
 /// Of one group and one of its nodes, where nodes are the places of the group's members. Used by
 /// one thread. All members must have equal ones: what For() gives is decided by size and variant
 /// alone.
@@ -36,15 +40,14 @@ class GroupPlans {
   /// any thread. Errors (kUsage): which sizes there are plans for.
   virtual Status CheckSize(uint64_t /*bytes*/) const { return {}; }
   /// At the root: which of its plans for `bytes` bytes is best where `rate` bytes/s are what
-  /// messages had so far; 0: not known. `is_memory`: all members are on one machine and copy from
-  /// each other.
-  virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, bool /*is_memory*/) { return 0; }
+  /// messages had so far; 0: not known.
+  virtual uint16_t Choose(uint64_t /*bytes*/, double /*rate*/, GroupReach /*reach*/) { return 0; }
   /// Whether short messages may go down the EagerTree instead (session/eager_lane.h): nobody has
   /// said how messages are to go. The same at all members.
   virtual bool HasEager() const { return false; }
   /// At the root, if so: up to how many bytes they are short, at most kEagerBytesMax; the rest as
   /// for Choose().
-  virtual uint64_t EagerBytesMax(double /*rate*/, bool /*is_memory*/) { return 0; }
+  virtual uint64_t EagerBytesMax(double /*rate*/, GroupReach /*reach*/) { return 0; }
   /// What whoever runs the program may want to know of the plans, a sentence each.
   virtual std::vector<std::string> Notes() const { return {}; }
   /// Whether all members have all blocks from the root, by this plan; then it knows from its sends

@@ -3,6 +3,7 @@
 // Groups of sessions whose members are threads of this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -11,8 +12,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
 #include <new>
 #include <thread>
@@ -481,6 +484,8 @@ TEST(SessionTest, PathsSayWhatIsForbidden) {
   // Who may read the other's memory, but is another user, does not.
   EXPECT_EQ(paths->memory, 0u);
   EXPECT_EQ(paths->forbidden, 1u);
+  EXPECT_EQ(paths->short_memory, 0u);
+  EXPECT_EQ(paths->short_network, 1u);
 }
 
 // The caller's own loop does everything, and nothing happens outside of it.
@@ -497,6 +502,48 @@ TEST(SessionTest, TheCallersLoop) {
     for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
   }
   EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(message));
+}
+
+// Catches what grows with every short message, of files or of memory.
+TEST(SessionTest, ManyShortMessagesLeaveMemoryAndFilesWhereTheyWere) {
+  constexpr uint64_t kBurst = 1000;
+  const std::vector<uint32_t> members = Members(3);
+  for (const bool local_copies : {true, false}) {
+    SCOPED_TRACE(local_copies);
+    SessionOptions options;
+    options.local_copies = local_copies;
+    Sessions sessions(3, options);
+    std::array<std::atomic<uint64_t>, 3> completed = {};
+    std::array<std::array<std::byte, 64>, 3> memory = {};
+    for (const uint32_t member : members) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      callbacks.incoming = [&own = memory[member]](uint64_t, uint64_t) { return own.data(); };
+      callbacks.complete = [&own = completed[member]](uint64_t, void*, uint64_t) {
+        ++own;
+        own.notify_one();
+      };
+      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
+    }
+    uint64_t sent = 0;
+    const auto send_until = [&](uint64_t end) {
+      while (sent < end) {
+        for (uint64_t i = 0; i < kBurst; ++i, ++sent)
+          ASSERT_TRUE(sessions[0].Send(1, memory[0].data(), memory[0].size()).ok());
+        for (std::atomic<uint64_t>& own : completed) {
+          for (uint64_t had = own; had < sent; had = own) own.wait(had);
+        }
+      }
+    };
+    const auto files = [] {
+      return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+    };
+    send_until(20'000);
+    const auto files_before = files();
+    const size_t bytes_before = mallinfo2().uordblks;
+    send_until(120'000);
+    EXPECT_EQ(files(), files_before);
+    EXPECT_LE(mallinfo2().uordblks, bytes_before + (size_t{1} << 20));
+  }
 }
 
 // Catches a short message that waits for the session's thread, which here does nothing, and a

@@ -1213,8 +1213,8 @@ class Errors(unittest.TestCase):
 
     def test_paths(self):
         for local_copies, expected in (
-            (True, prepost.Paths(memory=1, network=0, forbidden=0)),
-            (False, prepost.Paths(memory=0, network=1, forbidden=0)),
+            (True, prepost.Paths(memory=1, network=0, forbidden=0, short_memory=1)),
+            (False, prepost.Paths(memory=0, network=1, forbidden=0, short_network=1)),
         ):
             with Members(2, local_copies=local_copies) as members:
                 groups = members.groups()
@@ -1232,7 +1232,7 @@ class Errors(unittest.TestCase):
             self.assertEqual(bytes(groups[1].receive(timeout=TIMEOUT)), b"sealed" * 30000)
             self.assertEqual(
                 [group.paths() for group in groups],
-                [prepost.Paths(memory=0, network=1, forbidden=0)] * 2,
+                [prepost.Paths(memory=0, network=1, forbidden=0, short_network=1)] * 2,
             )
             calls = [session.collectives(2, seal=True) for session in members.sessions]
             members.run(lambda i, call: call.barrier(timeout=TIMEOUT), calls)
