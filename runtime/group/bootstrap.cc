@@ -299,6 +299,14 @@ std::string Bootstrap::Name(NodeId node) const {
 
 bool Bootstrap::IsServed(const Link& link) const { return link.given || link.fd.valid(); }
 
+/// Whether the other end has closed it before it was given to anybody: one whose connection ended
+/// in the middle of the hello may come again, though this end has let it in.
+bool Bootstrap::IsGone(const Link& link) {
+  if (link.given || !link.fd.valid()) return false;
+  pollfd end = {.fd = link.fd.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
 /// Null: not known yet.
 const GroupTerms* Bootstrap::TermsOf(const LinkName& name) const {
   if (name.purpose == LinkPurpose::kControl) return &group_.terms;
@@ -356,7 +364,8 @@ std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& 
   const Link* const link = FindLink(name);
   if (link != nullptr && name.stream > 0 && link->name.streams != name.streams)
     return Refusal::kUnexpected;
-  if (link != nullptr) return IsServed(*link) ? Refusal::kDuplicate : Refusal::kNone;
+  if (link != nullptr)
+    return IsServed(*link) && !IsGone(*link) ? Refusal::kDuplicate : Refusal::kNone;
   if (IsLater(name)) return Refusal::kNone;
   LinkName first = name;
   first.stream = 0;

@@ -152,6 +152,7 @@ class Bootstrap final : public Lobby::Owner {
   std::string Name(NodeId node) const;
   bool is_leader() const { return options_.node == group_.leader; }
   bool IsServed(const Link& link) const;
+  static bool IsGone(const Link& link);
   const GroupTerms* TermsOf(const LinkName& name) const;
   Status NotThere() const;
 

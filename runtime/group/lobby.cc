@@ -100,7 +100,8 @@ void Lobby::AddPolls(std::vector<pollfd>* polls) const {
 Status Lobby::Serve() {
   if (is_accepting()) PREPOST_RETURN_IF_ERROR(AcceptGuests());
   std::erase_if(guests_, [this](const auto& guest) { return !ServeGuest(*guest); });
-  // One that was let in may be what others wait for.
+  // One that was let in may be what others wait for, as may the end of a connection.
+  if (Clock::now() >= reconsider_at_) has_admitted_ = true;
   while (std::exchange(has_admitted_, false)) Reconsider();
   return {};
 }
@@ -112,6 +113,7 @@ void Lobby::Close() {
 }
 
 void Lobby::Reconsider() {
+  reconsider_at_ = Clock::now() + kReconsiderInterval;
   std::erase_if(guests_, [this](const auto& guest) {
     if (!guest->is_parked()) return false;
     if (!guest->IsQuiet()) return true;  // it has given up meanwhile

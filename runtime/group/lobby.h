@@ -46,6 +46,7 @@ class Lobby {
  public:
   /// Sockets of those who are not in yet.
   static constexpr size_t kGuestsMax = 64;
+  static constexpr std::chrono::milliseconds kReconsiderInterval{100};
 
   class Owner {
    public:
@@ -100,6 +101,7 @@ class Lobby {
   bool is_open_ = true;
   bool has_admitted_ = false;  ///< somebody, since others were reconsidered last
   Clock::time_point next_accept_;
+  Clock::time_point reconsider_at_;
   std::vector<std::unique_ptr<Guest>> guests_;  ///< oldest first
 };
 

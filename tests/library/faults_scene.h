@@ -64,15 +64,17 @@ struct Scene {
   /// The group is for calls: members combine and exchange vectors, until one is lost.
   bool has_calls() const {
     const bool has_incoming = fault == Fault::kNoMemory || fault == Fault::kFullDisk;
-    return seed % 2 == 0 && !has_incoming && fault != Fault::kStranger && !may_go_on();
+    return seed % 2 == 0 && !has_incoming && fault != Fault::kStranger &&
+           !(fault == Fault::kCloseSocket && is_forming);
   }
   /// All messages are, so that many are under way together.
   bool is_short() const { return seed % 5 < 2 && !has_calls(); }
   bool copies(uint32_t member) const { return (local_copies >> member & 1) != 0; }
   /// The link of the pair carries all messages.
   const char* algorithm() const { return fault == Fault::kCutPair ? "chain" : "auto"; }
-  /// A connection that closes while members still look for each other is dialled again.
-  bool may_go_on() const { return fault == Fault::kCloseSocket && is_forming; }
+  /// A connection that closes while members still look for each other, as they do in calls that use
+  /// it first, is dialled again.
+  bool may_go_on() const { return fault == Fault::kCloseSocket && (is_forming || has_calls()); }
   /// All but a victim that is lost.
   std::vector<uint32_t> Survivors() const {
     std::vector<uint32_t> survivors;

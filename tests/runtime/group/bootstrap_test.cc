@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include <array>
 #include <cerrno>
 #include <future>
 #include <map>
@@ -210,7 +211,16 @@ class BootstrapTest : public ::testing::Test {
     return Connect(plan, std::move(options)).status;
   }
 
+  /// One end of a connection, whose other end stays in others_.
+  FileDescriptor Connection() {
+    std::array<int, 2> ends = {-1, -1};
+    EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
+    others_.emplace_back(ends[1]);
+    return FileDescriptor(ends[0]);
+  }
+
   const VerifiedPlan plan_ = PlanOf(1000);
+  std::vector<FileDescriptor> others_;
   std::map<uint32_t, std::future<Outcome>> nodes_;
 };
 
@@ -560,13 +570,17 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
             Refusal::kOtherPlan);
   const auto admit = [&](Lane lane) {
     bootstrap.Admit({.from = NodeId(2), .to = NodeId(kRoot), .lane = lane}, {.plan = data_terms},
-                    FileDescriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), {});
+                    Connection(), {});
     EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
     const Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
     EXPECT_TRUE(sockets.ok());
     return sockets.ok() ? sockets->size() : 0;
   };
-  // Both or none.
+  // Both or none, and one whose other end has closed it is opened again: that end has not heard
+  // that it was let in.
+  EXPECT_EQ(admit(Lane::kBlocks), 0u);
+  others_.clear();
+  EXPECT_EQ(judge(2), Refusal::kNone);
   EXPECT_EQ(admit(Lane::kBlocks), 0u);
   EXPECT_FALSE(bootstrap.settled());
   EXPECT_EQ(admit(Lane::kCredits), 2u);
