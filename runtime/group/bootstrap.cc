@@ -45,6 +45,7 @@
 #include "runtime/group/eager_tree.h"
 #include "runtime/group/gate_tree.h"
 #include "runtime/transport/tcp/tcp_address.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
 namespace {
@@ -244,6 +245,16 @@ ControlSocket Bootstrap::TakeControl() {
   return ControlSocket(std::move(link.fd), std::move(link.keys.seal));
 }
 
+void Bootstrap::GiveBack(const TcpSocket& socket) {
+  for (Link& link : links_) {
+    const LinkName& name = link.name;
+    if (name.purpose == LinkPurpose::kData && PeerOf(link) == socket.peer &&
+        name.lane == socket.lane && name.stream == socket.stream) {
+      link.given = false;
+    }
+  }
+}
+
 Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
   PREPOST_CHECK(!to_leader_only_);
   std::set<NodeId> partial;
@@ -302,9 +313,7 @@ bool Bootstrap::IsServed(const Link& link) const { return link.given || link.fd.
 /// Whether the other end has closed it before it was given to anybody: one whose connection ended
 /// in the middle of the hello may come again, though this end has let it in.
 bool Bootstrap::IsGone(const Link& link) {
-  if (link.given || !link.fd.valid()) return false;
-  pollfd end = {.fd = link.fd.get(), .events = POLLRDHUP, .revents = 0};
-  return poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+  return !link.given && link.fd.valid() && HasEnded(link.fd.get());
 }
 
 /// Null: not known yet.

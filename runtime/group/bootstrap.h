@@ -107,6 +107,8 @@ class Bootstrap final : public Lobby::Owner {
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
   /// Those that are there and were not taken yet, all of a peer's at once. Errors: kEnvironment.
   Result<std::vector<TcpSocket>> TakeSockets();
+  /// One of these has ended before anybody used it: it is opened again.
+  void GiveBack(const TcpSocket& socket);
   /// Of a group that opens connections later, when connected() with all: this node wants
   /// connections with `peer`. One of the two connects (as above), within `within`, whether or not
   /// the other one wants them yet; at the other one this does nothing.

@@ -17,6 +17,7 @@
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
 #include "runtime/transport/tcp/tcp_path.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
 namespace {
@@ -371,7 +372,14 @@ void Keeper::Introduce(Group& group) {
   std::vector<Newcomer> staying;
   for (Newcomer& newcomer : std::exchange(group.newcomers, {})) {
     if (talking.contains(newcomer.socket->peer)) {
-      staying.push_back(std::move(newcomer));
+      // Its other end may not know that it was let in, and comes again.
+      const bool may_come_again = group.bootstrap != nullptr && !newcomer.is_eager &&
+                                  newcomer.introduction == nullptr && !group.kept.run;
+      if (may_come_again && HasEnded(newcomer.socket->fd.get())) {
+        group.bootstrap->GiveBack(*newcomer.socket);
+      } else {
+        staying.push_back(std::move(newcomer));
+      }
     } else {
       (newcomer.is_eager ? event.eager : event.sockets).push_back(std::move(*newcomer.socket));
     }

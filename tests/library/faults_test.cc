@@ -229,7 +229,11 @@ size_t CheckFailures(const Scene& scene, const std::string& text, Clock::time_po
   size_t failures = 0;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("failed 1") || ++failures > 1) continue;
+    if (!line.starts_with("failed 1")) continue;
+    // Those who call on and on and go on do not end after the same call.
+    const bool is_end = line.find("destroys the group after") != std::string::npos;
+    if (scene.may_go_on() && scene.has_calls() && is_end) continue;
+    if (++failures > 1) continue;
     long long at = 0;
     std::sscanf(line.c_str(), "failed 1 %lld", &at);
     const auto after = Clock::duration(at) - began.time_since_epoch();

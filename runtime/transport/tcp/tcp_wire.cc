@@ -2,6 +2,7 @@
 #include "runtime/transport/tcp/tcp_wire.h"
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -112,6 +113,11 @@ Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> r
       process_vm_readv(process, memory.data(), memory.size(), remote.data(), remote.size(), 0);
   if (moved < 0 && errno == ESRCH) return {.outcome = Io::Outcome::kPeerGone};
   return moved == 0 ? Io{.outcome = Io::Outcome::kBadMemory} : Outcome(moved);
+}
+
+bool HasEnded(int fd) {
+  pollfd end = {.fd = fd, .events = POLLRDHUP, .revents = 0};
+  return poll(&end, 1, 0) > 0 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
 Io PeekSome(int fd, std::span<iovec> memory) {

@@ -113,6 +113,9 @@ Io ReceiveSome(int fd, std::span<iovec> memory);
 /// From the memory of another process of this machine, where `remote` says, one part after another;
 /// kPeerGone: it has ended.
 Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> remote);
+/// Whether the other end has closed the connection, or it is broken; there may still be bytes of
+/// it.
+bool HasEnded(int fd);
 /// As ReceiveSome(), but the bytes stay with the kernel.
 Io PeekSome(int fd, std::span<iovec> memory);
 

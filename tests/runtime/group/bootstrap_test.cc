@@ -568,13 +568,15 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
   EXPECT_EQ(judge(2, Lane::kCredits, 0, 2), Refusal::kUnexpected);
   EXPECT_EQ(bootstrap.Judge({.from = NodeId(2), .to = NodeId(kRoot)}, {.plan = terms}),
             Refusal::kOtherPlan);
+  std::vector<TcpSocket> taken;
   const auto admit = [&](Lane lane) {
     bootstrap.Admit({.from = NodeId(2), .to = NodeId(kRoot), .lane = lane}, {.plan = data_terms},
                     Connection(), {});
     EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
-    const Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
+    Result<std::vector<TcpSocket>> sockets = bootstrap.TakeSockets();
     EXPECT_TRUE(sockets.ok());
-    return sockets.ok() ? sockets->size() : 0;
+    if (sockets.ok()) taken = std::move(*sockets);
+    return taken.size();
   };
   // Both or none, and one whose other end has closed it is opened again: that end has not heard
   // that it was let in.
@@ -585,6 +587,12 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
   EXPECT_FALSE(bootstrap.settled());
   EXPECT_EQ(admit(Lane::kCredits), 2u);
   EXPECT_EQ(judge(2), Refusal::kDuplicate);
+  // One that has ended before anybody used it.
+  const Lane lane = taken.front().lane;
+  bootstrap.GiveBack(taken.front());
+  EXPECT_EQ(judge(2, lane), Refusal::kNone);
+  EXPECT_EQ(admit(lane), 1u);
+  EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
   bootstrap.Want(NodeId(2), milliseconds(0));  // it is there
   bootstrap.Want(NodeId(3), milliseconds(0));  // it is the one to connect
   EXPECT_FALSE(bootstrap.Overdue());
