@@ -24,13 +24,13 @@
 #include <mutex>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "ir/base/count.h"
 #include "runtime/base/event_fd.h"
+#include "runtime/base/thread.h"
 #include "runtime/executor/player.h"
 
 namespace prepost {
@@ -170,11 +170,9 @@ void DeviceGroup::Open(std::unique_ptr<PeerLinks> links, std::span<std::byte> po
   Status status = wake.status();
   if (status.ok()) {
     wake_ = std::move(*wake);
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error&) {
-      status = EnvironmentError("cannot start the thread of a group");
-    }
+    Result<std::thread> thread = StartThread("the thread of a group", [this] { Run(); });
+    status = thread.status();
+    if (status.ok()) thread_ = *std::move(thread);
   }
   if (!status.ok()) report_({.kind = Event::Kind::kFailed, .status = status});
 }

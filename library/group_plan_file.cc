@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include <istream>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -15,6 +13,7 @@
 #include "compiler/spec.h"
 #include "compiler/verify_rolled.h"
 #include "ir/base/count.h"
+#include "ir/base/input_buffer.h"
 #include "ir/json/file_format.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/rolled_plan_json.h"
@@ -143,18 +142,21 @@ Result<std::unique_ptr<GroupPlans>> Read(const GroupPlanSpec& spec) {
     if (!plan.ok()) return plan.status();
     return OfFlat(*std::move(plan), spec);
   }
-  std::ifstream in(spec.plan_path, std::ios::binary);
-  if (!in.is_open()) return Rejected(fmt::format("cannot open: {}", std::strerror(errno)));
+  InputBuffer file(spec.plan_path);
+  PREPOST_RETURN_IF_ERROR(file.status(spec.plan_path));
+  std::istream in(&file);
   const bool is_rolled = FormatOf(in) == kRolledPlanFormat;
   in.clear();
   in.seekg(0);
   if (!in.good()) return Rejected("it is no file that can be read twice");
   if (is_rolled) {
     Result<RolledPlan> plan = ReadRolledPlan(in, spec.plan_path);
+    PREPOST_RETURN_IF_ERROR(file.status(spec.plan_path));
     if (!plan.ok()) return plan.status();
     return OfRolled(*std::move(plan), spec);
   }
   Result<Plan> plan = ReadPlan(in, spec.plan_path);
+  PREPOST_RETURN_IF_ERROR(file.status(spec.plan_path));
   if (!plan.ok()) return plan.status();
   return OfFlat(*std::move(plan), spec);
 }

@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <set>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -24,6 +23,7 @@
 #include "library/session_impl.h"
 #include "prepost/prepost.h"
 #include "runtime/base/file_descriptor.h"
+#include "runtime/base/thread.h"
 #include "runtime/executor/executor_choice.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/member_words.h"
@@ -173,11 +173,10 @@ Result<std::unique_ptr<Session>> HookedSession::Open(const SessionOptions& optio
   impl->engine = *std::move(engine);
   impl->options.members[options.self].port = impl->engine->port();
   if (options.own_thread) {
-    try {
-      impl->thread = std::thread([raw = impl.get()] { raw->Run(); });
-    } catch (const std::system_error&) {
-      return EnvironmentError("cannot start the thread of a session");
-    }
+    Result<std::thread> thread =
+        StartThread("the thread of a session", [raw = impl.get()] { raw->Run(); });
+    if (!thread.ok()) return thread.status();
+    impl->thread = *std::move(thread);
   }
   return std::unique_ptr<Session>(new Session(std::move(impl)));
 }
@@ -328,6 +327,11 @@ void Session::Resume() {
 Result<PeerPaths> Session::Paths(uint64_t group) const {
   PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
   return impl_->engine->Paths(group);
+}
+
+Result<std::vector<PeerSpeed>> Session::Speeds(uint64_t group) const {
+  PREPOST_RETURN_IF_ERROR(impl_->CheckProcess());
+  return impl_->engine->Speeds(group);
 }
 
 Result<std::vector<std::string>> Session::Notes(uint64_t group) const {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <system_error>
 
 #include "backends/emulated/device.h"
 #include "backends/emulated/nic_state.h"
 #include "ir/plan.h"
 #include "runtime/base/clock.h"
+#include "runtime/base/thread.h"
 
 namespace prepost::emulated {
 namespace {
@@ -135,12 +135,10 @@ Status Fabric::Start(Until until) {
   if (!ended.ok()) return ended.status();
   ended_ = *std::move(ended);
   stop_ = idle_ = false;
-  try {
-    thread_ = std::thread([this, until] { Loop(until); });
-  } catch (const std::system_error& error) {
-    return EnvironmentError(fmt::format("cannot start a thread: {}", error.code().message()));
-  }
-  return {};
+  Result<std::thread> thread =
+      StartThread("the thread of the NICs", [this, until] { Loop(until); });
+  if (thread.ok()) thread_ = *std::move(thread);
+  return thread.status();
 }
 
 void Fabric::Loop(Until until) {

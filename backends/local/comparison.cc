@@ -33,7 +33,6 @@
 #include <random>
 #include <span>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -43,6 +42,7 @@
 #include "runtime/base/clock.h"
 #include "runtime/base/event_fd.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/base/thread.h"
 #include "runtime/files/node_buffer.h"
 
 namespace prepost::local {
@@ -114,10 +114,6 @@ struct HostRecord {
   Status status;
 };
 
-Status CannotStartThread(const std::system_error& error) {
-  return EnvironmentError(fmt::format("cannot start a thread: {}", error.code().message()));
-}
-
 /// Threads of one transfer, and their watching.
 class HostThreads {
  public:
@@ -142,22 +138,23 @@ class HostThreads {
   Status Gather(std::vector<Host>& hosts) {
     records_.resize(hosts.size());
     at_gate_.emplace(static_cast<ptrdiff_t>(hosts.size()));
-    try {
-      for (size_t i = 0; i < hosts.size(); ++i) {
-        threads_.emplace_back([this, &host = hosts[i], &record = records_[i]] {
-          at_gate_->count_down();
-          gate_.wait(false);
-          if (!stop_) Play(host, record);
-          // Also one that another has stopped before it began.
-          if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size())
-            all_ended_.Signal();
-        });
+    for (size_t i = 0; i < hosts.size(); ++i) {
+      Result<std::jthread> thread = StartThread<std::jthread>(
+          "the thread of a host", [this, &host = hosts[i], &record = records_[i]] {
+            at_gate_->count_down();
+            gate_.wait(false);
+            if (!stop_) Play(host, record);
+            // Also one that another has stopped before it began.
+            if (ended_.fetch_add(1, std::memory_order_acq_rel) + 1 == records_.size())
+              all_ended_.Signal();
+          });
+      if (!thread.ok()) {
+        StopAll();
+        OpenGate();
+        threads_.clear();  // joins
+        return thread.status();
       }
-    } catch (const std::system_error& error) {
-      StopAll();
-      OpenGate();
-      threads_.clear();  // joins
-      return CannotStartThread(error);
+      threads_.push_back(*std::move(thread));
     }
     at_gate_->wait();
     return {};
@@ -239,10 +236,10 @@ class HostThreads {
 class Stress {
  public:
   Status Start(uint32_t count) {
-    try {
-      for (uint32_t i = 0; i < count; ++i) threads_.emplace_back(Spin);
-    } catch (const std::system_error& error) {
-      return CannotStartThread(error);
+    for (uint32_t i = 0; i < count; ++i) {
+      Result<std::jthread> thread = StartThread<std::jthread>("a busy thread", Spin);
+      if (!thread.ok()) return thread.status();
+      threads_.push_back(*std::move(thread));
     }
     return {};
   }

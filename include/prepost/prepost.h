@@ -44,7 +44,9 @@ inline constexpr int kApiVersion[2] = {0, 2};
 /// Where a member listens. The default is that of `prepost node`. At this member port 0 means any
 /// that is free, and no host all addresses of this machine.
 struct Address {
-  std::string host;  ///< a name or an address; IPv6 without brackets
+  /// A name or an address, IPv6 without brackets; or several addresses with commas between them,
+  /// which are tried in turn, as all addresses of a name are.
+  std::string host;
   uint16_t port = 7811;
 };
 
@@ -282,6 +284,14 @@ struct PeerPaths {
   uint32_t short_network = 0;
 };
 
+/// What this member has sent to another one over TCP: `bytes` by `busy_seconds` are what the path
+/// between the two carries while it is used.
+struct PeerSpeed {
+  uint32_t member = 0;
+  uint64_t bytes = 0;       ///< that the other has acknowledged
+  double busy_seconds = 0;  ///< in which something was sent and not acknowledged yet
+};
+
 /// One member of a session. All functions may be called by any thread, also in callbacks, except
 /// that Poll() is one thread's and the destructor none of the callbacks'.
 class Session {
@@ -367,6 +377,10 @@ class Session {
   /// all 0. Of a group for calls: from the peers of calls so far, none to begin with. Errors: as
   /// Barrier().
   Result<PeerPaths> Paths(uint64_t group) const;
+  /// Of the members that blocks are sent to over TCP, since the group is open; as it was up to a
+  /// quarter of SessionOptions::failure_max ago. Empty over a device. Who is slow is seen when
+  /// those of all members are put together: docs/library.md. Errors: as Barrier().
+  Result<std::vector<PeerSpeed>> Speeds(uint64_t group) const;
   /// What whoever runs the program may want to know of the group's paths, a sentence each: how
   /// often blocks cross between sites, members that are farther away than their sites say (at the
   /// root), buffers of this system that are too small for a long path. Known when `opened` is

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/base/utf8.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace prepost {
@@ -29,6 +30,13 @@ size_t Utf8Length(std::string_view text) {
   constexpr uint32_t kSmallest[] = {0, 0, 0x80, 0x800, 0x10000};
   const bool is_surrogate = code >= 0xD800 && code <= 0xDFFF;
   return code < kSmallest[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
+}
+
+std::string FirstLetters(std::string_view text, size_t letters) {
+  size_t bytes = 0;
+  while (letters-- > 0 && bytes < text.size())
+    bytes += std::max<size_t>(Utf8Length(text.substr(bytes)), 1);
+  return std::string(text.substr(0, bytes));
 }
 
 std::string Printable(std::string_view text) {

@@ -15,6 +15,9 @@ namespace prepost {
 /// is none: cut, overlong, a surrogate, or beyond U+10FFFF.
 size_t Utf8Length(std::string_view text);
 
+/// The first `letters` letters of `text`, which is UTF-8.
+std::string FirstLetters(std::string_view text, size_t letters);
+
 /// `text` for a terminal, in one line: control characters (C0, DEL, C1) and bytes that are no UTF-8
 /// as
 /// \x1b.

@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <map>
 #include <optional>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/base/input_buffer.h"
 #include "planning/text/messages.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/files/temporary_file.h"
@@ -146,10 +146,11 @@ bool ComesOnce(const std::string& path) {
 
 /// The input of a path that can be read only once.
 struct OnceInput {
-  std::filebuf file;  ///< closed: stdin is read
-  ReplayBuffer buffer;
+  InputBuffer file;
+  ReplayBuffer buffer{file};
 
-  explicit OnceInput(bool is_stdin) : buffer(is_stdin ? *std::cin.rdbuf() : file) {}
+  template <typename File>  // a path or stdin
+  explicit OnceInput(const File& opened) : file(opened) {}
 };
 
 /// Those that are open between a preview and the reading, by path. Like stdin itself there is one
@@ -166,16 +167,13 @@ std::map<std::string, std::string>& KeptInputs() {
 }
 
 Result<OnceInput*> OpenOnce(const std::string& path) {
-  const bool is_stdin = path == kStandardStream;
-  const auto [input, is_new] = OnceInputs().try_emplace(path, is_stdin);
-  errno = 0;
-  if (is_new && !is_stdin &&
-      input->second.file.open(path, std::ios::in | std::ios::binary) == nullptr) {
-    const int error = errno;
-    OnceInputs().erase(input);
-    return CannotRead(path, error);
-  }
-  return &input->second;
+  const auto [input, is_new] = path == kStandardStream
+                                   ? OnceInputs().try_emplace(path, STDIN_FILENO)
+                                   : OnceInputs().try_emplace(path, path);
+  const Status status = input->second.file.status(NameOfInput(path));
+  if (status.ok()) return &input->second;
+  OnceInputs().erase(input);
+  return status;
 }
 
 }  // namespace
@@ -201,14 +199,18 @@ Status WithInput(const std::string& path, const ReadFunction& read) {
     const Result<OnceInput*> input = OpenOnce(path);
     if (!input.ok()) return input.status();
     std::istream in(&(*input)->buffer);
-    const Status status = read(in, NameOfInput(path));
+    Status status = read(in, NameOfInput(path));
+    const Status unread = (*input)->file.status(NameOfInput(path));
+    if (!unread.ok()) status = unread;  // it has seen an end where there is none
     if (path != kStandardStream) OnceInputs().erase(path);
     return status;
   }
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return CannotRead(path, errno);
-  return read(in, path);
+  InputBuffer file(path);
+  PREPOST_RETURN_IF_ERROR(file.status(path));
+  std::istream in(&file);
+  const Status status = read(in, path);
+  const Status unread = file.status(path);
+  return unread.ok() ? status : unread;
 }
 
 Status WithPreview(const std::string& path, const ReadFunction& read) {
@@ -220,7 +222,8 @@ Status WithPreview(const std::string& path, const ReadFunction& read) {
   std::istream in(&buffer);
   const Status status = read(in, NameOfInput(path));
   buffer.EndPreview();
-  return status;
+  const Status unread = (*input)->file.status(NameOfInput(path));
+  return unread.ok() ? status : unread;
 }
 
 Status KeepInput(const std::string& path) {

@@ -53,11 +53,12 @@ namespace {
 
 constexpr double kTimeoutSeconds = 30;
 
-/// "2", seconds, or "2s", "500ms".
+}  // namespace
+
 Result<std::chrono::milliseconds> ParseFailureMax(const std::string& text) {
   constexpr double kLeast = 0.1;
   constexpr double kMost = 3600;
-  if (text.empty()) return std::chrono::milliseconds(2000);
+  if (text.empty()) return std::chrono::milliseconds(15000);
   const std::optional<double> number = NumberOf<double>(text);
   const Result<double> seconds = number ? Result(*number) : ParseLatency(text);
   if (!seconds.ok() || !(*seconds >= kLeast && *seconds <= kMost)) {
@@ -69,7 +70,13 @@ Result<std::chrono::milliseconds> ParseFailureMax(const std::string& text) {
   return std::chrono::round<std::chrono::milliseconds>(std::chrono::duration<double>(*seconds));
 }
 
-}  // namespace
+void AddFailureMax(CLI::App& command, std::string* text) {
+  command
+      .add_option("--failure-max", *text,
+                  "So long is silence borne: within this time all hear of one that is stopped or "
+                  "cut off; of one that is gone at once [15s]")
+      ->type_name("TIME");
+}
 
 void PlayFlags::AddTo(CLI::App& command) {
   wait.AddTo(command, "How CPUs wait for completions");
@@ -77,10 +84,7 @@ void PlayFlags::AddTo(CLI::App& command) {
       .add_option("--timeout", timeout_s, "Give up when nothing moves for this many seconds [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
-  command
-      .add_option("--failure-max", failure_max_text,
-                  "All nodes hear within this time of one that is gone, stopped or cut off [2s]")
-      ->type_name("TIME");
+  AddFailureMax(command, &failure_max_text);
   command.add_flag("--json", json, "Print the report as JSON");
 }
 

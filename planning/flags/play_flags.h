@@ -59,6 +59,11 @@ class WaitFlags {
   std::optional<double> idle_ms_;
 };
 
+/// "2", seconds, or "2s", "500ms"; 15 s where it is empty. Errors: kUsage.
+Result<std::chrono::milliseconds> ParseFailureMax(const std::string& text);
+/// --failure-max, for ParseFailureMax().
+void AddFailureMax(CLI::App& command, std::string* text);
+
 /// What run and node both let a user choose about playing a plan on CPUs.
 struct PlayFlags {
   WaitFlags wait;

@@ -149,6 +149,9 @@ Latencies LatenciesOf(const RunTimes& times) {
   for (const double latency : found.sorted)
     found.deviation += (latency - found.mean) * (latency - found.mean) / count;
   found.deviation = std::sqrt(found.deviation);
+  // What adding up has lost, where all are equal.
+  constexpr double kRounding = 1e-9;
+  if (found.deviation < kRounding * found.mean) found.deviation = 0;
   return found;
 }
 

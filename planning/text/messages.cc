@@ -9,9 +9,9 @@
 #include <iostream>
 #include <map>
 #include <string_view>
-#include <system_error>
 
 #include "ir/base/utf8.h"
+#include "runtime/base/thread.h"
 
 namespace prepost {
 namespace {
@@ -69,11 +69,9 @@ bool ShowsProgress() {
 
 Ticker::Ticker(std::string what) : what_(Printable(what)) {
   if (!ShowsProgress()) return;
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error&) {
-    // No thread to tick on: the work goes on without.
-  }
+  // Without a thread to tick on, the work goes on.
+  Result<std::thread> thread = StartThread("the thread of a clock", [this] { Run(); });
+  if (thread.ok()) thread_ = *std::move(thread);
 }
 
 Ticker::~Ticker() {

@@ -446,11 +446,21 @@ class Group(Membership):
         """Sends `buffer` at the root and receives it elsewhere; returns the message.
 
         At the root: waits until the memory of `buffer` may be changed, and returns `buffer`.
-        Elsewhere as receive(buffer, timeout). Of many, a list or a dict of buffers, as send_many()
-        and receive_many().
+        Elsewhere as receive(buffer, timeout), but a message of fewer bytes than `buffer` has, which
+        fills its beginning, raises RejectedError. Of many, a list or a dict of buffers, as
+        send_many() and receive_many().
         """
         if not self._is_root:
-            return (self.receive_many if is_many(buffer) else self.receive)(buffer, timeout)
+            if is_many(buffer):
+                return self.receive_many(buffer, timeout)
+            message = self.receive(buffer, timeout)
+            room = message.nbytes if buffer is None else memoryview(buffer_of(buffer)).nbytes
+            if message.nbytes != room:
+                raise RejectedError(
+                    f"the message has {message.nbytes} bytes, the buffer {room}: its beginning is "
+                    "filled; receive() takes a message of any size that fits"
+                )
+            return message
         if buffer is None:
             raise UsageError("broadcast() at the root needs a buffer to send")
         seconds = _check.timeout(timeout)

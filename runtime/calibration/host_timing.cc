@@ -28,6 +28,7 @@
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/mapping.h"
 #include "runtime/base/statistics.h"
+#include "runtime/base/thread.h"
 #include "runtime/executor/combine_blocks.h"
 #include "runtime/transport/tcp/tcp_address.h"
 
@@ -188,7 +189,9 @@ int64_t ReceiveAll(int fd) {
 
 Result<double> TimeStream(const Connection& connection) {
   int64_t received_ns = 0;
-  std::thread receiver([&] { received_ns = ReceiveAll(connection.server.get()); });
+  Result<std::thread> receiver = StartThread(
+      "a thread that receives", [&] { received_ns = ReceiveAll(connection.server.get()); });
+  if (!receiver.ok()) return receiver.status();
   const std::vector<char> piece(kPieceBytes, 'x');
   Status status;
   const uint64_t start = ThreadCpuNs();
@@ -199,7 +202,7 @@ Result<double> TimeStream(const Connection& connection) {
   }
   const uint64_t sent_ns = ThreadCpuNs() - start;
   shutdown(connection.client.get(), SHUT_WR);
-  receiver.join();
+  receiver->join();
   if (!status.ok()) return status;
   if (received_ns < 0) {
     return SystemError(StatusCode::kEnvironment, "a connection to this machine failed",
@@ -272,7 +275,7 @@ Result<WakeUpTime> TimeWakeUp() {
   std::atomic<bool> is_over = false;
   std::vector<double> seconds;
   seconds.reserve(kWakeUps);
-  std::thread sleeper([&] {
+  Result<std::thread> sleeper = StartThread("a thread that sleeps", [&] {
     while (!is_over) {
       pollfd waits = {.fd = event->fd(), .events = POLLIN, .revents = 0};
       ++sleeps;
@@ -282,6 +285,7 @@ Result<WakeUpTime> TimeWakeUp() {
       if (!is_over) seconds.push_back(static_cast<double>(now - signalled_at.load()) * 1e-9);
     }
   });
+  if (!sleeper.ok()) return sleeper.status();
   for (uint32_t i = 1; i <= kWakeUps; ++i) {
     while (sleeps < i) std::this_thread::yield();
     std::this_thread::sleep_for(kSleepAtLeast);  // until it really sleeps
@@ -291,7 +295,7 @@ Result<WakeUpTime> TimeWakeUp() {
   while (sleeps < kWakeUps + 1) std::this_thread::yield();
   is_over = true;
   event->Signal();
-  sleeper.join();
+  sleeper->join();
   const auto samples = static_cast<uint32_t>(seconds.size());
   return WakeUpTime{.seconds = Summarise(std::move(seconds)).median, .samples = samples};
 }

@@ -3,7 +3,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@
 #include <utility>
 
 #include "ir/base/count.h"
+#include "runtime/base/memory_file.h"
 
 namespace prepost {
 namespace {
@@ -65,6 +65,41 @@ Result<MessageFile> OpenMessage(const std::string& path) {
   return MessageFile{.file = std::move(file), .bytes = static_cast<uint64_t>(about.st_size)};
 }
 
+std::string CannotReserve(uint64_t bytes, const std::string& name) {
+  return fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), name);
+}
+
+/// On the file system of an open file or folder.
+Status CheckSpaceOf(int fd, const std::string& name, uint64_t bytes) {
+  struct statvfs disk = {};
+  if (fstatvfs(fd, &disk) != 0) return {};
+  // Some that know no number report none as free, as full ones do.
+  if (disk.f_bfree == 0 || disk.f_bfree >= bytes / disk.f_frsize) return {};
+  const std::string free =
+      fmt::format("{}, {} are free", CannotReserve(bytes, name), disk.f_bfree * disk.f_frsize);
+  return SystemError(StatusCode::kRejected, free, ENOSPC);
+}
+
+/// What the call gives where it is not there or not allowed; with a true reason writing fails, too.
+bool IsRefused(int error) {
+  return error == EPERM || error == EACCES || error == ENOSYS || error == EAGAIN ||
+         error == EOPNOTSUPP || error == EINVAL || error == ENODEV;
+}
+
+/// Where a file has a hole. 0 or an errno value.
+int WriteZeros(int fd, uint64_t offset, uint64_t bytes) {
+  const std::vector<std::byte> zeros(std::min<uint64_t>(bytes, size_t{1} << 20));
+  while (bytes > 0) {
+    const ssize_t put = pwrite(fd, zeros.data(), std::min<uint64_t>(bytes, zeros.size()),
+                               static_cast<off_t>(offset));
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return errno;
+    offset += static_cast<uint64_t>(put);
+    bytes -= static_cast<uint64_t>(put);
+  }
+  return 0;
+}
+
 }  // namespace
 
 Result<uint64_t> MessageFileBytes(const std::string& path) {
@@ -87,9 +122,9 @@ Result<MappedInput> MappedInput::Open(const std::string& path) {
 
 Result<MappedInput> MappedInput::Empty() {
   MappedInput input;
-  input.file_ = FileDescriptor(memfd_create("prepost-empty", MFD_CLOEXEC));
-  if (!input.file_.valid())
-    return SystemError(StatusCode::kEnvironment, "cannot make an empty file in memory", errno);
+  Result<FileDescriptor> file = MakeMemoryFile("prepost-empty", 0);
+  if (!file.ok()) return file.status();
+  input.file_ = *std::move(file);
   return input;
 }
 
@@ -138,6 +173,17 @@ Result<PartialOutput> PartialOutput::Make(const std::string& path, const std::st
   return output;
 }
 
+Status CheckFreeSpace(const std::string& folder, uint64_t bytes) {
+  const FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return file.valid() ? CheckSpaceOf(file.get(), "files in " + folder, bytes) : Status();
+}
+
+Status PartialOutput::NameAndClose() {
+  PREPOST_RETURN_IF_ERROR(GiveName());
+  const int error = file_.Close();
+  return error == 0 ? Status() : FileError("write", name_, error);
+}
+
 Status PartialOutput::GiveName() {
   const int error = file_.GiveName();
   if (error == ESTALE) {
@@ -157,18 +203,14 @@ Status PartialOutput::Reserve(uint64_t bytes, const Checkpoint& checkpoint) {
 
 /// Checks the free space first, so that a hopeless request does not fill the disk for a while.
 Status PartialOutput::ReserveSpace(uint64_t offset, uint64_t bytes, const Checkpoint& checkpoint) {
-  const std::string what = fmt::format("cannot reserve {} for {}", Count(bytes, "byte"), name_);
-  struct statvfs disk = {};
-  if (fstatvfs(fd(), &disk) == 0 && disk.f_bfree < bytes / disk.f_frsize) {
-    return SystemError(StatusCode::kRejected,
-                       fmt::format("{}, {} are free", what, disk.f_bfree * disk.f_frsize), ENOSPC);
-  }
+  PREPOST_RETURN_IF_ERROR(CheckSpaceOf(fd(), name_, bytes));
   for (const uint64_t end = offset + bytes; offset < end;) {
     PREPOST_RETURN_IF_ERROR(Check(checkpoint));
     const uint64_t step = std::min(end - offset, kReserveStepBytes);
-    const int error = posix_fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(step));
+    int error = posix_fallocate(fd(), static_cast<off_t>(offset), static_cast<off_t>(step));
     if (error == EINTR) continue;
-    if (error != 0) return SystemError(StatusCode::kRejected, what, error);
+    if (IsRefused(error)) error = WriteZeros(fd(), offset, step);
+    if (error != 0) return SystemError(StatusCode::kRejected, CannotReserve(bytes, name_), error);
     offset += step;
   }
   return {};

@@ -58,6 +58,9 @@ class MappedInput {
   Mapping mapping_;
 };
 
+/// Errors (kRejected): `folder`'s file system has less than `bytes` left, as far as it says.
+Status CheckFreeSpace(const std::string& folder, uint64_t bytes);
+
 /// One copy on its way: a new file with its space reserved, mapped for writing. Its names, its
 /// commit and its removal are the business of OutputSet.
 class PartialOutput {
@@ -74,6 +77,8 @@ class PartialOutput {
   /// To be called before it is renamed, however it was made. Errors: kRejected, naming the file:
   /// what has its temporary name is another file, or none.
   Status GiveName();
+  /// GiveName(), and closes the file, which is complete. GiveName() checks the name again.
+  Status NameAndClose();
   /// Reserves space for `bytes` and maps them. Once, before all that follows. Errors: kRejected,
   /// naming the file: the disk is too full; those of `checkpoint`.
   Status Reserve(uint64_t bytes, const Checkpoint& checkpoint = {});

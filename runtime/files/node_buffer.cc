@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/files/node_buffer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "ir/base/count.h"
+#include "runtime/base/memory_file.h"
 
 namespace prepost {
 
@@ -31,17 +29,11 @@ Result<NodeBuffer> NodeBuffer::Open(NodeId node, uint64_t bytes, const OutputSet
 Status NodeBuffer::KeepApart() { return has_memory() ? Status() : MakeMemoryFile(); }
 
 Status NodeBuffer::MakeMemoryFile() {
-  memory_file_ = FileDescriptor(memfd_create(fmt::format("prepost:{}", node_.value).c_str(),
-                                             MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  const int fd = memory_file_.get();
-  if (has_memory() && ftruncate(fd, static_cast<off_t>(bytes_)) == 0 &&
-      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0) {
-    return {};
-  }
-  return SystemError(
-      StatusCode::kEnvironment,
-      fmt::format("cannot make the memory of node {}, {}", node_.value, Count(bytes_, "byte")),
-      errno);
+  Result<FileDescriptor> file =
+      prepost::MakeMemoryFile(fmt::format("prepost:{}", node_.value), bytes_);
+  if (!file.ok()) return file.status();
+  memory_file_ = *std::move(file);
+  return {};
 }
 
 Status NodeBuffer::Reserve(const Checkpoint& checkpoint) {

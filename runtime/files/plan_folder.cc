@@ -20,6 +20,7 @@
 #include <functional>
 #include <optional>
 
+#include "ir/base/input_buffer.h"
 #include "ir/verify/verify_shard.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/files/temporary_file.h"
@@ -31,9 +32,6 @@ namespace fs = std::filesystem;
 
 constexpr const char* kIndexName = "index.json";
 
-Status CannotRead(const std::string& path, int error) {
-  return Rejected(fmt::format("cannot read: {}", std::strerror(error)), path);
-}
 Status CannotWrite(const std::string& path, int error) {
   return Rejected(fmt::format("cannot write: {}", std::strerror(error)), path);
 }
@@ -77,11 +75,12 @@ auto ReadWith(Read read, const std::string& path, std::vector<std::string>* warn
   const fs::file_status file = fs::status(path, unknown);
   if (fs::exists(file) && !fs::is_regular_file(file))  // a pipe would be waited for
     return Rejected("cannot read: not a regular file", path);
-  errno = 0;
-  std::ifstream in(path, std::ios::binary);
-  if (!in) return CannotRead(path, errno);
+  InputBuffer buffer(path);
+  PREPOST_RETURN_IF_ERROR(buffer.status(path));
+  std::istream in(&buffer);
   std::vector<std::string> own;
   auto result = read(in, path, &own);
+  PREPOST_RETURN_IF_ERROR(buffer.status(path));
   if (warnings != nullptr)
     for (const std::string& warning : own)
       warnings->push_back(fs::path(path).filename().string() + ": " + warning);

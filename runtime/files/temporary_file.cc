@@ -12,6 +12,8 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <map>
+#include <mutex>
 #include <random>
 #include <span>
 #include <string_view>
@@ -64,9 +66,31 @@ bool IsStale(std::string_view name) {
   return kill(pid, 0) != 0 && errno == ESRCH;
 }
 
-/// The way to an open file that may have no name.
-std::string PathOfOpen(const FileDescriptor& file) {
-  return fmt::format("/proc/self/fd/{}", file.get());
+/// Gives an open file that may have none a name. 0 or an errno value.
+int LinkOpen(const FileDescriptor& file, const std::string& path) {
+  const std::string open_file = fmt::format("/proc/self/fd/{}", file.get());
+  const bool is_linked =
+      linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0;
+  return is_linked ? 0 : errno;
+}
+
+/// Whether files of this file system that have no name can be given one: not without /proc, nor
+/// where links are refused. Found by trying, once for each file system.
+bool CanBeNamed(const FileDescriptor& file, const std::string& folder) {
+  static std::mutex mutex;
+  static std::map<dev_t, bool> found;
+  struct stat about = {};
+  if (fstat(file.get(), &about) != 0) return false;
+  const std::lock_guard lock(mutex);
+  const auto [entry, is_new] = found.try_emplace(about.st_dev, false);
+  if (!is_new) return entry->second;
+  const FileDescriptor probe(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
+  const std::string name = folder + "/" + TemporaryName();
+  if (probe.valid() && LinkOpen(probe, name) == 0) {
+    unlink(name.c_str());
+    entry->second = true;
+  }
+  return entry->second;
 }
 
 }  // namespace
@@ -98,11 +122,10 @@ bool IsSameFile(const struct stat& a, const struct stat& b) {
 int TemporaryFile::Create(const std::string& path, mode_t mode, Named named) {
   path_ = path;
   if (named == Named::kWhenComplete) {
-    const std::string folder = std::filesystem::path(path).parent_path();
-    file_ = FileDescriptor(
-        open(folder.empty() ? "." : folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode));
-    // Without /proc it could not get a name.
-    is_unnamed_ = file_.valid() && access(PathOfOpen(file_).c_str(), F_OK) == 0;
+    const std::string parent = std::filesystem::path(path).parent_path();
+    const std::string folder = parent.empty() ? "." : parent;
+    file_ = FileDescriptor(open(folder.c_str(), O_RDWR | O_TMPFILE | O_CLOEXEC, mode));
+    is_unnamed_ = file_.valid() && CanBeNamed(file_, folder);
     if (is_unnamed_) return 0;
   }
   file_ = FileDescriptor(open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode));
@@ -110,16 +133,21 @@ int TemporaryFile::Create(const std::string& path, mode_t mode, Named named) {
 }
 
 int TemporaryFile::GiveName() {
-  if (std::exchange(is_unnamed_, false)) {
-    const std::string open_file = PathOfOpen(file_);
-    const bool is_linked =
-        linkat(AT_FDCWD, open_file.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) == 0;
-    return is_linked ? 0 : errno;
-  }
+  if (std::exchange(is_unnamed_, false)) return LinkOpen(file_, path_);
   struct stat own = {}, there = {};
-  if (fstat(file_.get(), &own) != 0) return errno;
+  if (!file_.valid()) {
+    own = closed_;
+  } else if (fstat(file_.get(), &own) != 0) {
+    return errno;
+  }
   if (lstat(path_.c_str(), &there) != 0) return errno == ENOENT ? ESTALE : errno;
   return IsSameFile(own, there) ? 0 : ESTALE;
+}
+
+int TemporaryFile::Close() {
+  if (fstat(file_.get(), &closed_) != 0) return errno;
+  file_.Close();
+  return 0;
 }
 
 }  // namespace prepost

@@ -7,14 +7,13 @@
 #ifndef PREPOST_RUNTIME_FILES_TEMPORARY_FILE_H_
 #define PREPOST_RUNTIME_FILES_TEMPORARY_FILE_H_
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <string>
 
 #include "runtime/base/file_descriptor.h"
-
-struct stat;
 
 namespace prepost {
 
@@ -44,10 +43,13 @@ class TemporaryFile {
   /// Has it be what `path` names, from where it may be renamed. 0 or an errno value; ESTALE:
   /// another file has the name, or none.
   int GiveName();
+  /// After GiveName(), which may still be asked afterwards. 0 or an errno value.
+  int Close();
 
  private:
   std::string path_;
   FileDescriptor file_;
+  struct stat closed_ = {};  ///< what it was then
   bool is_unnamed_ = false;
 };
 

@@ -336,8 +336,11 @@ Status Bootstrap::Step() {
   std::erase_if(calls_, [this](const auto& call) { return !ServeCall(*call); });
   if (!refused_.ok()) return refused_;
   if (settled()) return {};
-  const Clock::time_point due =
-      to_leader_only_ || is_leader() ? due_ : due_ + options_.leader_first;
+  Clock::time_point due = to_leader_only_ || is_leader() ? due_ : due_ + options_.leader_first;
+  // Who calls knows at which address, and what came of it; who is called knows nothing to say.
+  const bool calls = std::ranges::any_of(
+      links_, [this](const Link& it) { return !IsServed(it) && it.name.from == options_.node; });
+  if (!is_leader() && !calls) due += options_.leader_first / 4;
   if (Clock::now() >= due && !connected()) return NotThere();
   StartCalls();
   return {};
@@ -443,6 +446,7 @@ void Bootstrap::StartCall(Link& link, const Result<std::vector<TcpAddress>>& add
   int error = 0;
   call->fd = StartConnect(address, &error);
   if (call->fd.valid()) {
+    link.seen.Note({Telling::kNoConnection, fmt::format("{}: no answer", call->address)});
     calls_.push_back(std::move(call));
   } else {
     EndCall(*call, TextOf(error));

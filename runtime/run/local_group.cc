@@ -3,19 +3,18 @@
 // The launcher: starts a process per node, leads them as a member of their group that plays no part
 // (run_leader.h), and ends them.
 //
-// A node that dies shows on its pidfd: the launcher kills the others, removes the files and reports
-// the cause. A launcher that dies or is stopped is lost to every node's keeper: each node removes
-// the files and exits, and the one that gets the byte out of the last-word pipe says so.
+// A node that dies shows on a pipe that it alone holds open: the launcher kills the others, removes
+// the files and reports the cause. A launcher that dies or is stopped is lost to every node's
+// keeper: each node removes the files and exits, and the one that gets the byte out of the
+// last-word pipe says so.
 #include "runtime/run/local_group.h"
 
 #include <fmt/format.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
-extern "C" {
-#include <sys/pidfd.h>  // glibc 2.36 declares its functions without C linkage
-}
 
 #include <algorithm>
 #include <atomic>
@@ -23,7 +22,9 @@ extern "C" {
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -47,8 +48,8 @@ constexpr milliseconds kEndMax{1000};  ///< for the cause of a failure, and to g
 /// A node's process, as the launcher sees it.
 struct NodeProcess {
   NodeId node;
-  pid_t pid = -1;
-  FileDescriptor pidfd;    ///< empty: reaped; until then nobody else can get the pid
+  pid_t pid = -1;          ///< -1: reaped; until then nobody else can get the pid
+  FileDescriptor life;     ///< a pipe that ends with it
   FileDescriptor control;  ///< until the keeper has it
 };
 
@@ -93,11 +94,27 @@ class LocalGroup {
   RunControl control_;  ///< goes first: its keeper's thread calls back
 };
 
-/// A node has a buffer, scratch buffers, a control socket, a pidfd and, while it is being started,
-/// the other control end, and both ends of a connection to its parent in the GateTree.
+/// A node has a buffer, scratch buffers, a control socket, the pipe of its life and, while it is
+/// being started, the other ends of both, and both ends of a connection to its parent in the
+/// GateTree.
 size_t FilesNeeded(TransportKind transport, Playable plan) {
   constexpr size_t kOwnFiles = 32;
   return LocalTransport::FilesNeeded(transport, plan) + 6 * size_t{plan.header().nodes} + kOwnFiles;
+}
+
+/// The files that this process has open, as /proc says; where there is none, all that may be.
+std::vector<unsigned> OpenFiles() {
+  std::vector<unsigned> files;
+  std::error_code error;
+  std::filesystem::directory_iterator entry("/proc/self/fd", error);
+  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error))
+    files.push_back(static_cast<unsigned>(std::stoul(entry->path().filename())));
+  if (!error) return files;
+  rlimit limit = {};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  files.resize(std::min<rlim_t>(limit.rlim_cur, 1u << 20));
+  std::iota(files.begin(), files.end(), 0u);
+  return files;
 }
 
 /// Closes all but standard streams and `keep`: other nodes' sockets, and whatever this process has
@@ -105,12 +122,18 @@ size_t FilesNeeded(TransportKind transport, Playable plan) {
 void CloseAllBut(std::vector<int> keep) {
   std::ranges::sort(keep);
   unsigned first = STDERR_FILENO + 1;
+  bool is_refused = false;
   for (const int fd : keep) {
     const unsigned kept = static_cast<unsigned>(fd);
-    if (kept > first) close_range(first, kept - 1, 0);
+    if (kept > first) is_refused |= close_range(first, kept - 1, 0) != 0;
     first = std::max(first, kept + 1);
   }
-  close_range(first, ~0u, 0);
+  is_refused |= close_range(first, ~0u, 0) != 0;
+  if (!is_refused) return;
+  for (const unsigned fd : OpenFiles()) {
+    const int open = static_cast<int>(fd);
+    if (open > STDERR_FILENO && !std::ranges::binary_search(keep, open)) close(open);
+  }
 }
 
 /// Ctrl-C at a terminal reaches all processes: ending the run is the launcher's business. Nodes
@@ -125,8 +148,17 @@ void SetUpNodeProcess(NodeId node) {
   prctl(PR_SET_NAME, fmt::format("prepost:{}", node.value).c_str());
 }
 
-std::string DeathOf(const NodeProcess& process, int wait_status) {
-  const std::string who = fmt::format("node {} (process {})", process.node.value, process.pid);
+/// Waits for its end, and returns its status.
+int Reap(NodeProcess& process) {
+  int wait_status = 0;
+  while (waitpid(process.pid, &wait_status, 0) < 0 && errno == EINTR) continue;
+  process.pid = -1;
+  process.life.Close();
+  return wait_status;
+}
+
+std::string DeathOf(NodeId node, pid_t pid, int wait_status) {
+  const std::string who = fmt::format("node {} (process {})", node.value, pid);
   if (WIFSIGNALED(wait_status)) {
     const int signal = WTERMSIG(wait_status);
     return fmt::format("{} was killed by signal {} ({})", who, signal, strsignal(signal));
@@ -165,7 +197,7 @@ Status LocalGroup::Lead() {
   for (NodeProcess& process : processes_) {
     group.names.push_back(fmt::format("node {} (process {})", process.node.value, process.pid));
     group.controls.push_back(std::move(process.control));
-    PREPOST_RETURN_IF_ERROR(control_.Watch(process.pidfd.get()));
+    PREPOST_RETURN_IF_ERROR(control_.Watch(process.life.get()));
   }
   group.names.emplace_back("the launching process");
   group.controls.emplace_back();
@@ -188,11 +220,10 @@ void LocalGroup::Release() {
   control_.keeper().Close(RunControl::kSerial, 1);
   const auto end = std::chrono::steady_clock::now() + kEndMax;
   for (NodeProcess& process : processes_) {
-    pollfd ended = {.fd = process.pidfd.get(), .events = POLLIN, .revents = 0};
+    pollfd ended = {.fd = process.life.get(), .events = POLLIN, .revents = 0};
     const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
     if (poll(&ended, 1, static_cast<int>(std::max(left, milliseconds(0)).count())) <= 0) continue;
-    waitpid(process.pid, nullptr, 0);
-    process.pidfd.Close();
+    Reap(process);
   }
 }
 
@@ -206,14 +237,12 @@ Status LocalGroup::Take(const KeeperEvent& event) {
 Status LocalGroup::CheckProcesses() {
   std::vector<pollfd> polls;
   for (const NodeProcess& process : processes_)
-    polls.push_back({.fd = process.pidfd.get(), .events = POLLIN, .revents = 0});
+    polls.push_back({.fd = process.life.get(), .events = POLLIN, .revents = 0});
   if (poll(polls.data(), polls.size(), /*timeout=*/0) <= 0) return {};
   for (size_t i = 0; i < polls.size(); ++i) {
     if (polls[i].revents == 0) continue;
-    int wait_status = 0;
-    waitpid(processes_[i].pid, &wait_status, 0);
-    processes_[i].pidfd.Close();
-    return Rejected(DeathOf(processes_[i], wait_status));
+    const pid_t pid = processes_[i].pid;
+    return Rejected(DeathOf(processes_[i].node, pid, Reap(processes_[i])));
   }
   return {};
 }
@@ -303,14 +332,19 @@ decltype(RunLeaderOptions::expected) LocalGroup::Expected() {
 Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_word_fd) {
   auto control = ControlSocket::MakePair();
   if (!control.ok()) return control.status();
+  int life[2];
+  if (pipe(life) != 0) return SystemError(StatusCode::kEnvironment, "cannot make a pipe", errno);
+  FileDescriptor life_read(life[0]);
+  const FileDescriptor life_write(life[1]);
   const pid_t pid = fork();
   if (pid < 0) {
     return SystemError(StatusCode::kEnvironment,
-                       fmt::format("cannot start a process for node {}", node.value), errno);
+                       fmt::format("cannot start a process for node {} (fork)", node.value), errno);
   }
   if (pid == 0) {
     std::vector<int> keep = transport.FilesOf(node);
-    for (int fd : {control->second.fd(), last_word_fd, input_.fd()}) keep.push_back(fd);
+    for (int fd : {control->second.fd(), last_word_fd, input_.fd(), life_write.get()})
+      keep.push_back(fd);
     if (plan_.header().roles().IsTarget(node)) keep.push_back(buffers_[node.index()].fd());
     if (!is_multicast()) keep.push_back(scratch_[node.index()].fd());
     for (const GateSocket& gate : gates_[node.index()]) keep.push_back(gate.control.fd());
@@ -334,11 +368,7 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
   NodeProcess& process = processes_[node.index()];
   process.node = node;
   process.pid = pid;
-  process.pidfd = FileDescriptor(pidfd_open(pid, 0));
-  if (!process.pidfd.valid()) {
-    return SystemError(StatusCode::kEnvironment,
-                       fmt::format("cannot watch the process of node {}", node.value), errno);
-  }
+  process.life = std::move(life_read);
   process.control = control->first.TakeFile();
   return {};
 }
@@ -354,10 +384,10 @@ LocalRun LocalGroup::MakeRun() const {
 
 LocalGroup::~LocalGroup() {
   for (const NodeProcess& process : processes_) {
-    if (process.pidfd.valid()) kill(process.pid, SIGKILL);
+    if (process.pid > 0) kill(process.pid, SIGKILL);
   }
-  for (const NodeProcess& process : processes_) {
-    if (process.pidfd.valid()) waitpid(process.pid, nullptr, 0);
+  for (NodeProcess& process : processes_) {
+    if (process.pid > 0) Reap(process);
   }
 }
 

@@ -28,6 +28,7 @@
 #include <utility>
 
 #include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "runtime/base/clock.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/group_terms.h"
@@ -229,7 +230,8 @@ Status Engine::Abort(uint64_t number, const std::string& why) {
     const bool is_ending = found != by_number_.end() && found->second->is_destroyed;
     if (!is_ending || !found->second->failure.ok())
       PREPOST_RETURN_IF_ERROR(Find(number, "abort").status());
-    commands_.push_back({.kind = Command::Kind::kAbort, .group = found->second, .why = why});
+    commands_.push_back(
+        {.kind = Command::Kind::kAbort, .group = found->second, .why = Printable(why)});
   }
   Alert();
   return {};
@@ -262,6 +264,13 @@ Result<PeerPaths> Engine::Paths(uint64_t number) {
   const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
   if (!group.ok()) return group.status();
   return (*group)->paths;
+}
+
+Result<std::vector<PeerSpeed>> Engine::Speeds(uint64_t number) {
+  const std::lock_guard lock(mutex_);
+  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  if (!group.ok()) return group.status();
+  return (*group)->speeds;
 }
 
 Result<std::vector<std::string>> Engine::Notes(uint64_t number) {
@@ -801,6 +810,7 @@ void Engine::CheckPeers() {
   bool is_engaged = running_ > 0;
   for (const std::shared_ptr<Group>& group : connected) {
     if (!CheckEager(*group)) continue;
+    NoteSpeeds(*group);
     is_engaged |= group->eager != nullptr && group->eager->is_engaged();
     const Status status = group->endpoint->CheckPeers(silence_max_);
     is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
@@ -822,6 +832,18 @@ void Engine::CheckPeers() {
   for (const auto& [serial, group] : groups_) {
     if (group->endpoint != nullptr) group->endpoint->RestPeers();
   }
+}
+
+void Engine::NoteSpeeds(Group& group) {
+  std::vector<PeerSpeed> speeds;
+  for (const auto& [node, use] : group.endpoint->Uses()) {
+    if (use.acknowledged_bytes == 0) continue;
+    speeds.push_back({.member = group.options.members[node.index()],
+                      .bytes = use.acknowledged_bytes,
+                      .busy_seconds = std::chrono::duration<double>(use.busy).count()});
+  }
+  const std::lock_guard lock(mutex_);
+  group.speeds = std::move(speeds);
 }
 
 }  // namespace prepost

@@ -83,6 +83,7 @@ class Engine {
   Result<std::vector<uint32_t>> MembersOf(uint64_t number);
   Result<bool> IsForCalls(uint64_t number);
   Result<PeerPaths> Paths(uint64_t number);
+  Result<std::vector<PeerSpeed>> Speeds(uint64_t number);
   Result<std::vector<std::string>> Notes(uint64_t number);
 
   /// Readable when Poll() has something to do. Whoever does not ask for it spares the others the
@@ -171,6 +172,7 @@ class Engine {
   void CountRunning(int change);
   void SetTicking(bool is_ticking);
   void CheckPeers();
+  void NoteSpeeds(Group& group);
   void CheckFiles();
 
   std::unique_ptr<Keeper> keeper_;

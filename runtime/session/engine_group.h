@@ -53,6 +53,7 @@ struct Engine::Group {
   bool is_destroyed = false;
   Status failure;  ///< why it has failed; ok again when `failed` has been called
   PeerPaths paths;
+  std::vector<PeerSpeed> speeds;
   std::vector<std::string> notes;
 
   // The turning thread's own.

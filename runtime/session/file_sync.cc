@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "runtime/base/file_descriptor.h"
+#include "runtime/base/thread.h"
 
 namespace prepost {
 namespace {
@@ -27,11 +27,10 @@ Status SyncPages(std::span<const std::byte> memory) {
 
 Result<std::unique_ptr<FileSync>> FileSync::Start(std::function<void()> notify) {
   std::unique_ptr<FileSync> sync(new FileSync(std::move(notify)));
-  try {
-    sync->thread_ = std::thread([raw = sync.get()] { raw->Run(); });
-  } catch (const std::system_error&) {
-    return EnvironmentError("cannot start a thread that writes messages to files");
-  }
+  Result<std::thread> thread =
+      StartThread("the thread that writes messages to files", [raw = sync.get()] { raw->Run(); });
+  if (!thread.ok()) return thread.status();
+  sync->thread_ = *std::move(thread);
   return sync;
 }
 

@@ -11,9 +11,9 @@
 
 #include <algorithm>
 #include <array>
-#include <system_error>
 #include <utility>
 
+#include "runtime/base/thread.h"
 #include "runtime/session/keeper_group.h"
 #include "runtime/session/member_words.h"
 
@@ -73,11 +73,10 @@ Result<std::unique_ptr<Keeper>> Keeper::Start(KeeperOptions options) {
     if (!lobby.ok()) return lobby.status();
     keeper->lobby_ = std::move(*lobby);
   }
-  try {
-    keeper->thread_ = std::thread([raw = keeper.get()] { raw->Run(); });
-  } catch (const std::system_error&) {
-    return EnvironmentError("cannot start the thread of a session");
-  }
+  Result<std::thread> thread =
+      StartThread("the thread of a session", [raw = keeper.get()] { raw->Run(); });
+  if (!thread.ok()) return thread.status();
+  keeper->thread_ = *std::move(thread);
   return keeper;
 }
 

@@ -130,6 +130,10 @@ std::vector<NodeId> Keeper::KnownNodes(const KeptGroup& kept) const {
 /// At the leader. Whether it is true is judged by the next answer of `where`, which may be busy
 /// with a callback.
 void Keeper::NoteStall(Group& group, NodeId by, NodeId where) {
+  // One that still connects to others serves none of its connections; who asks says it again.
+  const bool has_gathered = group.gathered_at && Clock::now() - *group.gathered_at >=
+                                                     PeerAnswerMax(options_.failure_max) + tick_;
+  if (group.kept.controls.empty() && !has_gathered) return;
   std::erase_if(group.stalls, [by](const Stall& it) { return it.by == by; });
   group.stalls.push_back({.by = by, .where = where});
   if (where == group.kept.self) JudgeStall(group, where, Attention());

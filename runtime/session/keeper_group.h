@@ -94,6 +94,7 @@ struct Keeper::Group {
   bool is_other_seal = false;            ///< of these only whether connections are sealed differs
   std::vector<Failure> suspicions;       ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
+  std::optional<Clock::time_point> gathered_at;  ///< at the leader: all have joined
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member
   std::optional<Failure> finding;  ///< at the leader: a member is gone, and others may go with it
   Clock::time_point finding_due;

@@ -118,7 +118,8 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
     if (std::exchange(peer.joined, true)) return;
     if (!std::ranges::all_of(group.peers, &Peer::joined)) return;
     Broadcast(group, control::Joined());
-    group.introductions_due = Clock::now() + silence_max_;
+    group.gathered_at = Clock::now();
+    group.introductions_due = *group.gathered_at + silence_max_;
   } else if (const auto* failed = std::get_if<control::Failed>(&message)) {
     HearFailed(group, peer, *failed);
   } else if (const auto* stalled = std::get_if<control::Stalled>(&message)) {

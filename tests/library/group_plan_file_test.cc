@@ -146,7 +146,7 @@ TEST_F(GroupPlanFileTest, RefusesFilesThatDoNotFit) {
     return status.ToString();
   };
   const auto of = [](const std::string& path) { return GroupOptions{.plan = path}; };
-  EXPECT_THAT(refusal(of(folder_ / "absent")), HasSubstr("cannot open: No such file"));
+  EXPECT_THAT(refusal(of(folder_ / "absent")), HasSubstr("cannot read: No such file"));
   Spec small = SpecOf("barrier");
   small.nodes = 4;
   for (const std::string& path : {WriteRolled(small), WriteFlat(small)})

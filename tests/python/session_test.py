@@ -179,7 +179,10 @@ class Buffers(unittest.TestCase):
                     )  # larger, and of another kind
                     filled = [source, bytearray(len(content)), TensorLike(numbers)]
                     results = members.run(
-                        lambda i, group: group.broadcast(filled[i], TIMEOUT), groups
+                        lambda i, group: (group.receive if i else group.broadcast)(
+                            filled[i], TIMEOUT
+                        ),
+                        groups,
                     )
                     self.assertIs(results[0], source)
                     self.assertEqual(filled[1], content)
@@ -507,9 +510,17 @@ class Memory(unittest.TestCase):
                 self.assertEqual(asked, [(0, 7), (2, 32)])
                 into = bytearray(32)
                 members.run(
-                    lambda i, group: group.broadcast(b"copied" if i == 0 else into, TIMEOUT), groups
+                    lambda i, group: (
+                        group.send(b"copied") if i == 0 else group.receive(into, TIMEOUT)
+                    ),
+                    groups,
                 )
                 self.assertEqual((into[:6], memory.tobytes()[:6]), (b"copied", b"copied"))
+                with self.assertRaisesRegex(prepost.RejectedError, "has 5 bytes, the buffer 32"):
+                    members.run(
+                        lambda i, group: group.broadcast(b"short" if i == 0 else into, TIMEOUT),
+                        groups,
+                    )
                 alive = weakref.ref(incoming)
                 members.run(lambda i, group: group.destroy(TIMEOUT), groups)
                 del incoming, results
@@ -856,7 +867,9 @@ class Waits(unittest.TestCase):
                     other.broadcast(buffer, 0.01)
                 message = bytearray(b"message")
                 members.run(
-                    lambda i, group: group.broadcast(message if i == 0 else buffer, TIMEOUT),
+                    lambda i, group: group.receive(buffer, TIMEOUT)
+                    if i
+                    else group.broadcast(message, TIMEOUT),
                     [root, other],
                 )
                 message.append(0)  # is free as soon as it is sent

@@ -64,32 +64,29 @@ def connect_all(nodes):
         ip("-n", namespace, "link", "set", "lo", "up")
 
 
+def limit_device(namespace, device, rate):
+    """What it sends. Whether the kernel can."""
+    limit = ["tbf", "rate", rate, "burst", "64kb", "latency", "100ms"]
+    words = ["tc", "-n", namespace, "qdisc", "replace", "dev", device, "root", *limit]
+    return subprocess.run(words, capture_output=True).returncode == 0
+
+
 def limit_rate(nodes, rate):
-    """Whether the kernel can."""
-    for node in nodes:
-        done = subprocess.run(
-            [
-                "tc",
-                "-n",
-                PREFIX + str(node),
-                "qdisc",
-                "add",
-                "dev",
-                "eth0",
-                "root",
-                "tbf",
-                "rate",
-                rate,
-                "burst",
-                "64kb",
-                "latency",
-                "100ms",
-            ],
-            capture_output=True,
-        )
-        if done.returncode != 0:
-            return False
-    return True
+    """Of what each sends. Whether the kernel can."""
+    return all(limit_device(PREFIX + str(node), "eth0", rate) for node in nodes)
+
+
+def limit_both_ways(node, rate):
+    """Of what it sends and what it gets."""
+    limit_rate([node], rate)
+    limit_device(PREFIX + "switch", f"port{node}", rate)
+
+
+def isolate(node, is_isolated):
+    """A node that is isolated reaches those that are not."""
+    state = "on" if is_isolated else "off"
+    words = ["link", "set", "dev", f"port{node}", "isolated", state]
+    subprocess.run(["bridge", "-n", PREFIX + "switch", *words], check=True)
 
 
 @contextlib.contextmanager

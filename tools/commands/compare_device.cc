@@ -2,7 +2,6 @@
 #include "tools/commands/compare_device.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +18,7 @@
 
 #include "backends/registry.h"
 #include "runtime/base/file_descriptor.h"
+#include "runtime/base/memory_file.h"
 #include "runtime/device/player_device.h"
 #include "runtime/files/message_file.h"
 #include "runtime/run/local_group.h"
@@ -31,9 +31,9 @@ using local::Way;
 
 /// A file in memory of random bytes. `owner` keeps it.
 Result<MappedInput> RandomInput(uint64_t bytes, uint64_t seed, FileDescriptor* owner) {
-  *owner = FileDescriptor(memfd_create("prepost-compare", MFD_CLOEXEC));
-  if (!owner->valid())
-    return SystemError(StatusCode::kEnvironment, "cannot make a file in memory", errno);
+  Result<FileDescriptor> file = MakeMemoryFile("prepost-compare", bytes);
+  if (!file.ok()) return file.status();
+  *owner = *std::move(file);
   std::mt19937_64 random(seed);
   std::vector<uint64_t> piece(8192);
   for (uint64_t written = 0; written < bytes;) {

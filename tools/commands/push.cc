@@ -2,19 +2,26 @@
 //
 // prepost push: brings files to many hosts. prepost receive: what it runs on each of them.
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <ctime>
+#include <functional>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backends/registry.h"
@@ -22,6 +29,7 @@
 #include "ir/base/utf8.h"
 #include "ir/json/rate_text.h"
 #include "planning/files/named_file.h"
+#include "planning/flags/play_flags.h"
 #include "planning/flags/spec_flags.h"
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
@@ -53,10 +61,14 @@ struct PushFlags {
   PushOptions options;
   std::string block_bytes;
   PathFlags path;
-  double failure_s = 5;
+  std::string failure_max;
+  double timeout_s = 600;
   double connect_s = 30;
   bool json = false;
+  bool has_sums = false;  ///< of all files
 };
+
+constexpr size_t kSumsMax = 20;  ///< printed unasked
 
 milliseconds MillisecondsOf(double seconds) {
   return duration_cast<milliseconds>(std::chrono::duration<double>(seconds));
@@ -124,44 +136,88 @@ std::string SumLine(const PushedFile& file) {
   return fmt::format("{}{}  {}", is_escaped ? "\\" : "", file.sum, Printable(name));
 }
 
-void PrintVerdicts(const PushReport& report) {
+/// Of a host that has the files.
+std::string TextOf(const HostVerdict& host, const PushReport& report) {
   const char* const same = report.by_content ? "same contents" : "same size and time";
   const size_t unsent = report.files.size() - report.files_sent;
+  std::string text;
+  if (host.was_there) {
+    text = fmt::format("unchanged: {}", same);
+  } else {
+    text = fmt::format("ok: {} in {}, {}/s, verified", FormatBytes(host.bytes),
+                       ShortDuration(std::llround(1e9 * host.seconds)), FormatBytes(RateOf(host)));
+    if (report.slow_host == host.host)
+      text += fmt::format("; the others waited for it: its connections carry {}/s",
+                          FormatBytes(static_cast<uint64_t>(host.link_speed)));
+    if (unsent > 0) text += fmt::format("; {} unchanged: {}", Count(unsent, "file"), same);
+  }
+  const char* before = "; not kept: ";
+  for (const Unkept& unkept : host.unkept) text += std::exchange(before, ", ") + TextOf(unkept);
+  return text;
+}
+
+/// Those that failed because others did, a line for all of a kind.
+void PrintConsequences(const PushReport& report) {
+  std::map<std::string, std::vector<std::string>> hosts;
+  for (const HostVerdict& host : report.hosts)
+    if (host.is_consequence) hosts[host.status.ToString()].push_back(host.host);
+  for (const auto& [text, names] : hosts) {
+    std::cout << fmt::format("{}: {}\n", Printable(fmt::format("{}", fmt::join(names, ", "))),
+                             Printable(text));
+  }
+}
+
+void PrintVerdicts(const PushReport& report, bool has_sums) {
   size_t widest = 0;
-  for (const HostVerdict& host : report.hosts) widest = std::max(widest, host.host.size());
+  for (const HostVerdict& host : report.hosts)
+    if (!host.is_consequence) widest = std::max(widest, host.host.size());
   for (const HostVerdict& host : report.hosts) {
-    std::string text;
-    if (!host.status.ok()) {
-      text = "failed: " + host.status.ToString();
-    } else if (host.was_there) {
-      text = fmt::format("unchanged: {}", same);
-    } else {
-      text =
-          fmt::format("ok: {} in {}, {}/s, verified", FormatBytes(host.bytes),
-                      ShortDuration(std::llround(1e9 * host.seconds)), FormatBytes(RateOf(host)));
-      if (unsent > 0) text += fmt::format("; {} unchanged: {}", Count(unsent, "file"), same);
-    }
+    if (host.is_consequence) continue;
+    const std::string text =
+        host.status.ok() ? TextOf(host, report) : "failed: " + host.status.ToString();
     std::cout << fmt::format("{:<{}}  {}\n", Printable(host.host), widest, Printable(text));
   }
+  PrintConsequences(report);
   const auto is_ok = [](const HostVerdict& host) { return host.status.ok(); };
   if (std::ranges::none_of(report.hosts, is_ok)) return;
+  if (report.files.size() > kSumsMax && !has_sums) {
+    std::cout << fmt::format("{}; --sums prints their sums\n", Count(report.files.size(), "file"));
+    return;
+  }
   for (const PushedFile& file : report.files) {
     if (!file.sum.empty()) std::cout << SumLine(file) << "\n";
   }
 }
 
+nlohmann::ordered_json SlowHostJson(const PushReport& report) {
+  return report.slow_host.empty() ? nlohmann::ordered_json()
+                                  : nlohmann::ordered_json(report.slow_host);
+}
+
 void PrintVerdictsJson(const PushReport& report) {
   nlohmann::ordered_json hosts = nlohmann::ordered_json::array();
   for (const HostVerdict& host : report.hosts) {
-    nlohmann::ordered_json entry = {{"host", host.host}, {"ok", host.status.ok()}};
+    nlohmann::ordered_json entry = {
+        {"host", host.host}, {"target", host.target}, {"ok", host.status.ok()}};
     if (!host.status.ok()) {
       entry["error"] = host.status.ToString();
+      entry["is_consequence"] = host.is_consequence;
     } else {
       entry["unchanged"] = host.was_there;
       entry["verified"] = !host.was_there || report.by_content;
       entry["bytes"] = host.bytes;
       entry["seconds"] = host.seconds;
       entry["bytes_per_second"] = RateOf(host);
+      entry["link_bytes_per_second"] = host.link_speed > 0
+                                           ? nlohmann::ordered_json(std::llround(host.link_speed))
+                                           : nlohmann::ordered_json();
+      entry["not_kept"] = nlohmann::ordered_json::array();
+      for (const Unkept& unkept : host.unkept) {
+        entry["not_kept"].push_back({{"what", unkept.what},
+                                     {"files", unkept.files},
+                                     {"first", unkept.file},
+                                     {"error", unkept.error}});
+      }
     }
     hosts.push_back(std::move(entry));
   }
@@ -175,9 +231,35 @@ void PrintVerdictsJson(const PushReport& report) {
   }
   const nlohmann::ordered_json all = {{"hosts", std::move(hosts)},
                                       {"files", std::move(files)},
+                                      {"slow_host", SlowHostJson(report)},
                                       {"bytes", report.bytes},
                                       {"seconds", report.seconds}};
   std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+}
+
+/// "2026-11-26 14:03:09", for lines that are read later.
+std::string TimeNow() { return fmt::format("{:%F %T}", fmt::localtime(std::time(nullptr))); }
+
+/// On the terminal's line, of which it takes no more than that.
+void ShowLine(const std::string& line) {
+  winsize size = {};
+  const bool is_known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+  const std::string shown = Printable(line);
+  std::cerr << "\r\033[K" << (is_known ? FirstLetters(shown, size.ws_col - 1u) : shown)
+            << std::flush;
+}
+
+/// Where there is no terminal, a line every half minute.
+std::function<void(const std::string&)> LogLines() {
+  static constexpr std::chrono::seconds kFirst{5}, kBetween{30};
+  auto next = std::make_shared<std::chrono::steady_clock::time_point>(
+      std::chrono::steady_clock::now() + kFirst);
+  return [next](const std::string& line) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now < *next) return;
+    *next = now + kBetween;
+    std::cerr << fmt::format("prepost: {} {}\n", TimeNow(), Printable(line)) << std::flush;
+  };
 }
 
 Status RunPush(PushFlags& flags) {
@@ -200,10 +282,11 @@ Status RunPush(PushFlags& flags) {
   const Result<PathOptions> paths = flags.path.Options();
   if (!paths.ok()) return paths.status();
   options.paths = *paths;
-  options.failure_max = MillisecondsOf(flags.failure_s);
+  const Result<milliseconds> failure_max = ParseFailureMax(flags.failure_max);
+  if (!failure_max.ok()) return failure_max.status();
+  options.failure_max = *failure_max;
+  options.no_progress_max = MillisecondsOf(flags.timeout_s);
   options.connect_max = MillisecondsOf(flags.connect_s);
-  if (options.failure_max < milliseconds(100))
-    return UsageError("--timeout: at least 0.1 s are needed");
   // Before anything is started anywhere.
   if (!options.device.empty()) PREPOST_RETURN_IF_ERROR(OpenPlayerDevice(options.device).status());
   Result<PushSource> source = PushSource::Open(flags.paths, flags.name);
@@ -213,19 +296,15 @@ Status RunPush(PushFlags& flags) {
   if (!signals.ok()) return signals.status();
   options.interrupt_fd = signals->fd();
   const bool shows_progress = ShowsProgress();
-  if (shows_progress) {
-    options.progress = [](const std::string& line) {
-      std::cerr << "\r\033[K" << line << std::flush;
-    };
-  }
+  options.progress = shows_progress ? ShowLine : LogLines();
   options.note = [shows_progress](const std::string& text) {
     if (shows_progress) std::cerr << "\r\033[K";
-    PrintNote(text);
+    PrintNote(shows_progress ? text : TimeNow() + " " + text);
   };
   const Result<PushReport> report = Push(*source, options);
   if (shows_progress) std::cerr << "\r\033[K" << std::flush;
   if (!report.ok()) return report.status();
-  (flags.json ? PrintVerdictsJson : PrintVerdicts)(*report);
+  flags.json ? PrintVerdictsJson(*report) : PrintVerdicts(*report, flags.has_sums);
   const auto failed = static_cast<size_t>(std::ranges::count_if(
       report->hosts, [](const HostVerdict& host) { return !host.status.ok(); }));
   if (failed == 0) return {};
@@ -248,7 +327,9 @@ constexpr const char* kAbout =
     "sum what they received (BLAKE2b-256). Only where all sums are those of what was sent do "
     "files "
     "get their names,\n"
-    "at all hosts. Mode, time and holes are kept.\n"
+    "at all hosts. Mode, time and holes are kept, and the owner of a file that is replaced; what "
+    "a host cannot keep\n"
+    "stands in its verdict. Owners of new files, ACLs and extended attributes are not kept.\n"
     "A host that has a file of the same name, size and time already is not sent it again; what "
     "comes from a device\n"
     "is, unless --checksum finds it there.\n\n"
@@ -316,6 +397,8 @@ void AddPush(CLI::App& app, Action* action) {
   command->add_flag("--checksum", flags->options.by_content,
                     "Compare what is there by content instead of size and time");
   command->add_flag("--sync", flags->options.sync, "Files are on the disks before they count");
+  command->add_flag("--strict", flags->options.is_strict,
+                    "A host that cannot keep modes, times or owners has failed");
   command->add_flag("--allow-devices", flags->options.allow_devices, "TARGETs may be devices");
   command
       ->add_option("--address", flags->options.own_address,
@@ -343,16 +426,18 @@ void AddPush(CLI::App& app, Action* action) {
       ->type_name("NAME")
       ->check(NameOf("a site"));
   flags->path.AddTo(*command);
+  AddFailureMax(*command, &flags->failure_max);
   command
-      ->add_option("--timeout", flags->failure_s,
-                   "The others hear within this time of a host that does not answer [5]")
+      ->add_option("--timeout", flags->timeout_s,
+                   "Give up when no host writes anything for this many seconds [600]")
       ->type_name("SECONDS")
       ->check(Seconds());
   command
       ->add_option("--connect-timeout", flags->connect_s,
-                   "As has one that is not there after this long [30]")
+                   "A host that is not there after this many seconds has failed [30]")
       ->type_name("SECONDS")
       ->check(Seconds());
+  command->add_flag("--sums", flags->has_sums, "Print the sums of more than 20 files, too");
   command->add_flag("--json", flags->json, "Print the verdicts as JSON");
   command->callback([flags, action] { *action = [flags] { return RunPush(*flags); }; });
 }

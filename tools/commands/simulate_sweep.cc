@@ -14,7 +14,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -31,6 +30,7 @@
 #include "planning/simulation/simulation_report.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
+#include "runtime/base/thread.h"
 #include "tools/flags/sweep.h"
 #include "tools/report/sweep_report.h"
 
@@ -280,11 +280,10 @@ Status RunSweep(const SweepFunction& run, unsigned jobs, std::vector<SweepRow>* 
     std::vector<std::jthread> others;
     const size_t threads = std::min<size_t>(jobs, rows->size());
     for (size_t i = 1; i < threads; ++i) {
-      try {
-        others.emplace_back([&pool] { pool.Work(); });
-      } catch (const std::system_error&) {
-        break;  // fewer, then
-      }
+      Result<std::jthread> thread =
+          StartThread<std::jthread>("a thread of the sweep", [&pool] { pool.Work(); });
+      if (!thread.ok()) break;  // fewer, then
+      others.push_back(*std::move(thread));
     }
     pool.Work();
   }

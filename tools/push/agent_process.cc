@@ -152,7 +152,11 @@ bool AgentProcess::FillErrors() {
 std::string AgentProcess::LastWords(int max_ms) {
   const bool has_ended = ReapAll({this}, max_ms);
   if (errors_.valid()) FillErrors();
-  const std::string text = LastLines(error_text_, kLastLinesMax);
+  std::string text = LastLines(error_text_, kLastLinesMax);
+  constexpr int kNoSuchCommand = 127;  // what shells, and so ssh, say
+  if (has_ended && WIFEXITED(status_) && WEXITSTATUS(status_) == kNoSuchCommand)
+    text += (text.empty() ? "" : "; ") +
+            std::string("--remote-command says where prepost is on the hosts");
   if (!text.empty()) return text;
   if (!has_ended) return "it has closed its output";
   if (WIFSIGNALED(status_)) {

@@ -8,36 +8,64 @@
 #include <set>
 #include <utility>
 
+#include "compiler/topology/host_list.h"
 #include "planning/flags/values.h"
 #include "runtime/group/peers_file.h"
 
 namespace prepost::tools {
 namespace {
 
-/// False if `text` names no host.
-bool ParseHost(std::string_view text, PushHost* host) {
-  size_t colon = text.find(':');
-  // user@[fd00::1]:target: colons in brackets are the address's.
-  const size_t bracket = text.find('[');
-  if (bracket < colon) {
-    const size_t end = text.find(']', bracket);
-    if (end == std::string_view::npos) return false;
-    colon = text.find(':', end);
+constexpr size_t kHostsMax = 100'000;  ///< that one list may name
+
+/// Where the first of `letters` stands outside of brackets; the end of `text` if nowhere.
+size_t FindOutside(std::string_view text, std::string_view letters, size_t begin = 0) {
+  int depth = 0;
+  for (size_t i = begin; i < text.size(); ++i) {
+    if (depth == 0 && letters.find(text[i]) != std::string_view::npos) return i;
+    depth += text[i] == '[' ? 1 : text[i] == ']' ? -1 : 0;
   }
-  if (colon != std::string_view::npos) host->target = text.substr(colon + 1);
+  return text.size();
+}
+
+/// fe80::1%eth0: eth0 is this machine's, and others have other names or none for that network.
+Status ZoneError(std::string_view address) {
+  return Rejected(fmt::format(
+      "'{}' is an address on a network of this machine only (%); name one that all hosts reach",
+      address));
+}
+
+/// The hosts of `text`, HOST[:TARGET]: one, or those of a list as "node[01-16]". Errors without a
+/// code that fits.
+Status ParseHost(std::string_view text, std::vector<PushHost>* hosts) {
+  const Status no_host = Rejected(fmt::format("'{}' names no host, expected HOST[:TARGET]", text));
+  // user@[fd00::1]:target: colons in brackets are the address's.
+  const size_t colon = FindOutside(text, ":");
+  const std::string target(colon < text.size() ? text.substr(colon + 1) : "");
   text = text.substr(0, colon);
+  std::string user;
   const size_t at = text.find('@');
   if (at != std::string_view::npos) {
-    if (!IsHostName(text.substr(0, at))) return false;
-    host->name = text.substr(0, at + 1);
+    if (!IsHostName(text.substr(0, at))) return no_host;
+    user = text.substr(0, at + 1);
     text.remove_prefix(at + 1);
   }
-  if (text.starts_with('[') && text.ends_with(']')) {
-    text = text.substr(1, text.size() - 2);
-    if (text.find(':') == std::string_view::npos) return false;
+  std::vector<std::string> names = {std::string(text)};
+  if (text.find('[') != std::string_view::npos) {
+    const bool is_ipv6 = text.find(':') != std::string_view::npos;
+    if (is_ipv6 && text.starts_with('[') && text.ends_with(']')) {
+      names = {std::string(text.substr(1, text.size() - 2))};
+    } else {
+      Result<std::vector<std::string>> listed = ExpandHostList(text, kHostsMax);
+      if (!listed.ok()) return listed.status();
+      names = *std::move(listed);
+    }
   }
-  host->name += text;
-  return IsHostName(text);
+  for (const std::string& name : names) {
+    if (!IsHostName(name)) return no_host;
+    if (name.find('%') != std::string::npos) return ZoneError(name);
+    hosts->push_back({.name = user + name, .target = target});
+  }
+  return {};
 }
 
 /// The words of a line, without its comment; nothing: a quote does not end.
@@ -76,6 +104,8 @@ Status TakeWord(const std::string& word, const std::string& place, PushHost* hos
         place);
   }
   host->address = word;
+  if (word.find('%') != std::string::npos && IsHostName(word))
+    return Rejected(ZoneError(word).message(), place);
   if (IsHostName(word)) return {};
   return Rejected(fmt::format("'{}' is no address of a host", word), place);
 }
@@ -83,11 +113,11 @@ Status TakeWord(const std::string& word, const std::string& place, PushHost* hos
 }  // namespace
 
 Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts) {
-  for (const std::string& part : Split(text, ',')) {
-    PushHost host;
-    if (!ParseHost(part, &host))
-      return UsageError(fmt::format("--to: '{}' names no host, expected HOST[:TARGET]", part));
-    hosts->push_back(std::move(host));
+  for (size_t begin = 0; begin <= text.size();) {
+    const size_t end = FindOutside(text, ",", begin);
+    const Status status = ParseHost(text.substr(begin, end - begin), hosts);
+    if (!status.ok()) return UsageError("--to: " + status.message());
+    begin = end + 1;
   }
   return {};
 }
@@ -103,12 +133,19 @@ Status ParsePushHostsFile(std::string_view text, const std::string& name,
     if (!found) return Rejected("a double quote has no end", place);
     const std::vector<std::string>& words = *found;
     if (words.empty()) continue;
-    PushHost host;
-    if (!ParseHost(words[0], &host))
-      return Rejected(fmt::format("'{}' names no host, expected HOST[:TARGET]", words[0]), place);
+    std::vector<PushHost> named;
+    const Status status = ParseHost(words[0], &named);
+    if (!status.ok()) return Rejected(status.message(), place);
+    PushHost rest;
     for (size_t i = 1; i < words.size(); ++i)
-      PREPOST_RETURN_IF_ERROR(TakeWord(words[i], place, &host));
-    hosts->push_back(std::move(host));
+      PREPOST_RETURN_IF_ERROR(TakeWord(words[i], place, &rest));
+    if (named.size() > 1 && !rest.address.empty())
+      return Rejected(fmt::format("{} hosts have one address", named.size()), place);
+    for (PushHost& host : named) {
+      host.address = rest.address;
+      host.site = rest.site;
+      hosts->push_back(std::move(host));
+    }
     (hosts->back().site.empty() ? without_site : with_site) = place;
   }
   if (with_site.empty() || without_site.empty()) return {};

@@ -28,6 +28,7 @@ struct PushOptions {
   bool by_content = false;  ///< what a host has already is found by sums instead of sizes and times
   bool allow_devices = false;
   bool sync = false;
+  bool is_strict = false;  ///< who cannot keep modes, times and owners has failed
   std::string algorithm = "auto";
   uint64_t block_bytes = 0;  ///< 0: chosen
   /// Of this machine, as those of hosts; "": none is named.
@@ -37,7 +38,9 @@ struct PushOptions {
   /// Over TCP nothing is encrypted. Nothing is anyhow where all hosts are processes of this
   /// machine.
   bool is_plain = false;
-  std::chrono::milliseconds failure_max{5000};
+  std::chrono::milliseconds failure_max{15000};
+  /// Nobody writes anything new, though all answer; 0: for ever.
+  std::chrono::milliseconds no_progress_max{0};
   std::chrono::milliseconds connect_max{30000};
   /// For a receiver that says nothing, not even that it is alive: it may be in a long call of its
   /// disk.
@@ -49,6 +52,10 @@ struct PushOptions {
   /// come is waited for; may be empty.
   std::function<void(const std::string& text)> note = {};
 };
+
+/// For a receiver to connect to this machine, once all are listening; this machine waits a little
+/// longer, so that the others, which know why not, say it first.
+std::chrono::milliseconds JoinMax(const PushOptions& options);
 
 /// Whether the receiver of `host` is a process of this machine.
 bool IsHere(const PushOptions& options, const PushHost& host);

@@ -11,9 +11,11 @@
 //               message on                          broken     the group has failed
 //     leave     that group                          left       after so many messages; its new port
 //     end       that was all                        summed     the sums of what it has received
-//     commit    the sums are those of what was      done
-//               sent: give the files their names
-//                                                   alive      once a second
+//     commit    the sums are those of what was      done       what could not be kept of modes,
+//     times
+//               sent: give the files their names               and owners
+//                                                   alive      once a second: what it has sent to
+//                                                              others, and how long that took
 //                                                   note       what it waits for
 //                                                   error      it ends, and why
 #ifndef PREPOST_TOOLS_PUSH_PUSH_PROTOCOL_H_
@@ -24,7 +26,7 @@
 
 namespace prepost::tools {
 
-inline constexpr int kPushProtocol = 6;
+inline constexpr int kPushProtocol = 7;
 
 /// What is pushed goes in messages of so many bytes, of which every host holds no more than
 /// kPushWindow, so that memory does not grow with the files.

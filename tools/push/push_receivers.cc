@@ -2,12 +2,14 @@
 #include "tools/push/push_receivers.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <string_view>
 #include <utility>
 
+#include "ir/base/count.h"
 #include "runtime/base/interrupt.h"
 
 namespace prepost::tools {
@@ -17,8 +19,15 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr int kLastWordsMs = 500;
+constexpr milliseconds kMoreFailuresMax{500};  ///< for further hosts, when one has failed
 
 }  // namespace
+
+std::string PushReceiver::host() const {
+  std::vector<std::string> hosts;
+  for (const TcpAddress& address : addresses) hosts.push_back(address.Host());
+  return fmt::format("{}", fmt::join(hosts, ","));
+}
 
 PushReceivers::PushReceivers(const PushOptions& options)
     : options_(options), keep_going_(options.keep_going) {
@@ -48,9 +57,17 @@ Status PushReceivers::CheckInterrupt() const {
 }
 
 Status PushReceivers::Check() const {
+  std::vector<std::string_view> out;
   for (const auto& receiver : receivers_) {
-    if (!receiver->is_in() && !keep_going_)
-      return Rejected(fmt::format("{} failed", receiver->given.label));
+    if (!receiver->is_in()) out.push_back(receiver->given.label);
+  }
+  if (!out.empty() && !keep_going_) {
+    constexpr size_t kNamedMax = 4;
+    const size_t named = std::min(out.size(), kNamedMax);
+    const std::string more =
+        named < out.size() ? fmt::format(" and {} more", out.size() - named) : "";
+    out.resize(named);
+    return Rejected(fmt::format("{}{} failed", fmt::join(out, ", "), more));
   }
   const auto is_in = [](const auto& receiver) { return receiver->is_in(); };
   return std::ranges::any_of(receivers_, is_in) ? Status() : Rejected("no host is left");
@@ -110,9 +127,9 @@ void PushReceivers::Hear(PushReceiver& receiver) {
 void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
   if (line.contains("listening")) {
     receiver.port = line.at("listening").at("port");
-    if (!receiver.address) {
-      receiver.address = NumericAddress(line.at("listening").at("address"));
-      if (!receiver.address) {
+    if (receiver.addresses.empty()) {
+      receiver.addresses = NumericAddresses(line.at("listening").at("address").get<std::string>());
+      if (receiver.addresses.empty()) {
         return Drop(receiver,
                     fmt::format("its address is not known here: {}", receiver.address_text));
       }
@@ -137,7 +154,23 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
     receiver.sums = line.at("summed").at("sums");
     receiver.bytes = line.at("summed").at("bytes");
   } else if (line.contains("done")) {
+    for (const json& one : line.at("done").at("unkept")) {
+      receiver.unkept.push_back({.what = one.at("what"),
+                                 .error = one.at("error"),
+                                 .file = one.at("file"),
+                                 .files = one.at("files")});
+    }
     receiver.is_done = true;
+  } else if (line.contains("alive")) {
+    const json& speeds = line.at("alive").at("speeds");
+    if (speeds.empty()) return;  // of the last group they stay
+    receiver.speeds.clear();
+    for (const json& peer : speeds) {
+      receiver.speeds.push_back({.from = receiver.member,
+                                 .to = peer.at(0),
+                                 .bytes = peer.at(1),
+                                 .busy_seconds = peer.at(2)});
+    }
   } else if (line.contains("note")) {
     if (options_.note)
       options_.note(fmt::format("{} {}", receiver.given.label, line.at("note").get<std::string>()));
@@ -146,12 +179,35 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
   }
 }
 
-Status PushReceivers::Until(const std::function<bool(const PushReceiver&)>& is_ready,
+void PushReceivers::ShowWaiting(const std::string& what,
+                                const std::function<bool(const PushReceiver&)>& is_ready) const {
+  if (!options_.progress) return;
+  constexpr size_t kNamedMax = 3;
+  std::vector<std::string_view> waiting;
+  size_t in = 0;
+  for (const auto& receiver : receivers_) {
+    if (!receiver->is_in()) continue;
+    ++in;
+    if (!is_ready(*receiver)) waiting.push_back(receiver->given.label);
+  }
+  const size_t ready = in - waiting.size();
+  const bool are_more = waiting.size() > kNamedMax;
+  waiting.resize(std::min(waiting.size(), kNamedMax));
+  options_.progress(fmt::format("{}: {} of {}, waiting for {}{}", what, ready, Count(in, "host"),
+                                fmt::join(waiting, ", "), are_more ? ", ..." : ""));
+}
+
+Status PushReceivers::Until(const std::string& what,
+                            const std::function<bool(const PushReceiver&)>& is_ready,
                             milliseconds max, const std::string& late) {
   const Clock::time_point due = max == kNever ? Clock::time_point::max() : Clock::now() + max;
   for (const auto& receiver : receivers_) receiver->heard = Clock::now();
+  // Others may fail, too, each for a reason of its own.
+  std::optional<Clock::time_point> end_due;
   for (;;) {
-    PREPOST_RETURN_IF_ERROR(Check());
+    Status failed = Check();
+    if (!failed.ok() && !end_due) end_due = Clock::now() + kMoreFailuresMax;
+    if (!failed.ok() && Clock::now() >= *end_due) return failed;
     const bool is_over = Clock::now() >= due;
     bool is_waiting = false;
     for (const auto& receiver : receivers_) {
@@ -159,7 +215,8 @@ Status PushReceivers::Until(const std::function<bool(const PushReceiver&)>& is_r
       is_waiting = true;
       if (is_over) Drop(*receiver, late);
     }
-    if (!is_waiting) return {};
+    if (!is_waiting) return Check();
+    ShowWaiting(what, is_ready);
     PREPOST_RETURN_IF_ERROR(DropSilent(std::not_fn(is_ready)));
     if (!is_over) PREPOST_RETURN_IF_ERROR(Pump(kPumpMs));
   }
@@ -190,7 +247,11 @@ std::string PushReceivers::NameHosts(std::string text) const {
     const auto number = std::from_chars(digits, text.data() + text.size(), member);
     if (number.ec != std::errc() || member > receivers_.size()) continue;
     auto end = static_cast<size_t>(number.ptr - text.data());
-    if (text.compare(end, 2, " (") == 0) end = std::min(text.find(')', end), text.size() - 1) + 1;
+    if (text.compare(end, 2, " (") == 0) {
+      // An address goes; what is wrong there stays.
+      const size_t close = std::min(text.find(')', end), text.size() - 1) + 1;
+      if (text.substr(end, close - end).find(": ") == std::string::npos) end = close;
+    }
     text.replace(at, end - at, member == 0 ? "this machine" : receivers_[member - 1]->given.label);
   }
   return text;

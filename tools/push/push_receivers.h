@@ -22,7 +22,9 @@
 #include "ir/base/status.h"
 #include "runtime/transport/tcp/tcp_address.h"
 #include "tools/push/agent_process.h"
+#include "tools/push/file_attributes.h"
 #include "tools/push/push_options.h"
+#include "tools/push/slow_host.h"
 
 namespace prepost::tools {
 
@@ -33,7 +35,7 @@ struct PushReceiver {
   AgentProcess agent;
   Status status;  ///< an error: it is out
   std::chrono::steady_clock::time_point heard;
-  std::optional<TcpAddress> address;
+  std::vector<TcpAddress> addresses;  ///< of the host, in the order in which they are tried
   std::string address_text;
   std::optional<uint16_t> port;
   std::optional<std::set<size_t>> have;
@@ -42,14 +44,18 @@ struct PushReceiver {
   bool is_prepared = false;
   bool is_broken = false;  ///< since the group began
   std::string broken_text;
-  bool has_left = false;  ///< since then
-  uint64_t written = 0;   ///< messages
+  bool has_left = false;          ///< since then
+  uint64_t written = 0;           ///< messages
+  std::vector<LinkSpeed> speeds;  ///< from it to others, in the group at hand
   std::chrono::steady_clock::time_point last_written;
   std::optional<std::vector<std::string>> sums;  ///< of what it has received, by file
   bool is_done = false;
+  std::vector<Unkept> unkept;
   uint64_t bytes = 0;
 
   bool is_in() const { return status.ok(); }
+  /// For a session: all of them.
+  std::string host() const;
   bool is_member() const { return is_in() && lacks_something; }
 };
 
@@ -76,7 +82,7 @@ class PushReceivers {
   bool keep_going() const { return keep_going_; }
 
   Status CheckInterrupt() const;
-  /// The first that is out, if that ends all; or that none is in.
+  /// Who is out, if that ends all; or that none is in.
   Status Check() const;
   /// It is out, because of `why`.
   static void Drop(PushReceiver& receiver, const std::string& why);
@@ -85,7 +91,8 @@ class PushReceivers {
   Status Pump(int max_ms, std::span<pollfd> others = {});
   /// Pumps until `is_ready` of all that are in, or `max` is over: who is not ready then is out
   /// because of `late`. Errors: those of Check() and Pump().
-  Status Until(const std::function<bool(const PushReceiver&)>& is_ready,
+  /// `what` they are waited for, "starting receivers", is shown as progress.
+  Status Until(const std::string& what, const std::function<bool(const PushReceiver&)>& is_ready,
                std::chrono::milliseconds max, const std::string& late);
   /// Those that have said nothing for PushOptions::silence_max are out, if `is_awaited`: a disk
   /// that hangs holds a receiver, but neither its connections nor its session. Errors:
@@ -95,6 +102,8 @@ class PushReceivers {
   std::string NameHosts(std::string text) const;
 
  private:
+  void ShowWaiting(const std::string& what,
+                   const std::function<bool(const PushReceiver&)>& is_ready) const;
   void Hear(PushReceiver& receiver);
   void Obey(PushReceiver& receiver, const nlohmann::json& line);
 

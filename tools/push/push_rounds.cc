@@ -7,10 +7,12 @@
 #include "tools/push/push_rounds.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <poll.h>
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -32,6 +34,16 @@ constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that th
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
 constexpr int kTriesMax = 3;                   ///< of a group that fails although nobody is out
+
+/// Where `receiver` reaches this machine: by as many addresses as it has, if they are different.
+std::string OwnHost(const PushReceiver& receiver) {
+  std::vector<std::string> hosts;
+  for (const TcpAddress& address : receiver.addresses) {
+    const std::string host = LocalHostTowards(address);
+    if (!host.empty() && std::ranges::count(hosts, host) == 0) hosts.push_back(host);
+  }
+  return fmt::format("{}", fmt::join(hosts, ","));
+}
 
 }  // namespace
 
@@ -88,7 +100,11 @@ class PushRounds::GroupState {
 
 PushRounds::PushRounds(PushSource& source, PushReceivers& receivers, const PushOptions& options,
                        std::string secret)
-    : source_(source), receivers_(receivers), options_(options), secret_(std::move(secret)) {}
+    : source_(source),
+      receivers_(receivers),
+      options_(options),
+      secret_(std::move(secret)),
+      algorithm_(options.algorithm) {}
 
 // First the session, whose callbacks are group_'s.
 PushRounds::~PushRounds() { session_.reset(); }
@@ -99,7 +115,7 @@ Status PushRounds::SendAll() {
   if (!wake.ok()) return wake.status();
   group_ = std::make_unique<GroupState>(*std::move(wake));
   total_bytes_ = source_.data_bytes();
-  began_ = Clock::now();
+  began_ = rated_at_ = Clock::now();
   for (int tries = 0;;) {
     if (receivers_.Members().empty()) return {};
     PREPOST_RETURN_IF_ERROR(OpenGroup());
@@ -107,8 +123,11 @@ Status PushRounds::SendAll() {
     if (IsAllWritten()) return {};
     const size_t before = receivers_.Members().size();
     Status cause;
+    const std::string algorithm = algorithm_;
     PREPOST_RETURN_IF_ERROR(WhoIsLeft(&cause));
-    if (receivers_.Members().size() == before && (++tries == kTriesMax || !receivers_.keep_going()))
+    if (algorithm_ != algorithm) continue;
+    const bool is_same = receivers_.Members().size() == before;
+    if (is_same && (++tries == kTriesMax || !receivers_.keep_going() || !was_opened_))
       return Rejected(receivers_.NameHosts(cause.message()));
   }
 }
@@ -120,11 +139,11 @@ Status PushRounds::OpenGroup() {
                             .sites = SitesOf(options_),
                             .secret = secret_,
                             .failure_max = options_.failure_max,
-                            .connect_max = options_.connect_max,
+                            .connect_max = JoinMax(options_) + 3 * kOwnFindingMax,
                             .paths = options_.paths};
   options.members[0] = {.host = "", .port = options_.port};
   for (const PushReceiver* const member : of_group_) {
-    options.members[member->member] = {.host = member->address->Host(), .port = *member->port};
+    options.members[member->member] = {.host = member->host(), .port = *member->port};
   }
   Result<std::unique_ptr<Session>> session = Session::Open(options);
   if (!session.ok()) return session.status();
@@ -136,11 +155,14 @@ Status PushRounds::OpenGroup() {
   json addresses = json::array({json::array({"", session_->port()})});
   for (const PushReceiver* const member : of_group_) {
     numbers.push_back(member->member);
-    addresses.push_back({member->address->Host(), *member->port});
+    addresses.push_back({member->host(), *member->port});
   }
   while (first_ < MinWritten()) DropFirst();
+  was_opened_ = false;
+  began_with_ = Written();
+  moved_at_ = Clock::now();
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
-                                                {.algorithm = options_.algorithm,
+                                                {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
                                                  .device = options_.device,
                                                  .seal = IsSealed(options_)},
@@ -154,14 +176,13 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                            json addresses) {
   receiver.is_broken = false;
   receiver.has_left = false;
-  addresses[0][0] =
-      options_.own_address.empty() ? LocalHostTowards(*receiver.address) : options_.own_address;
+  addresses[0][0] = options_.own_address.empty() ? OwnHost(receiver) : options_.own_address;
   receiver.agent.channel().Send({{"group",
                                   {{"number", number_},
                                    {"members", numbers},
                                    {"addresses", std::move(addresses)},
                                    {"first", first_},
-                                   {"algorithm", options_.algorithm},
+                                   {"algorithm", algorithm_},
                                    {"device", options_.device},
                                    {"seal", IsSealed(options_)},
                                    {"block_bytes", options_.block_bytes}}}});
@@ -187,6 +208,13 @@ uint64_t PushRounds::MinWritten() const {
   return written;
 }
 
+/// Messages, by all members together.
+uint64_t PushRounds::Written() const {
+  uint64_t written = 0;
+  for (const PushReceiver* const member : of_group_) written += member->written;
+  return written;
+}
+
 void PushRounds::DropFirst() {
   spare_.push_back(std::move(window_.front().memory));
   done_bytes_ += window_.front().bytes;
@@ -208,8 +236,21 @@ Status PushRounds::SendInGroup() {
         Pump(may_read && !wants_stream ? 0 : PushReceivers::kPumpMs, wants_stream));
     PREPOST_RETURN_IF_ERROR(
         receivers_.DropSilent([](const PushReceiver& receiver) { return receiver.is_member(); }));
+    PREPOST_RETURN_IF_ERROR(CheckProgress());
   }
   return {};
+}
+
+/// Nobody writes what is under way, though all answer.
+Status PushRounds::CheckProgress() {
+  const uint64_t written = Written();
+  if (window_.empty() || written != std::exchange(moved_, written)) moved_at_ = Clock::now();
+  if (options_.no_progress_max.count() == 0 || Clock::now() < moved_at_ + options_.no_progress_max)
+    return {};
+  const auto slow = std::ranges::min_element(of_group_, {}, &PushReceiver::written);
+  return Rejected(fmt::format(
+      "no host has written anything for {:g} s (--timeout); the one that has least is {}",
+      std::chrono::duration<double>(options_.no_progress_max).count(), (*slow)->given.label));
 }
 
 /// Of receivers, the session, and the source if it is a stream that is wanted.
@@ -219,7 +260,10 @@ Status PushRounds::Pump(int max_ms, bool wants_stream) {
        {.fd = wants_stream ? source_.stream_fd() : -1, .events = POLLIN, .revents = 0}}};
   PREPOST_RETURN_IF_ERROR(receivers_.Pump(max_ms, polls));
   if (polls[0].revents != 0) group_->Heard();
-  if (group_->TakeOpened()) NotePaths();
+  if (group_->TakeOpened()) {
+    was_opened_ = true;
+    NotePaths();
+  }
   is_stream_ready_ = polls[1].revents != 0;
   return {};
 }
@@ -234,13 +278,14 @@ Status PushRounds::ReadMore() {
   }
   // Not touched before it is used.
   if (partial_.memory == nullptr) partial_.memory.reset(new std::byte[kPushMessageBytes]);
+  if (partial_.bytes == 0) partial_max_ = NextBytes();
   const Result<size_t> got =
-      source_.Read({partial_.memory.get() + partial_.bytes, kPushMessageBytes - partial_.bytes},
+      source_.Read({partial_.memory.get() + partial_.bytes, partial_max_ - partial_.bytes},
                    [this] { return receivers_.CheckInterrupt(); });
   if (!got.ok()) return got.status();
   partial_.bytes += *got;
   is_read_ = *got == 0;
-  const bool is_full = partial_.bytes == kPushMessageBytes ||
+  const bool is_full = partial_.bytes == partial_max_ ||
                        (source_.stream_fd() < 0 && partial_.bytes > 0) ||
                        (is_read_ && partial_.bytes > 0);
   if (is_full) {
@@ -271,22 +316,98 @@ void PushRounds::NotePaths() {
   }
 }
 
+/// Of the message that is read next: what takes about a quarter of a second, so that progress is
+/// seen on slow paths, too, in a few sizes only, as each has a plan of its own.
+uint64_t PushRounds::NextBytes() const {
+  constexpr uint64_t kLeast = uint64_t{1} << 20;
+  constexpr double kSeconds = 0.25;
+  // Over a device each would be lowered; and who names blocks means them for long messages.
+  if (!options_.device.empty() || options_.block_bytes != 0) return kPushMessageBytes;
+  const auto wanted = static_cast<uint64_t>(rate_ * kSeconds);
+  return std::bit_floor(std::clamp(wanted, kLeast, kPushMessageBytes));
+}
+
+/// What has been done since some time ago.
+void PushRounds::TakeRate() {
+  constexpr milliseconds kFirst{20}, kLater{1000};
+  const auto since = Clock::now() - rated_at_;
+  if (since < (rate_ == 0 || rate_ * 0.25 < kPushMessageBytes ? kFirst : kLater)) return;
+  if (done_bytes_ == rated_bytes_ && since < kLater) return;
+  const double now = static_cast<double>(done_bytes_ - rated_bytes_) /
+                     std::chrono::duration<double>(since).count();
+  rate_ = rate_ == 0 ? now : (rate_ + now) / 2;
+  rated_at_ = Clock::now();
+  rated_bytes_ = done_bytes_;
+}
+
+std::vector<LinkSpeed> PushRounds::Speeds() const {
+  std::vector<LinkSpeed> all = own_speeds_;
+  for (const PushReceiver* const member : of_group_)
+    all.insert(all.end(), member->speeds.begin(), member->speeds.end());
+  return all;
+}
+
+/// That the others wait for; "": none, or not known.
+std::string PushRounds::SlowHost() const {
+  const std::optional<uint32_t> member = SlowMember(Speeds(), receivers_.all().size() + 1);
+  if (member) return receivers_.all()[*member - 1]->given.label;
+  // All are held up by a disk, too: who has not written what the window waits for.
+  const auto [slow, fast] = std::ranges::minmax_element(of_group_, {}, &PushReceiver::written);
+  const bool is_behind = window_.size() == kPushWindow && (*slow)->written < (*fast)->written;
+  return is_behind ? (*slow)->given.label : "";
+}
+
 void PushRounds::ShowProgress() {
-  if (!options_.progress || Clock::now() < next_progress_) return;
+  TakeRate();
+  if (Clock::now() < next_progress_) return;
   next_progress_ = Clock::now() + milliseconds(200);
+  const Result<std::vector<PeerSpeed>> speeds = session_->Speeds(number_);
+  if (speeds.ok() && !speeds->empty()) {
+    own_speeds_.clear();
+    for (const PeerSpeed& peer : *speeds) {
+      own_speeds_.push_back(
+          {.from = 0, .to = peer.member, .bytes = peer.bytes, .busy_seconds = peer.busy_seconds});
+    }
+  }
+  if (!options_.progress) return;
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_bytes_) / seconds : 0;
-  std::string line = fmt::format("{}{}, {}/s", FormatBytes(done_bytes_),
-                                 total_bytes_ ? " of " + FormatBytes(*total_bytes_) : "",
-                                 FormatBytes(static_cast<uint64_t>(rate)));
+  std::string line = FormatBytes(done_bytes_);
+  if (total_bytes_) line += " of " + FormatBytes(*total_bytes_);
+  if (const std::string host = SlowHost(); !host.empty()) line += ", waiting for " + host;
+  line += fmt::format(", {}/s", FormatBytes(static_cast<uint64_t>(rate)));
   if (total_bytes_ && rate > 0) {
     line += fmt::format(", {:.0f} s left", static_cast<double>(*total_bytes_ - done_bytes_) / rate);
   }
-  // Who has not written what the window waits for.
-  const auto [slow, fast] = std::ranges::minmax_element(of_group_, {}, &PushReceiver::written);
-  if (window_.size() == kPushWindow && (*slow)->written < (*fast)->written)
-    line += fmt::format(", waiting for {}", (*slow)->given.label);
   options_.progress(line);
+}
+
+/// Of hosts that have no connection to others: one that has called, so that it knows an address and
+/// what came of it, before those that have waited.
+std::string PushRounds::WhyNotConnected(const Status& cause) const {
+  for (const PushReceiver* const member : of_group_) {
+    const std::string text = receivers_.NameHosts(member->broken_text);
+    if (member->is_broken && text.find('(') != std::string::npos)
+      return fmt::format("{}: {}", member->given.label, text);
+  }
+  return receivers_.NameHosts(cause.message());
+}
+
+/// All hosts answer and this machine has connections to all, but some have none to each other: then
+/// it sends to each of them itself. Once.
+bool PushRounds::GoSequential(const Status& cause) {
+  constexpr const char* kSequential = "sequential";
+  const bool may = was_opened_ && send_failure_.ok() && Written() == began_with_ &&
+                   algorithm_ != kSequential && options_.device.empty() && of_group_.size() > 1;
+  if (!may) return false;
+  algorithm_ = kSequential;
+  if (options_.note) {
+    options_.note(
+        fmt::format("not all hosts reach each other, so this machine sends to each of them itself, "
+                    "as with --algorithm sequential: {}",
+                    WhyNotConnected(cause)));
+  }
+  return true;
 }
 
 /// Of the group at hand, by the session's word or else a member's, or what put a member out, or
@@ -294,7 +415,8 @@ void PushRounds::ShowProgress() {
 Status PushRounds::CauseOfFailure() const {
   if (!group_->failure().ok()) return group_->failure();
   for (const PushReceiver* const member : of_group_) {
-    if (member->is_in() && member->is_broken) return Rejected(member->broken_text);
+    if (member->is_in() && member->is_broken)
+      return Rejected(fmt::format("{}: {}", member->given.label, member->broken_text));
   }
   for (const PushReceiver* const member : of_group_) {
     if (!member->is_in())
@@ -321,6 +443,7 @@ Status PushRounds::WhoIsLeft(Status* cause) {
   const Clock::time_point named_due = Clock::now() + kNamedAnswerMax;
   const auto is_named = [&](const PushReceiver& receiver) { return where == receiver.member; };
   const Status status = receivers_.Until(
+      "ending the group",
       [&](const PushReceiver& receiver) {
         return !receiver.is_member() || receiver.has_left ||
                (is_named(receiver) && Clock::now() > named_due);
@@ -333,6 +456,7 @@ Status PushRounds::WhoIsLeft(Status* cause) {
       PushReceivers::Drop(*member, receivers_.NameHosts(cause->message()));
   }
   if (std::ranges::none_of(members, is_out)) {
+    if (GoSequential(*cause)) return {};
     // All of them talk, so it is the network of one of them.
     for (PushReceiver* const member : members) {
       if (where == member->member)

@@ -38,6 +38,8 @@ class PushRounds {
   /// After SendAll(): in all.
   uint64_t messages() const { return first_; }
   uint64_t sent_bytes() const { return sent_bytes_; }
+  /// Of the last group.
+  std::vector<LinkSpeed> Speeds() const;
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -53,6 +55,7 @@ class PushRounds {
   void SendMessage(const Message& message);
   bool HasFailed() const;
   uint64_t MinWritten() const;
+  uint64_t Written() const;
   void DropFirst();
   bool IsAllWritten() const { return is_read_ && window_.empty(); }
   Status SendInGroup();
@@ -61,6 +64,12 @@ class PushRounds {
   void NoteWaiting();
   void NotePaths();
   void ShowProgress();
+  void TakeRate();
+  Status CheckProgress();
+  std::string SlowHost() const;
+  uint64_t NextBytes() const;
+  std::string WhyNotConnected(const Status& cause) const;
+  bool GoSequential(const Status& cause);
   Status CauseOfFailure() const;
   Status WhoIsLeft(Status* cause);
 
@@ -72,17 +81,27 @@ class PushRounds {
   std::unique_ptr<Session> session_;
   std::vector<PushReceiver*> of_group_;  ///< members of the last group
   uint64_t number_ = 0;                  ///< of it
-  Status send_failure_;                  ///< of it: a message could not be sent
+  std::string algorithm_;                ///< of the next
+  bool was_opened_ = false;              ///< this machine has had all its connections
+  uint64_t began_with_ = 0;              ///< messages that somebody had written before
+  std::vector<LinkSpeed> own_speeds_;
+  Status send_failure_;  ///< of it: a message could not be sent
   std::vector<std::unique_ptr<std::byte[]>> spare_;
   uint64_t first_ = 0;          ///< the first message that not all have written
   std::deque<Message> window_;  ///< from it on
   Message partial_;
-  bool is_read_ = false;  ///< all, into window_
+  uint64_t partial_max_ = 0;  ///< bytes of it
+  bool is_read_ = false;      ///< all, into window_
   bool is_stream_ready_ = false;
   bool has_noted_ = false;       ///< that nobody writes to the source
   std::set<std::string> noted_;  ///< of paths
   uint64_t sent_bytes_ = 0;
-  uint64_t done_bytes_ = 0;  ///< written by all
+  uint64_t done_bytes_ = 0;     ///< written by all
+  Clock::time_point rated_at_;  ///< when the rate was taken
+  uint64_t rated_bytes_ = 0;    ///< done then
+  double rate_ = 0;             ///< of late, bytes/s; 0: not known
+  Clock::time_point moved_at_;  ///< when somebody had written something new
+  uint64_t moved_ = 0;          ///< messages that all had written then, together
   std::optional<uint64_t> total_bytes_;
   Clock::time_point began_;
   Clock::time_point next_progress_;

@@ -41,12 +41,6 @@ std::string PathIn(const std::string& folder, const std::string& name) {
   return std::filesystem::path(folder) / name;
 }
 
-std::array<timespec, 2> TimesOf(const PushedFile& file) {
-  const timespec modified = {.tv_sec = static_cast<time_t>(file.mtime_s),
-                             .tv_nsec = static_cast<long>(file.mtime_ns)};
-  return {timespec{.tv_sec = 0, .tv_nsec = UTIME_OMIT}, modified};
-}
-
 /// What stands at a path, held (O_PATH) without being opened for anything.
 struct Target {
   FileDescriptor file;        ///< empty: there is nothing
@@ -75,10 +69,20 @@ Result<Target> FindTarget(const std::string& path) {
   return WriteError(path, ELOOP);
 }
 
-/// Opens what was found, and nothing else that has its name now.
-FileDescriptor OpenFound(const FileDescriptor& found, int flags) {
+/// Opens what was found, and nothing else that has its name now. `*error`: an errno value.
+FileDescriptor OpenFound(const FileDescriptor& found, int flags, int* error) {
   const std::string path = fmt::format("/proc/self/fd/{}", found.get());
-  return FileDescriptor(open(path.c_str(), flags | O_CLOEXEC));
+  FileDescriptor file(open(path.c_str(), flags | O_CLOEXEC));
+  *error = file.valid() ? 0 : errno;
+  return file;
+}
+
+/// Of OpenFound().
+Status OpenError(const std::string& target, int error) {
+  if (error == ENOENT && access("/proc/self/fd", F_OK) != 0)
+    return EnvironmentError(fmt::format(
+        "cannot write {}: a pipe or a device is opened through /proc, which is not there", target));
+  return WriteError(target, error);
 }
 
 /// Whether an open file of the size of `file` has its sum and, where that is over a table of
@@ -101,23 +105,24 @@ Result<bool> HasContent(int there, const std::string& path, const PushedFile& fi
 /// Whether the regular file `path` is `file` already. Not what a link points to, nor a file with
 /// more names that would have to be changed: it is another one's.
 Result<bool> IsThere(const std::string& path, const PushedFile& file,
-                     const Checkpoint& checkpoint) {
+                     const PushSinkOptions& options) {
   const FileDescriptor there(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW));
   struct stat about = {};
   if (!there.valid() || fstat(there.get(), &about) != 0) return false;
   if (!S_ISREG(about.st_mode) || static_cast<uint64_t>(about.st_size) != file.bytes) return false;
-  const bool has_time =
-      about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
+  bool has_time = about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
+  if (!has_time && (file.sum.empty() || about.st_nlink > 1))
+    has_time = IsRoundedTime(about, file, TargetOf(options));
   const bool has_mode = (about.st_mode & 0777u) == file.mode;
   if (about.st_nlink > 1 && !(has_time && has_mode)) return false;
   if (file.sum.empty()) {
     if (!has_time || file.is_device) return false;
   } else {
-    const Result<bool> has_content = HasContent(there.get(), path, file, checkpoint);
+    const Result<bool> has_content = HasContent(there.get(), path, file, options.checkpoint);
     if (!has_content.ok() || !*has_content) return has_content;
   }
-  if (!has_mode && fchmod(there.get(), file.mode) != 0) return WriteError(path, errno);
-  if (!has_time && futimens(there.get(), TimesOf(file).data()) != 0) return WriteError(path, errno);
+  if (about.st_nlink > 1) return true;
+  PREPOST_RETURN_IF_ERROR(RenewAttributes(there.get(), about, file, path, options.unkept));
   return true;
 }
 
@@ -147,7 +152,7 @@ Result<std::vector<size_t>> PushSink::FilesThere(const Manifest& manifest,
     if (manifest[i].is_stream) continue;
     PREPOST_RETURN_IF_ERROR(Check(options.checkpoint));
     const Result<bool> is_there =
-        IsThere(PathIn(TargetOf(options), manifest[i].name), manifest[i], options.checkpoint);
+        IsThere(PathIn(TargetOf(options), manifest[i].name), manifest[i], options);
     if (!is_there.ok()) return is_there.status();
     if (*is_there) there.push_back(i);
   }
@@ -202,27 +207,45 @@ Status PushSink::OpenFolder() {
   Result<OutputSet> outputs = OutputSet::CreateIn(TargetOf(options_), names);
   if (!outputs.ok()) return outputs.status();
   outputs_.emplace(*std::move(outputs));
-  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(manifest_.size() + 64));
-  for (size_t i = 0; i < manifest_.size(); ++i) {
-    Result<PartialOutput> partial =
-        PartialOutput::CreateUnnamed(outputs_->TemporaryPath(NodeId::FromIndex(i)), NameOf(i),
-                                     /*mode=*/0600);  // its own when it is complete
-    if (!partial.ok()) return partial.status();
-    for (const Extent& extent : manifest_[i].extents) {
-      PREPOST_RETURN_IF_ERROR(
-          partial->ReserveSpace(extent.offset, extent.bytes, options_.checkpoint));
-    }
-    partials_.push_back(*std::move(partial));
-  }
+  constexpr size_t kOtherFiles = 64;
+  is_one_at_a_time_ = manifest_.size() + kOtherFiles > options_.files_max;
+  if (is_one_at_a_time_) return CheckRoom();
+  PREPOST_RETURN_IF_ERROR(RaiseFileLimit(manifest_.size() + kOtherFiles));
+  for (size_t i = 0; i < manifest_.size(); ++i) PREPOST_RETURN_IF_ERROR(OpenFile(i));
   return {};
+}
+
+/// Files are made in the order of the manifest.
+Status PushSink::OpenFile(size_t file) {
+  Result<PartialOutput> partial =
+      PartialOutput::CreateUnnamed(outputs_->TemporaryPath(NodeId::FromIndex(file)), NameOf(file),
+                                   /*mode=*/0600);  // its own when it is complete
+  if (!partial.ok()) return partial.status();
+  for (const Extent& extent : manifest_[file].extents) {
+    PREPOST_RETURN_IF_ERROR(
+        partial->ReserveSpace(extent.offset, extent.bytes, options_.checkpoint));
+  }
+  partials_.push_back(*std::move(partial));
+  return {};
+}
+
+/// For all files, without making any.
+Status PushSink::CheckRoom() const {
+  uint64_t bytes = 0;
+  for (const PushedFile& file : manifest_) {
+    if (__builtin_add_overflow(bytes, file.data_bytes(), &bytes))
+      return Rejected("the files have more bytes than can be counted");
+  }
+  return CheckFreeSpace(TargetOf(options_), bytes);
 }
 
 Status PushSink::OpenDevice(const FileDescriptor& found) {
   kind_ = Kind::kDevice;
   const std::string target = TargetOf(options_);
   // One that is mounted, or otherwise in use, cannot be opened exclusively.
-  device_ = OpenFound(found, O_WRONLY | O_EXCL);
-  if (!device_.valid()) return WriteError(target, errno);
+  int error = 0;
+  device_ = OpenFound(found, O_WRONLY | O_EXCL, &error);
+  if (!device_.valid()) return OpenError(target, error);
   uint64_t bytes = 0;
   if (ioctl(device_.get(), BLKGETSIZE64, &bytes) != 0) return WriteError(target, errno);
   if (!manifest_.empty() && manifest_.front().bytes > bytes) {
@@ -236,9 +259,10 @@ Status PushSink::OpenStream(const FileDescriptor& found) {
   kind_ = Kind::kStream;
   const std::string target = TargetOf(options_);
   for (int polls = 0;; ++polls) {  // until somebody reads
-    device_ = OpenFound(found, O_WRONLY | O_NONBLOCK);
+    int error = 0;
+    device_ = OpenFound(found, O_WRONLY | O_NONBLOCK, &error);
     if (device_.valid()) return {};
-    if (errno != ENXIO) return WriteError(target, errno);
+    if (error != ENXIO) return OpenError(target, error);
     PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
     struct stat first = {}, now = {};
     if (fstat(found.get(), &first) != 0) return WriteError(target, errno);
@@ -299,7 +323,7 @@ Status PushSink::Write(std::span<const std::byte> bytes) {
   bytes_ += bytes.size();
   while (!bytes.empty()) {
     if (sums_.size() == manifest_.size()) return Rejected("more bytes than the files have");
-    if (!sum_) sum_.emplace(file().bytes, file().extents);
+    PREPOST_RETURN_IF_ERROR(BeginFile());
     if (file().is_stream) {
       sum_->Add(bytes);
       return Put(bytes);
@@ -319,11 +343,18 @@ Status PushSink::Write(std::span<const std::byte> bytes) {
   return {};
 }
 
+/// Unless it has begun.
+Status PushSink::BeginFile() {
+  if (sum_) return {};
+  sum_.emplace(file().bytes, file().extents);
+  return kind_ == Kind::kFolder && is_one_at_a_time_ ? OpenFile(sums_.size()) : Status();
+}
+
 Status PushSink::EndFile() {
   PREPOST_RETURN_IF_ERROR(Check(options_.checkpoint));
+  PREPOST_RETURN_IF_ERROR(BeginFile());
   const PushedFile& it = file();
   const std::string name = NameOf(sums_.size());
-  if (!sum_) sum_.emplace(it.bytes, it.extents);
   if (!it.is_stream) {
     if (extent_ < it.extents.size()) {
       return Rejected(fmt::format("{} is not complete", name));
@@ -331,13 +362,13 @@ Status PushSink::EndFile() {
     if (it.bytes > offset_) PREPOST_RETURN_IF_ERROR(PutHole(it.bytes - offset_));
   }
   if (kind_ == Kind::kFolder) {
-    if (ftruncate(fd(), static_cast<off_t>(offset_)) != 0 || fchmod(fd(), it.mode) != 0 ||
-        futimens(fd(), TimesOf(it).data()) != 0) {
-      return WriteError(name, errno);
-    }
+    if (ftruncate(fd(), static_cast<off_t>(offset_)) != 0) return WriteError(name, errno);
+    PREPOST_RETURN_IF_ERROR(SetAttributes(fd(), it, name, options_.unkept));
   }
   // Pipes cannot and need not.
   if (IsSynced() && kind_ != Kind::kStream) PREPOST_RETURN_IF_ERROR(write_back_.Finish(fd(), name));
+  if (kind_ == Kind::kFolder && is_one_at_a_time_)
+    PREPOST_RETURN_IF_ERROR(partials_.back().NameAndClose());
   sums_.push_back(sum_->Get());
   sum_.reset();
   extent_ = 0;

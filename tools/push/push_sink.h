@@ -20,6 +20,7 @@
 #include "runtime/files/message_file.h"
 #include "runtime/files/message_sum.h"
 #include "runtime/files/output_set.h"
+#include "tools/push/file_attributes.h"
 #include "tools/push/manifest.h"
 #include "tools/push/write_back.h"
 
@@ -37,7 +38,11 @@ struct PushSinkOptions {
   /// Called with what it waits for when that takes more than a second, or ten for a disk; may be
   /// empty.
   std::function<void(const std::string& text)> waiting = {};
+  UnkeptFunction unkept = {};
   DiskCalls disk = {};
+  /// So many files are open at once at most, besides others of the process. With more files than
+  /// that each has a temporary name as soon as it is complete, which a killed process leaves.
+  size_t files_max = FilesMax();
 };
 
 /// `target` as it is to be found here: ~ at its beginning is this user's home. Errors (kRejected):
@@ -48,9 +53,9 @@ Result<std::string> TargetHere(const std::string& target);
 class PushSink {
  public:
   /// Which files of `manifest`, by place, the target has already: of equal size and time, or of
-  /// equal content where the manifest has sums; only their mode and time are set. A link is none,
-  /// nor is what came of a device, unless by content. Errors (kRejected): those of reading, of
-  /// `checkpoint`.
+  /// equal content where the manifest has sums; only their mode and time are set. Times are equal
+  /// where the file system keeps no finer ones. A link is none, nor is what came of a device,
+  /// unless by content. Errors (kRejected): those of reading, of `checkpoint`, of `unkept`.
   static Result<std::vector<size_t>> FilesThere(const Manifest& manifest,
                                                 const PushSinkOptions& options);
 
@@ -62,7 +67,7 @@ class PushSink {
   /// reads, more than the manifest says.
   Status Write(std::span<const std::byte> bytes);
   /// All has come: modes, times, holes. The sums of what has come, as of RunningSum. Errors
-  /// (kRejected): less than the manifest says; those of the checkpoint.
+  /// (kRejected): less than the manifest says; those of the checkpoint and of `unkept`.
   Result<std::vector<MessageSum>> Finish();
   /// Gives the files their names. Errors (kRejected): none has one then.
   Status Commit();
@@ -77,6 +82,8 @@ class PushSink {
 
   PushSink(Manifest manifest, PushSinkOptions options);
   Status OpenFolder();
+  Status OpenFile(size_t file);
+  Status CheckRoom() const;
   Status OpenDevice(const FileDescriptor& found);
   Status OpenStream(const FileDescriptor& found);
   const PushedFile& file() const { return manifest_[sums_.size()]; }
@@ -86,13 +93,15 @@ class PushSink {
   std::string NameOf(size_t file) const;
   Status Put(std::span<const std::byte> bytes);
   Status PutHole(uint64_t bytes);
+  Status BeginFile();
   Status EndFile();
 
   const Manifest manifest_;
   const PushSinkOptions options_;
   Kind kind_ = Kind::kFolder;
   std::optional<OutputSet> outputs_;     ///< of a folder
-  std::vector<PartialOutput> partials_;  ///< of a folder, by file
+  std::vector<PartialOutput> partials_;  ///< of a folder, by file, as far as they are made
+  bool is_one_at_a_time_ = false;        ///< of these only one is open
   FileDescriptor device_;                ///< elsewhere
   WriteBack write_back_;
   std::vector<MessageSum> sums_;   ///< of the files before the one at hand

@@ -20,6 +20,7 @@
 #include "ir/base/utf8.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/temporary_file.h"
+#include "tools/push/file_attributes.h"
 #include "tools/push/file_extents.h"
 
 namespace prepost::tools {
@@ -90,6 +91,7 @@ Result<SourceFile> OpenSource(const std::string& path) {
   Result<FileDescriptor> opened = OpenTheSame(path, about);
   if (!opened.ok()) return opened.status();
   source.opened = *std::move(opened);
+  file.mode = ModeOf(source.opened.get(), about);
   if (S_ISREG(about.st_mode)) {
     // Without a checkpoint: nothing was started yet, and a signal ends the process.
     Result<std::vector<Extent>> extents = ExtentsOf(source.opened.get(), file.bytes, kExtentsMax);

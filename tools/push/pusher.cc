@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <sodium.h>
+#include <sys/auxv.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -36,6 +38,13 @@ std::string RandomSecret() {
   std::string text;
   for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
   return text;
+}
+
+/// To start it again, also where there is no /proc.
+std::string OwnProgram() {
+  const char* const link = "/proc/self/exe";
+  const auto* const path = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+  return access(link, X_OK) == 0 || path == nullptr ? link : path;
 }
 
 class Pusher {
@@ -96,14 +105,16 @@ class Pusher {
     for (bool is_waiting = true; is_waiting;) {
       is_waiting = false;
       for (const auto& host : hosts_.all()) {
-        if (host->address || !host->address_text.empty()) continue;
+        if (!host->addresses.empty() || !host->address_text.empty()) continue;
         std::string name = host->given.address;
         if (name.empty()) name = host->given.name.substr(host->given.name.find('@') + 1);
         const auto found = lookups.Find(name);
         if (!found) {
           is_waiting = true;
+        } else if (found->status().code() == StatusCode::kEnvironment) {
+          return found->status();
         } else if (found->ok()) {
-          host->address = (*found)->front();
+          host->addresses = **found;
         } else if (!host->given.address.empty()) {
           host->address_text = found->status().message();
           PushReceivers::Drop(*host, fmt::format("its address {} is not known here: {}", name,
@@ -126,7 +137,7 @@ class Pusher {
 
   std::vector<std::string> AgentWords(const PushReceiver& host) const {
     std::vector<std::string> words = options_.agent;
-    if (IsHere(host)) return {std::string("/proc/self/exe"), "receive"};
+    if (IsHere(host)) return {OwnProgram(), "receive"};
     if (words.empty()) words = {"ssh", "-o", "BatchMode=yes"};
     words.push_back(host.given.name);
     words.push_back(options_.remote_command);
@@ -156,17 +167,19 @@ class Pusher {
                                     {"target", host->given.target},
                                     {"allow_devices", options_.allow_devices},
                                     {"sync", options_.sync},
+                                    {"strict", options_.is_strict},
                                     {"failure_ms", options_.failure_max.count()},
-                                    {"connect_ms", options_.connect_max.count()},
+                                    {"connect_ms", JoinMax(options_).count()},
                                     {"sites", SitesOf(options_)},
                                     {"streams", options_.paths.streams},
                                     {"pace", options_.paths.pace},
                                     {"congestion", options_.paths.congestion}}}});
     }
-    return hosts_.Until([](const PushReceiver& host) { return host.port.has_value(); },
-                        options_.connect_max,
-                        fmt::format("its receiver did not start within {:g} s",
-                                    std::chrono::duration<double>(options_.connect_max).count()));
+    return hosts_.Until(
+        "starting receivers", [](const PushReceiver& host) { return host.port.has_value(); },
+        options_.connect_max,
+        fmt::format("its receiver did not start within {:g} s",
+                    std::chrono::duration<double>(options_.connect_max).count()));
   }
 
   Status AskWhatIsThere() {
@@ -179,6 +192,7 @@ class Pusher {
       if (host->is_in()) host->agent.channel().SendLine(files);
     }
     PREPOST_RETURN_IF_ERROR(hosts_.Until(
+        "asking the hosts what they have",
         [](const PushReceiver& host) { return host.have.has_value(); }, PushReceivers::kNever, ""));
     std::set<size_t> lacking;
     for (size_t file = 0; file < source_.manifest().size(); ++file) {
@@ -193,9 +207,10 @@ class Pusher {
     Tell("making room on the hosts");
     for (PushReceiver* const host : hosts_.Members())
       host->agent.channel().Send({{"prepare", files_}});
-    PREPOST_RETURN_IF_ERROR(
-        hosts_.Until([](const PushReceiver& host) { return !host.is_member() || host.is_prepared; },
-                     PushReceivers::kNever, ""));
+    PREPOST_RETURN_IF_ERROR(hosts_.Until(
+        "making room on the hosts",
+        [](const PushReceiver& host) { return !host.is_member() || host.is_prepared; },
+        PushReceivers::kNever, ""));
     began_ = Clock::now();
     return {};
   }
@@ -206,6 +221,7 @@ class Pusher {
     for (PushReceiver* const host : hosts_.Members())
       host->agent.channel().Send({{"end", {{"messages", rounds_->messages()}}}});
     PREPOST_RETURN_IF_ERROR(hosts_.Until(
+        "verifying",
         [](const PushReceiver& host) { return !host.is_member() || host.sums.has_value(); },
         PushReceivers::kNever, ""));
     for (PushReceiver* const host : hosts_.Members()) CompareSums(*host);
@@ -229,8 +245,9 @@ class Pusher {
     }
     is_committing_ = true;
     hosts_.set_keep_going(true);  // one that fails now takes nobody down
-    return hosts_.Until([](const PushReceiver& host) { return host.is_done; },
-                        PushReceivers::kNever, "");
+    return hosts_.Until(
+        "naming the files", [](const PushReceiver& host) { return host.is_done; },
+        PushReceivers::kNever, "");
   }
 
   /// At a host that did not fail itself, when the push did.
@@ -249,9 +266,18 @@ class Pusher {
                          .seconds = 0};
     for (size_t i = 0; i < files_.size() && i < source_.sums().size(); ++i)
       report.files[files_[i]].sum = source_.sums()[i].ToString();
+    const std::vector<LinkSpeed> links = rounds_ ? rounds_->Speeds() : std::vector<LinkSpeed>();
+    const std::vector<double> speeds = MemberSpeeds(links, hosts_.all().size() + 1);
+    if (const auto slow = SlowMember(links, speeds.size()))
+      report.slow_host = hosts_.all()[*slow - 1]->given.label;
     for (const auto& host : hosts_.all()) {
-      HostVerdict verdict = {.host = host->given.label, .status = host->status};
-      if (verdict.status.ok() && !host->is_done)
+      HostVerdict verdict = {.host = host->given.label,
+                             .status = host->status,
+                             .target = host->given.target,
+                             .link_speed = speeds[host->member],
+                             .unkept = host->unkept};
+      verdict.is_consequence = verdict.status.ok() && !host->is_done;
+      if (verdict.is_consequence)
         verdict.status = Rejected(WhatIsLeft(*host) + hosts_.NameHosts(status.message()));
       verdict.was_there = verdict.status.ok() && !host->lacks_something;
       if (verdict.status.ok() && host->lacks_something) {
@@ -276,6 +302,10 @@ class Pusher {
 };
 
 }  // namespace
+
+std::chrono::milliseconds JoinMax(const PushOptions& options) {
+  return std::min(options.connect_max, std::chrono::milliseconds(10'000));
+}
 
 bool IsHere(const PushOptions& options, const PushHost& host) {
   return options.agent.empty() && host.name == kLocalHost;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/base/status.h"
+#include "tools/push/file_attributes.h"
 #include "tools/push/manifest.h"
 #include "tools/push/push_options.h"
 #include "tools/push/push_source.h"
@@ -20,17 +21,22 @@ namespace prepost::tools {
 struct HostVerdict {
   std::string host;
   Status status;
-  bool was_there = false;  ///< all files, before
-  uint64_t bytes = 0;      ///< received
-  double seconds = 0;      ///< from the first group on
+  std::string target;
+  double link_speed = 0;        ///< bytes/s that the best of its connections carried; 0: not known
+  bool is_consequence = false;  ///< the error is that of another host
+  bool was_there = false;       ///< all files, before
+  uint64_t bytes = 0;           ///< received
+  double seconds = 0;           ///< from the first group on
+  std::vector<Unkept> unkept = {};
 };
 
 struct PushReport {
   std::vector<HostVerdict> hosts;  ///< in the order of PushOptions::hosts
   std::vector<PushedFile> files;   ///< all; `sum` of those that were sent, or compared by it
   size_t files_sent = 0;
-  bool by_content = false;  ///< that the others are there was found by their sums
-  uint64_t bytes = 0;       ///< sent to each host that lacked something
+  bool by_content = false;     ///< that the others are there was found by their sums
+  std::string slow_host = {};  ///< whose connections carry less than half of the others'; "": none
+  uint64_t bytes = 0;          ///< sent to each host that lacked something
   double seconds = 0;
 };
 

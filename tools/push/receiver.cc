@@ -174,7 +174,12 @@ class Receiver {
   void SayAlive() {
     if (Clock::now() < next_alive_) return;
     next_alive_ = Clock::now() + milliseconds(kAliveMs);
-    channel_.Send({{"alive", true}});
+    json speeds = json::array();
+    const Result<std::vector<PeerSpeed>> known =
+        session_ == nullptr || !group_ ? std::vector<PeerSpeed>() : session_->Speeds(*group_);
+    for (const PeerSpeed& peer : known.ok() ? *known : std::vector<PeerSpeed>())
+      speeds.push_back({peer.member, peer.bytes, peer.busy_seconds});
+    channel_.Send({{"alive", {{"speeds", std::move(speeds)}}}});
     channel_.Flush();
   }
 
@@ -196,8 +201,9 @@ class Receiver {
   Status Hello(const json& hello) {
     const int protocol = hello.at("protocol");
     if (protocol != kPushProtocol) {
+      // Read where the pusher is.
       return Rejected(fmt::format("the versions of prepost do not fit: protocol {} there, {} here",
-                                  protocol, kPushProtocol));
+                                  kPushProtocol, protocol));
     }
     const Result<std::string> target = TargetHere(hello.at("target"));
     if (!target.ok()) return target.status();
@@ -209,6 +215,13 @@ class Receiver {
                          [this](const std::string& text) {
                            channel_.Send({{"note", text}});
                            channel_.Flush();
+                         },
+                     .unkept =
+                         [this, is_strict = hello.at("strict").get<bool>()](
+                             const char* what, const std::string& path, int error) {
+                           AddUnkept(what, path, error, &unkept_);
+                           return is_strict ? Rejected("cannot keep the " + TextOf(unkept_.back()))
+                                            : Status();
                          }};
     options_ = {.self = hello.at("member"),
                 .members = std::vector<Address>(hello.at("members").get<uint32_t>()),
@@ -273,7 +286,8 @@ class Receiver {
       PREPOST_RETURN_IF_ERROR(session_->SetAddress(
           members[i], {.host = addresses.at(i).at(0), .port = addresses.at(i).at(1)}));
     }
-    return session_->CreateGroup(group.at("number"), members, /*root=*/0,
+    group_ = group.at("number");
+    return session_->CreateGroup(*group_, members, /*root=*/0,
                                  {.algorithm = group.at("algorithm"),
                                   .block_bytes = group.at("block_bytes"),
                                   .device = group.at("device"),
@@ -284,6 +298,7 @@ class Receiver {
   /// Out of a group that has failed, or that others cannot form.
   Status Leave() {
     session_.reset();
+    group_.reset();
     arrivals_->Restart();
     PREPOST_RETURN_IF_ERROR(OpenSession());
     channel_.Send({{"left", {{"written", written_}, {"port", session_->port()}}}});
@@ -329,7 +344,12 @@ class Receiver {
 
   Status Commit() {
     if (sink_ != nullptr) PREPOST_RETURN_IF_ERROR(sink_->Commit());
-    channel_.Send({{"done", json::object()}});
+    json unkept = json::array();
+    for (const Unkept& one : unkept_) {
+      unkept.push_back(
+          {{"what", one.what}, {"error", one.error}, {"file", one.file}, {"files", one.files}});
+    }
+    channel_.Send({{"done", {{"unkept", std::move(unkept)}}}});
     is_done_ = true;
     return {};
   }
@@ -340,9 +360,11 @@ class Receiver {
   PushSinkOptions sink_options_;
   SessionOptions options_;
   Manifest manifest_;
+  std::vector<Unkept> unkept_;
   std::unique_ptr<PushSink> sink_;
   std::unique_ptr<Session> session_;
-  uint64_t written_ = 0;  ///< messages
+  std::optional<uint64_t> group_;  ///< of the session
+  uint64_t written_ = 0;           ///< messages
   Clock::time_point next_alive_;
   bool has_ended_ = false;
   bool is_done_ = false;

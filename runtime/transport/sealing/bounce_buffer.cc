@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/transport/sealing/bounce_buffer.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <utility>
 
-#include "ir/base/count.h"
+#include "runtime/base/memory_file.h"
 
 namespace prepost {
 namespace {
@@ -25,15 +23,11 @@ Io CopyOutcome(ssize_t moved) {
 
 Result<std::unique_ptr<BounceBuffer>> BounceBuffer::Make(size_t bytes) {
   std::unique_ptr<BounceBuffer> buffer(new BounceBuffer);
-  buffer->file_ = FileDescriptor::Open(
-      [] { return memfd_create("prepost:seal", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  const int fd = buffer->file_.get();
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0 ||
-      fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
-    return SystemError(StatusCode::kEnvironment,
-                       "cannot make the memory for sealing, " + Count(bytes, "byte"), errno);
-  }
-  Result<Mapping> mapping = Mapping::OfFile(fd, bytes, Mapping::Access::kReadWrite);
+  Result<FileDescriptor> file = MakeMemoryFile("prepost:seal", bytes);
+  if (!file.ok()) return file.status();
+  buffer->file_ = *std::move(file);
+  Result<Mapping> mapping =
+      Mapping::OfFile(buffer->file_.get(), bytes, Mapping::Access::kReadWrite);
   if (!mapping.ok()) return mapping.status();
   buffer->mapping_ = *std::move(mapping);
   PREPOST_RETURN_IF_ERROR(buffer->mapping_.Touch(Mapping::Access::kReadWrite));

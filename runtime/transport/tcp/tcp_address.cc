@@ -11,9 +11,10 @@
 #include <deque>
 #include <map>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
+
+#include "runtime/base/thread.h"
 
 namespace prepost {
 namespace {
@@ -105,6 +106,18 @@ std::optional<TcpAddress> NumericAddress(const std::string& host) {
   return addresses.front();
 }
 
+std::vector<TcpAddress> NumericAddresses(std::string_view hosts) {
+  std::vector<TcpAddress> addresses;
+  for (size_t begin = 0; begin <= hosts.size();) {
+    const size_t end = std::min(hosts.find(',', begin), hosts.size());
+    const auto address = NumericAddress(std::string(hosts.substr(begin, end - begin)));
+    if (!address) return {};
+    addresses.push_back(*address);
+    begin = end + 1;
+  }
+  return addresses;
+}
+
 NetworkBytes TcpAddress::Network() const {
   NetworkBytes network = {};
   if (storage.ss_family != AF_INET6) {
@@ -157,19 +170,22 @@ HostLookups::~HostLookups() {
 }
 
 std::optional<Result<std::vector<TcpAddress>>> HostLookups::Find(const std::string& host) {
-  if (const std::optional<TcpAddress> address = NumericAddress(host)) {
-    return std::vector<TcpAddress>{*address};
-  }
+  if (const std::vector<TcpAddress> addresses = NumericAddresses(host); !addresses.empty())
+    return addresses;
   const std::lock_guard lock(shared_->mutex);
   const auto [entry, is_new] = shared_->hosts.try_emplace(host);
   if (is_new) shared_->queued.push_back(host);
   if (!shared_->queued.empty() && shared_->threads < kLookupsMax) {
-    try {
-      std::thread([shared = shared_] { shared->LookUpQueued(); }).detach();
+    Result<std::thread> thread =
+        StartThread("a thread that looks up hosts", [shared = shared_] { shared->LookUpQueued(); });
+    if (thread.ok()) {
+      thread->detach();
       ++shared_->threads;
-    } catch (const std::system_error&) {
-      // The threads that are there, or one that can be started at the next call, come to it.
-    }
+    } else if (shared_->threads == 0) {
+      shared_->queued.clear();
+      std::erase_if(shared_->hosts, [](const auto& host) { return !host.second.done; });
+      return thread.status();
+    }  // else the threads that are there come to it
   }
   const Shared::Found& found = entry->second;
   if (!found.done) return std::nullopt;

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/base/status.h"
@@ -44,6 +45,8 @@ std::string LocalHostTowards(const TcpAddress& address);
 
 /// The address that `host` spells; none if it is a name.
 std::optional<TcpAddress> NumericAddress(const std::string& host);
+/// Of one or several, with commas between them; empty: one is none.
+std::vector<TcpAddress> NumericAddresses(std::string_view hosts);
 
 /// Look-ups, each host's once, a few at a time, on threads that nobody waits for: a resolver can
 /// take a minute. They own all that they touch, so that the process may end meanwhile. Used by one
@@ -57,7 +60,7 @@ class HostLookups {
   HostLookups& operator=(const HostLookups&) = delete;
 
   /// The addresses of `host`, at least one; none: not found yet, ask again. Errors (kRejected):
-  /// what the resolver says.
+  /// what the resolver says; kEnvironment: no thread can be started for it.
   std::optional<Result<std::vector<TcpAddress>>> Find(const std::string& host);
   /// What was found is forgotten: the next Find() looks it up again.
   void Forget(const std::string& host);

@@ -32,6 +32,7 @@
 #include "runtime/transport/sealing/bounce_buffer.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_path.h"
 #include "runtime/transport/tcp/tcp_stream.h"
 #include "runtime/transport/tcp/tcp_watch.h"
 #include "runtime/transport/tcp/tcp_wire.h"
@@ -58,6 +59,9 @@ class TcpEndpoint final : public MessageEndpoint {
   /// Further connections, at any time; with peers that there are none with so far. Of the message
   /// at hand they carry nothing. Errors: kEnvironment.
   Status Add(std::vector<TcpSocket> sockets);
+  /// What its connections for blocks have been used for, by peer; of several streams the bytes of
+  /// all and the time of the busiest.
+  std::map<NodeId, TcpUse> Uses() const;
   /// From now on asked about all that is moved; null: nobody. Must outlive the endpoint.
   void set_hook(TcpHook* hook) { hook_ = hook; }
   /// How the kernel asks about peers from RestPeers() on. To be set before that.

@@ -40,6 +40,18 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   return {};
 }
 
+std::map<NodeId, TcpUse> TcpEndpoint::Uses() const {
+  std::map<NodeId, TcpUse> uses;
+  for (const Link& link : links_) {
+    if (!link.carries_blocks) continue;
+    const TcpUse use = UseOf(link.socket.fd());
+    TcpUse& all = uses[link.peer];
+    all.acknowledged_bytes += use.acknowledged_bytes;
+    all.busy = std::max(all.busy, use.busy);
+  }
+  return uses;
+}
+
 // A peer that has begun a later message needs nothing of this end any more, and what it says waits.
 std::optional<NodeId> TcpEndpoint::AskPeers(std::chrono::milliseconds silence) {
   const Clock::time_point now = Clock::now();

@@ -84,17 +84,42 @@ Status CheckPathOptions(const PathOptions& options) {
                                 options.congestion.substr(0, 40), CongestionControls()));
 }
 
+namespace {
+
+/// TCP_INFO, of whose newer fields glibc knows nothing; 0 where the kernel does not either.
+struct TcpInfo {
+  std::array<std::byte, 192> bytes = {};
+  size_t size = 0;
+
+  explicit TcpInfo(int fd) {
+    auto filled = static_cast<socklen_t>(bytes.size());
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes.data(), &filled) == 0) size = filled;
+  }
+  template <typename Integer>
+  Integer At(size_t offset) const {
+    Integer value = 0;
+    if (offset + sizeof(value) <= size) std::memcpy(&value, bytes.data() + offset, sizeof(value));
+    return value;
+  }
+};
+
+}  // namespace
+
 std::chrono::microseconds RoundTripOf(int fd) {
-  constexpr size_t kLeastAt = 148;  // tcpi_min_rtt, since Linux 4.6, of which glibc knows nothing
-  std::array<std::byte, kLeastAt + sizeof(uint32_t)> bytes = {};
-  socklen_t size = bytes.size();
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, bytes.data(), &size) != 0) return {};
-  tcp_info info = {};
-  uint32_t least = 0;
-  std::memcpy(&info, bytes.data(), std::min(sizeof(info), bytes.size()));
-  std::memcpy(&least, bytes.data() + kLeastAt, sizeof(least));
-  const bool is_known = size == bytes.size() && least != 0 && least != UINT32_MAX;
-  return std::chrono::microseconds(is_known ? std::min(least, info.tcpi_rtt) : info.tcpi_rtt);
+  constexpr size_t kLeastAt = 148;  // tcpi_min_rtt, since Linux 4.6
+  const TcpInfo info(fd);
+  const auto now = info.At<uint32_t>(offsetof(tcp_info, tcpi_rtt));
+  const auto least = info.At<uint32_t>(kLeastAt);
+  const bool is_known = least != 0 && least != UINT32_MAX;
+  return std::chrono::microseconds(is_known ? std::min(least, now) : now);
+}
+
+TcpUse UseOf(int fd) {
+  constexpr size_t kAcknowledgedAt = 120;  // tcpi_bytes_acked
+  constexpr size_t kBusyAt = 168;          // tcpi_busy_time
+  const TcpInfo info(fd);
+  return {.acknowledged_bytes = info.At<uint64_t>(kAcknowledgedAt),
+          .busy = std::chrono::microseconds(info.At<uint64_t>(kBusyAt))};
 }
 
 uint16_t StreamsOf(const PathOptions& options, int fd) {

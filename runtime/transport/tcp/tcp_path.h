@@ -29,6 +29,14 @@ Status CheckPathOptions(const PathOptions& options);
 /// its time. 0: not known.
 std::chrono::microseconds RoundTripOf(int fd);
 
+/// What a connection has been used for, by the kernel's count.
+struct TcpUse {
+  uint64_t acknowledged_bytes = 0;
+  std::chrono::microseconds busy{0};  ///< something was sent and not acknowledged
+};
+/// All 0 where the kernel does not say (before Linux 4.10).
+TcpUse UseOf(int fd);
+
 /// Of how many streams the connection is to be, whose first one is the connected socket `fd`.
 uint16_t StreamsOf(const PathOptions& options, int fd);
 

@@ -7,21 +7,24 @@ block devices; what is there is not sent again; what is changed on the way is no
 fails, or whose agent loses its connection, leaves nothing anywhere, or with --keep-going takes
 nobody down; Ctrl-C leaves nothing."""
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import threading
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from namespaces import PREFIX, ip, limit_rate, namespaces  # noqa: E402
+from namespaces import PREFIX, ip, isolate, limit_both_ways, limit_rate, namespaces  # noqa: E402
 
 COMMAND = sys.argv[1]
 HOSTS = 4  # beside the pusher, which is namespace 0, and a man in the middle, who is the last
@@ -78,8 +81,8 @@ class World:
             "--remote-command",
             COMMAND,
             "--json",
-            "--timeout",
-            "1",
+            "--failure-max",
+            "1s",
             *more,
         ]
 
@@ -178,6 +181,75 @@ def check_links(world):
 
 def blake2b(data, person=b""):
     return hashlib.blake2b(data, digest_size=32, person=person).hexdigest()
+
+
+def check_unreachable(world):
+    """Hosts that reach this machine, and not each other. Catches a push that serves nobody, and
+    one that says neither to where nor why."""
+    for host in range(1, HOSTS + 1):
+        isolate(host, True)
+    try:
+        done = subprocess.run(
+            world.words(world.image, "--connect-timeout", "2"), capture_output=True, timeout=HANG
+        )
+        verdicts, _ = world.read(done.stdout)
+        assert done.returncode == 0 and all(verdict["ok"] for verdict in verdicts), done
+        said = done.stderr.decode()
+        assert re.search(
+            r"not all hosts reach each other, .* --algorithm sequential: .*"
+            r"10\.99\.0\.\d:\d+: (no answer|No route to host)",
+            said,
+        ), said
+    finally:
+        for host in range(1, HOSTS + 1):
+            isolate(host, False)
+    world.clear()
+    done = subprocess.run(
+        world.words(world.image, "--connect-timeout", "2", "--address", "10.99.0.200"),
+        capture_output=True,
+        timeout=HANG,
+    )
+    verdicts, _ = world.read(done.stdout)
+    assert done.returncode == 1 and all(verdict["is_consequence"] for verdict in verdicts), done
+    assert "this machine (10.99.0.200:" in verdicts[0]["error"], verdicts
+    assert world.left() == []
+
+
+def check_slow_host(world):
+    """One of the hosts has a tenth of the others' rate. Catches another one that is blamed, and a
+    progress that stands still."""
+    slow = 3
+    limit_both_ways(slow, "30mbit")
+    master, terminal = os.openpty()
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 70, 0, 0))
+    process = subprocess.Popen(
+        world.words(world.image),
+        stdout=subprocess.PIPE,
+        stderr=terminal,
+        env=dict(os.environ, TERM="xterm"),
+    )
+    os.close(terminal)
+    shown, began = [], time.monotonic()
+    with contextlib.suppress(OSError):
+        while piece := os.read(master, 65536):
+            shown.append((time.monotonic() - began, piece.decode()))
+    out, _ = process.communicate(timeout=HANG)
+    os.close(master)
+    verdicts, report = world.read(out)
+    name = f"{PREFIX}{slow}"
+    assert process.returncode == 0 and report["slow_host"] == name, (
+        report["slow_host"],
+        [verdict.get("link_bytes_per_second") for verdict in verdicts],
+        [text for _, text in shown][-40::4],
+    )
+    lines = [text for at, text in shown if at > 5 and " of 40.0 MB" in text]
+    named = [text for text in lines if f"waiting for {name}" in text]
+    assert len(lines) > 10 and len(named) >= 0.8 * len(lines), lines
+    steps = {text.partition(" of ")[0] for text in lines}
+    assert len(steps) >= 5, steps
+    assert all(len(line) < 80 for text in lines for line in text.split("\r\033[K")), lines
+    limit_both_ways(slow, "240mbit")
+    world.clear()
 
 
 def check_sums(world):
@@ -657,9 +729,11 @@ def main():
             check_pipes,
             check_devices,
             check_full_disk,
+            check_unreachable,
         ]:
             check(world)
         if limit_rate(range(HOSTS + 1), "240mbit"):
+            check_slow_host(world)
             check_faults(world)
         else:
             print("no faults: the kernel cannot limit rates (tc tbf)")

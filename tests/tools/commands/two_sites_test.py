@@ -89,7 +89,7 @@ def check_push(folder, image):
         done = subprocess.run([*words, "--site", "A"], capture_output=True, text=True, timeout=HANG)
         assert (
             done.returncode == 0
-            and "note: each block enters each site once\n" in done.stderr
+            and "each block enters each site once\n" in done.stderr
             and "round trip" not in done.stderr
         ), (done.stdout, done.stderr)
         for i in ORDER[1:]:

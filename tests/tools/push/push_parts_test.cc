@@ -14,11 +14,13 @@
 #include "tools/push/manifest.h"
 #include "tools/push/push_hosts.h"
 #include "tools/push/push_options.h"
+#include "tools/push/slow_host.h"
 
 namespace prepost::tools {
 namespace {
 
 using nlohmann::json;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // Catches colons of IPv6 addresses taken for the target's, and flags smuggled in as hosts.
@@ -45,7 +47,7 @@ TEST(PushHostsTest, ReadsHosts) {
     EXPECT_THAT(ParsePushHostsFile(wrong, "f", &hosts).ToString(),
                 HasSubstr("no address of a host"))
         << wrong;
-  EXPECT_TRUE(ParsePushHostsFile("a fd00::1\nb fe80::1%eth0", "f", &hosts).ok());
+  EXPECT_TRUE(ParsePushHostsFile("a fd00::1", "f", &hosts).ok());
   EXPECT_THAT(ParsePushHostsFile("a\nb c d\n", "f", &hosts).ToString(), HasSubstr("f:2: 'd'"));
   EXPECT_THAT(ParsePushHostsFile("a site=x\n\nb c\n", "f", &hosts).ToString(),
               HasSubstr("f:3: a host has no site, and others do (f:1)"));
@@ -61,6 +63,62 @@ TEST(PushHostsTest, ReadsHosts) {
   ASSERT_TRUE(ParsePushHostsFile("\"a:/srv/my #1 files\"  10.0.0.1 # x\n", "f", &hosts).ok());
   EXPECT_EQ(hosts[0].target, "/srv/my #1 files");
   EXPECT_EQ(hosts[0].address, "10.0.0.1");
+}
+
+// Catches brackets that become part of a name, commas in them that end it, and a network of this
+// machine that is told to others.
+TEST(PushHostsTest, ListsAreExpandedAndZonesRefused) {
+  std::vector<PushHost> hosts;
+  ASSERT_TRUE(ParsePushHosts("u@node[08-10,12]:/x,login", &hosts).ok());
+  std::vector<std::string> names;
+  for (const PushHost& host : hosts) names.push_back(host.name + host.target);
+  EXPECT_THAT(names, ElementsAre("u@node08/x", "u@node09/x", "u@node10/x", "u@node12/x", "login"));
+  hosts.clear();
+  ASSERT_TRUE(ParsePushHostsFile("rack[1-2]n[1-2] site=x\n", "f", &hosts).ok());
+  ASSERT_EQ(hosts.size(), 4u);
+  EXPECT_EQ(hosts[3].name, "rack2n2");
+  EXPECT_EQ(hosts[3].site, "x");
+  EXPECT_THAT(ParsePushHostsFile("n[1-2] 10.0.0.1", "f", &hosts).ToString(),
+              HasSubstr("f:1: 2 hosts have one address"));
+  for (const char* const wrong : {"n[1-", "n[2-1]", "n[]", "n[1-999999999]", "n]1["})
+    EXPECT_EQ(ParsePushHosts(wrong, &hosts).code(), StatusCode::kUsage) << wrong;
+  EXPECT_THAT(ParsePushHosts("[fe80::1%eth0]:/x", &hosts).ToString(),
+              HasSubstr("this machine only"));
+  EXPECT_THAT(ParsePushHostsFile("b fe80::1%eth0", "f", &hosts).ToString(),
+              HasSubstr("f:1: 'fe80::1%eth0' is an address on a network of this machine only"));
+}
+
+// Eight hosts that relay in a chain or among neighbours, one of which is slow in what it gets, in
+// what it sends, or in both. Catches the one behind it taken for it, and a slow one where all are
+// equally fast.
+TEST(SlowHostTest, IsTheOneWhoseConnectionsAreAllBusy) {
+  constexpr uint32_t kMembers = 9;
+  const auto links = [](uint32_t slow, uint32_t step) {
+    std::vector<LinkSpeed> all;
+    for (uint32_t from = 0; from < kMembers; ++from) {
+      for (uint32_t way = 1; way <= step; ++way) {
+        const uint32_t to = (from + way) % kMembers;
+        if (to == 0) continue;
+        const bool is_slow = from == slow || to == slow;
+        // A connection is never quite as fast as another.
+        all.push_back({.from = from,
+                       .to = to,
+                       .bytes = 10'000'000,
+                       .busy_seconds = (is_slow ? 2.0 : 0.1) + 0.001 * to});
+      }
+    }
+    return all;
+  };
+  for (const uint32_t step : {1u, 3u}) {
+    for (uint32_t slow = 1; slow < kMembers; ++slow)
+      EXPECT_EQ(SlowMember(links(slow, step), kMembers), slow) << step;
+    EXPECT_EQ(SlowMember(links(kMembers, step), kMembers), std::nullopt) << step;
+  }
+  EXPECT_EQ(SlowMember({}, kMembers), std::nullopt);
+  EXPECT_EQ(SlowMember({{.from = 7, .to = 99, .bytes = 1 << 30, .busy_seconds = -1}}, kMembers),
+            std::nullopt);
+  EXPECT_NEAR(MemberSpeeds(links(4, 1), kMembers)[4], 5e6, 2e4);
+  EXPECT_NEAR(MemberSpeeds(links(4, 1), kMembers)[5], 1e8, 1e7);
 }
 
 TEST(PushHostsTest, LabelsTellHostsApart) {
