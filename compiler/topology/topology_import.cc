@@ -71,6 +71,8 @@ struct SlurmSwitch {
   std::optional<double> link_speed;
   size_t line = 0;
   bool has_parent = false;
+  size_t number = 0, size = 0;  ///< in NumberSwitches(), and of how many it is the first
+  bool repeats_nodes = false;   ///< it lists those of the switches below it, too
 };
 
 class SlurmReader {
@@ -82,6 +84,7 @@ class SlurmReader {
     while (lines_.Next(&line)) PREPOST_RETURN_IF_ERROR(ReadLine(line));
     if (!pending_.empty()) PREPOST_RETURN_IF_ERROR(ReadSwitch(std::exchange(pending_, {})));
     PREPOST_RETURN_IF_ERROR(CheckTree());
+    PREPOST_RETURN_IF_ERROR(PlaceNodes());
     return Make(rates);
   }
 
@@ -116,12 +119,6 @@ class SlurmReader {
     if (read.name.empty()) return Rejected("SwitchName is missing", lines_.where());
     if (!index_.emplace(read.name, switches_.size()).second)
       return Rejected(fmt::format("a switch '{}' is there already", read.name), lines_.where());
-    for (const std::string& node : read.nodes) {
-      if (const auto [at, is_new] = line_of_.emplace(node, read.line); !is_new) {
-        return Rejected(fmt::format("node '{}' is there twice, first in line {}", node, at->second),
-                        lines_.where());
-      }
-    }
     switches_.push_back(std::move(read));
     return {};
   }
@@ -146,12 +143,13 @@ class SlurmReader {
       out->link_speed = *rate;
       return {};
     }
+    if (lower == "level") return {};  // of scontrol; who is below whom says it, too
     if (lower != "nodes" && lower != "switches") {
       if (lower.starts_with("block"))
         return Rejected(fmt::format("{}: block topologies are not read, only trees", key));
       return Rejected(
           fmt::format("unknown key '{}'{}", key.substr(0, 40),
-                      DidYouMean(key, {"SwitchName", "Nodes", "Switches", "LinkSpeed"})));
+                      DidYouMean(key, {"SwitchName", "Nodes", "Switches", "LinkSpeed", "Level"})));
     }
     if (lower == "nodes" && Lower(value) == "all") {
       return Rejected(
@@ -166,7 +164,7 @@ class SlurmReader {
     return {};
   }
 
-  /// All switches under one, each under one other.
+  /// Each switch is under one other at most.
   Status CheckTree() {
     for (const SlurmSwitch& parent : switches_) {
       for (const std::string& child : parent.switches) {
@@ -181,27 +179,64 @@ class SlurmReader {
         }
       }
     }
-    const SlurmSwitch* top = nullptr;
-    for (const SlurmSwitch& one : switches_) {
-      if (one.has_parent) continue;
-      if (top != nullptr) {
-        return Rejected(
-            fmt::format("switch '{}' has no uplink: it is not below the same switch as '{}'",
-                        one.name, top->name),
-            lines_.WhereOf(one.line));
-      }
-      top = &one;
-    }
     if (switches_.empty()) return Rejected("no switch is there", lines_.WhereOf(1));
-    // One parent each and one top: what a walk from the top does not reach hangs on a ring.
-    std::vector<const SlurmSwitch*> reached;
-    if (top != nullptr) reached.push_back(top);
-    for (size_t i = 0; i < reached.size(); ++i) {
-      for (const std::string& child : reached[i]->switches)
-        reached.push_back(&switches_[index_.at(child)]);
+    // One parent each: what walks from the tops do not reach hangs on a ring.
+    for (size_t i = 0; i < switches_.size(); ++i)
+      if (!switches_[i].has_parent) from_top_.push_back(i);
+    tops_ = from_top_.size();
+    for (size_t i = 0; i < from_top_.size(); ++i) {
+      for (const std::string& child : switches_[from_top_[i]].switches)
+        from_top_.push_back(index_.at(child));
     }
-    if (reached.size() == switches_.size()) return {};
+    if (from_top_.size() == switches_.size()) return {};
     return Rejected("switches are above each other in a ring", lines_.WhereOf(switches_[0].line));
+  }
+
+  /// Each node is at one switch: `scontrol show topology` lists it at those above as well.
+  Status PlaceNodes() {
+    NumberSwitches();
+    std::unordered_map<std::string, const SlurmSwitch*> place;
+    for (auto at = from_top_.rbegin(); at != from_top_.rend(); ++at) {
+      SlurmSwitch& one = switches_[*at];
+      std::vector<std::string> own;
+      for (std::string& node : one.nodes) {
+        const auto [found, is_new] = place.emplace(node, &one);
+        if (is_new) {
+          own.push_back(std::move(node));
+        } else if (IsBelow(*found->second, one)) {
+          one.repeats_nodes = true;
+        } else {
+          const auto [first, second] = std::minmax(found->second->line, one.line);
+          return Rejected(fmt::format("node '{}' is there twice, first in line {}", node, first),
+                          lines_.WhereOf(second));
+        }
+      }
+      one.nodes = std::move(own);
+    }
+    return {};
+  }
+
+  /// Numbers switches so that those below one follow it. Linear.
+  void NumberSwitches() {
+    for (auto at = from_top_.rbegin(); at != from_top_.rend(); ++at) {
+      SlurmSwitch& one = switches_[*at];
+      one.size = 1;
+      for (const std::string& child : one.switches) one.size += switches_[index_.at(child)].size;
+    }
+    size_t next_top = 0;
+    for (size_t i = 0; i < from_top_.size(); ++i) {
+      SlurmSwitch& one = switches_[from_top_[i]];
+      if (i < tops_) one.number = std::exchange(next_top, next_top + one.size);
+      size_t next = one.number + 1;
+      for (const std::string& child : one.switches) {
+        SlurmSwitch& below = switches_[index_.at(child)];
+        below.number = std::exchange(next, next + below.size);
+      }
+    }
+  }
+
+  static bool IsBelow(const SlurmSwitch& low, const SlurmSwitch& high) {
+    return low.number > high.number && low.number < high.number + high.size;
   }
 
   Result<TopologyImport> Make(const SlurmRates& rates) const {
@@ -223,6 +258,13 @@ class SlurmReader {
             {.name = node, .rack = rack, .out_rate = rates.host_rate, .in_rate = rates.host_rate});
       }
     }
+    if (tops_ > 1) {
+      made.notes.push_back(fmt::format(
+          "no switch is above all others: the {} that have none above are taken to be joined",
+          tops_));
+    }
+    if (std::ranges::any_of(switches_, &SlurmSwitch::repeats_nodes))
+      made.notes.push_back("nodes that stand at several switches are at the lowest of them");
     made.notes.push_back(fmt::format("topology.conf has no rates of hosts: all have {}",
                                      WriteRate(rates.host_rate)));
     if (by_link_speed != 0) {
@@ -243,9 +285,10 @@ class SlurmReader {
   Lines lines_;
   std::string pending_;  // the beginning of a line that goes on
   std::vector<SlurmSwitch> switches_;
-  std::unordered_map<std::string, size_t> index_;    // switch -> its place
-  std::unordered_map<std::string, size_t> line_of_;  // node -> its line
-  size_t names_ = 0;                                 // expanded so far
+  std::unordered_map<std::string, size_t> index_;  // switch -> its place
+  std::vector<size_t> from_top_;                   // places, each behind that of the one above it
+  size_t tops_ = 0;                                // that have none above them
+  size_t names_ = 0;                               // expanded so far
 };
 
 /// What stands between the first two quotes; `rest` is what follows. Empty: no quotes.
@@ -360,6 +403,9 @@ class IbnetdiscoverReader {
     return {};
   }
 
+  static bool CarriesName(const FabricSwitch::Adapter& adapter) {
+    return HostName(adapter) != adapter.id;
+  }
   /// "node001" of "node001 HCA-1" and "node001 mlx5_0"; the id where a description is the maker's.
   static std::string HostName(const FabricSwitch::Adapter& adapter) {
     const std::string_view text = Trim(adapter.description);
@@ -374,7 +420,8 @@ class IbnetdiscoverReader {
     TopologyImport made;
     std::unordered_map<std::string, size_t> ports;  // of hosts that are there
     std::unordered_map<std::string, size_t> names;  // racks of that description
-    size_t left_out = 0;
+    size_t left_out = 0, nameless = 0;
+    std::string first_nameless;
     const auto leaves = std::ranges::count_if(
         switches_, [](const FabricSwitch& one) { return !one.adapters.empty(); });
     for (const FabricSwitch& one : switches_) {
@@ -386,6 +433,7 @@ class IbnetdiscoverReader {
           ++left_out;
           continue;
         }
+        if (!CarriesName(adapter) && nameless++ == 0) first_nameless = adapter.id;
         hosts.push_back({.name = std::move(name),
                          .rack = static_cast<uint32_t>(made.topology.racks.size()),
                          .out_rate = adapter.rate,
@@ -405,6 +453,13 @@ class IbnetdiscoverReader {
     }
     if (left_out != 0)
       made.notes.push_back(fmt::format("{} further ports of hosts are left out", left_out));
+    if (nameless != 0) {
+      made.notes.push_back(
+          fmt::format("{} adapters carry no host's name and count as a host each, called by its "
+                      "GUID, the first "
+                      "{}",
+                      nameless, first_nameless));
+    }
     if (Status status = CheckTopology(made.topology); !status.ok())
       return Rejected(status.message(), lines_.WhereOf(switches_[0].line));
     return made;

@@ -347,9 +347,22 @@ Status CheckMsccl(const Plan& plan) {
                     "blocks make fewer",
                     plan.header().payload.blocks, kMscclStepsMax));
   }
+  if (plan.header().nodes > kMscclGpusMax) {
+    return Rejected(fmt::format("{} nodes, MSCCL's loader has room for {} gpus",
+                                plan.header().nodes, kMscclGpusMax));
+  }
   std::vector<uint32_t> block_of(plan.channels().size(), kNoStep);
   for (const Program& program : plan.programs()) {
     const Gpu gpu(plan, program, &block_of);
+    uint64_t elements = 2;  // <algo> and <gpu>
+    for (const ThreadBlock& block : gpu.blocks()) elements += 1 + block.next_number;
+    if (elements > kMscclElementsMax) {
+      return Rejected(
+          fmt::format("node {} makes {} elements of XML, MSCCL's loader has room for {} of a gpu; "
+                      "larger blocks "
+                      "make fewer",
+                      program.node.value, elements, kMscclElementsMax));
+    }
     const auto sends = std::ranges::count_if(gpu.blocks(), &ThreadBlock::sends);
     const auto recvs = static_cast<std::ptrdiff_t>(gpu.blocks().size()) - sends;
     if (std::max(sends, recvs) > std::ptrdiff_t{kMscclPeersMax}) {

@@ -15,7 +15,9 @@ namespace prepost {
 
 /// What MSCCL's loader accepts.
 inline constexpr uint32_t kMscclStepsMax = 256;  ///< of a thread block
-inline constexpr uint32_t kMscclPeersMax = 32;   ///< a gpu sends to, or receives from, on a channel
+inline constexpr uint32_t kMscclGpusMax = 1024;
+inline constexpr uint32_t kMscclElementsMax = 4096;  ///< of XML, that a gpu reads: its own
+inline constexpr uint32_t kMscclPeersMax = 32;  ///< a gpu sends to, or receives from, on a channel
 
 /// Ok if `plan`, which must be valid, has a form in MSCCL; else kRejected, with the first node and
 /// limit that it breaks. Linear.

@@ -16,6 +16,7 @@
 namespace prepost::topology_import_test {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -70,11 +71,34 @@ TEST(TopologyImportTest, ReadsTheSlurmExample) {
 
 TEST(TopologyImportTest, SaysWhatIsWrongInSlurm) {
   EXPECT_EQ(SlurmError(""), "t.conf:1: no switch is there");
-  EXPECT_EQ(SlurmError("SwitchName=a Nodes=x\nSwitchName=b Nodes=y\n"),
-            "t.conf:2: switch 'b' has no uplink: it is not below the same switch as 'a'");
   // A host of this name, in one rack alone, would be what nobody means.
   EXPECT_EQ(SlurmError("SwitchName=s0 Nodes=ALL\n"),
             "t.conf:1: Nodes=ALL: which nodes these are stands in slurm.conf; list them");
+}
+
+// What `scontrol show topology` prints: levels, and at upper switches the nodes of all below.
+// Catches nodes that are refused, or moved to the top, because they stand there again.
+TEST(TopologyImportTest, ReadsWhatScontrolShows) {
+  const Result<TopologyImport> read = ReadSlurmTopology(
+      "SwitchName=s2 Level=1 LinkSpeed=1 Nodes=tux[0-3] Switches=s[0-1]\n"
+      "SwitchName=s0 Level=0 LinkSpeed=1 Nodes=tux[0-1]\n"
+      "SwitchName=s1 Level=0 LinkSpeed=1 Nodes=tux[2-3]\n"
+      "SwitchName=s3 Level=2 LinkSpeed=1 Nodes=tux[0-4] Switches=s2\n",
+      "t.conf", {.host_rate = 1e9});
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(RacksOf(read->topology),
+              ElementsAre("s0 1Gbit/s: tux0@8Gbit/s tux1@8Gbit/s",
+                          "s1 1Gbit/s: tux2@8Gbit/s tux3@8Gbit/s", "s3 1Gbit/s: tux4@8Gbit/s"));
+  EXPECT_THAT(read->notes, Contains(HasSubstr("at the lowest of them")));
+}
+
+// Catches leaves alone that are refused, and a core that is assumed in silence.
+TEST(TopologyImportTest, SwitchesNeedNoneAboveAll) {
+  const Result<TopologyImport> read =
+      ReadSlurmTopology("SwitchName=a Nodes=x\nSwitchName=b Nodes=y\n", "t.conf");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_EQ(read->topology.racks.size(), 2u);
+  EXPECT_THAT(read->notes, Contains(HasSubstr("no switch is above all others: the 2 that")));
 }
 
 TEST(TopologyImportTest, SaysWhereInSlurm) {
@@ -131,7 +155,9 @@ TEST(TopologyImportTest, ReadsOldAndGroupedIbnetdiscover) {
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_THAT(RacksOf(read->topology),
               ElementsAre("ISR9024 Voltaire 16Gbit/s: H-0a@8Gbit/s H-0b@8Gbit/s"));
-  EXPECT_THAT(read->notes, IsEmpty());
+  EXPECT_THAT(read->notes,
+              ElementsAre("2 adapters carry no host's name and count as a host each, called by its "
+                          "GUID, the first H-0a"));
 }
 
 TEST(TopologyImportTest, SaysWhatIsWrongInIbnetdiscover) {

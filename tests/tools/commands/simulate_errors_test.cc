@@ -152,9 +152,10 @@ TEST_F(SimulateTest, RefusesWhatItCannotModel) {
          "--trace is for one plan alone");
   expect({"--executor", "cpu", "--mode", "inline"}, 2, "is for preposted queues");
   expect({"--executor", "offload", "--copy-first-block"}, 2, "is for CPU-driven hosts");
-  test::ExpectRefused({"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64",
-                       "--message-bytes", "64MiB", "--groups", "65536"},
-                      1, "the limit is 134217728 together", folder_);
+  test::ExpectRefused(
+      {"simulate", "--profile", test::ProfilePath("fractus"), "--nodes", "64", "--message-bytes",
+       "64MiB", "--algorithm", "chain", "--block-bytes", "1MiB", "--groups", "65536"},
+      1, "the limit is 134217728 together", folder_);
   ExpectRefused({"--profile", test::ProfilePath("tcp-10g"), "--executor", "offload"}, 1,
                 "over TCP");
   ExpectRefused({"--profile", folder_ / "none"}, 1, "cannot read");
