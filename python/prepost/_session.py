@@ -534,7 +534,8 @@ class Group(Membership):
         of 0 asks for what is there.
 
         After a Timeout or Ctrl-C a message that has begun to come still goes into `into`;
-        the next call returns it.
+        the next call returns it. One thread at a time receives messages of a group: a second one
+        raises UsageError.
         """
         if self._is_root:
             raise UsageError(

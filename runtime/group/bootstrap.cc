@@ -446,7 +446,9 @@ void Bootstrap::StartCall(Link& link, const Result<std::vector<TcpAddress>>& add
   int error = 0;
   call->fd = StartConnect(address, &error);
   if (call->fd.valid()) {
-    link.seen.Note({Telling::kNoConnection, fmt::format("{}: no answer", call->address)});
+    // Until it ends; what came of an earlier one says more.
+    if (link.seen.telling < Telling::kNoConnection)
+      link.seen = {Telling::kNoConnection, fmt::format("{}: no answer", call->address)};
     calls_.push_back(std::move(call));
   } else {
     EndCall(*call, TextOf(error));
