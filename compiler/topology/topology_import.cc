@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Both formats are read line by line into switches with hosts and neighbours; what makes a topology
-// of them is common. Sources: Slurm's topology.conf(5), infiniband-diags' ibnetdiscover(8).
+// Both formats are read line by line into switches with hosts and neighbours. Sources: Slurm's
+// topology.conf(5), infiniband-diags' ibnetdiscover(8).
 #include "compiler/topology/topology_import.h"
 
 #include <fmt/format.h>
@@ -12,7 +12,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "compiler/topology/host_list.h"
+#include "compiler/topology/slurm_tree.h"
+#include "compiler/topology/slurm_yaml.h"
 #include "ir/base/near_name.h"
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
@@ -57,6 +58,11 @@ class Lines {
   size_t number_ = 0;
 };
 
+/// A first line that says something. No switch's line begins so, nor anything else that is read.
+bool LooksLikeYaml(std::string_view line) {
+  return line.starts_with("---") || line.starts_with("- ") || line.starts_with("%YAML");
+}
+
 std::string_view NextLine(std::string_view text, size_t* begin) {
   const size_t end = std::min(text.find('\n', *begin), text.size());
   const std::string_view line = text.substr(*begin, end - *begin);
@@ -64,28 +70,16 @@ std::string_view NextLine(std::string_view text, size_t* begin) {
   return line;
 }
 
-/// A line "SwitchName=.. ..." of topology.conf.
-struct SlurmSwitch {
-  std::string name;
-  std::vector<std::string> nodes, switches;
-  std::optional<double> link_speed;
-  size_t line = 0;
-  bool has_parent = false;
-  size_t number = 0, size = 0;  ///< in NumberSwitches(), and of how many it is the first
-  bool repeats_nodes = false;   ///< it lists those of the switches below it, too
-};
-
 class SlurmReader {
  public:
-  SlurmReader(std::string_view text, const std::string& name) : lines_(text, name) {}
+  SlurmReader(std::string_view text, const std::string& name)
+      : lines_(text, name), tree_("topology.conf", name) {}
 
   Result<TopologyImport> Run(const SlurmRates& rates) {
     std::string_view line;
     while (lines_.Next(&line)) PREPOST_RETURN_IF_ERROR(ReadLine(line));
     if (!pending_.empty()) PREPOST_RETURN_IF_ERROR(ReadSwitch(std::exchange(pending_, {})));
-    PREPOST_RETURN_IF_ERROR(CheckTree());
-    PREPOST_RETURN_IF_ERROR(PlaceNodes());
-    return Make(rates);
+    return std::move(tree_).Make(rates);
   }
 
  private:
@@ -117,10 +111,7 @@ class SlurmReader {
         return Rejected(status.message(), lines_.where());
     }
     if (read.name.empty()) return Rejected("SwitchName is missing", lines_.where());
-    if (!index_.emplace(read.name, switches_.size()).second)
-      return Rejected(fmt::format("a switch '{}' is there already", read.name), lines_.where());
-    switches_.push_back(std::move(read));
-    return {};
+    return tree_.Add(std::move(read));
   }
 
   Status ReadKey(std::string_view key, std::string_view value, SlurmSwitch* out) {
@@ -132,17 +123,7 @@ class SlurmReader {
       out->name = value;
       return {};
     }
-    if (lower == "linkspeed") {
-      double number = 0;
-      const char* const end = value.data() + value.size();
-      const auto [rest, error] = std::from_chars(value.data(), end, number);
-      const bool is_bare = error == std::errc() && rest == end;
-      const Result<double> rate =
-          ParseRate(is_bare ? fmt::format("{}Gbit/s", value) : std::string(value));
-      if (!rate.ok()) return rate.status();
-      out->link_speed = *rate;
-      return {};
-    }
+    if (lower == "linkspeed") return tree_.ReadSpeed(value, out);
     if (lower == "level") return {};  // of scontrol; who is below whom says it, too
     if (lower != "nodes" && lower != "switches") {
       if (lower.starts_with("block"))
@@ -155,140 +136,14 @@ class SlurmReader {
       return Rejected(
           fmt::format("{}=ALL: which nodes these are stands in slurm.conf; list them", key));
     }
-    names_ += (lower == "nodes" ? out->nodes : out->switches).size();
-    Result<std::vector<std::string>> names =
-        ExpandHostList(value, kNodesMax - std::min<size_t>(names_, kNodesMax));
-    if (!names.ok()) return names.status();
-    names_ += names->size();
-    (lower == "nodes" ? out->nodes : out->switches) = *std::move(names);
-    return {};
-  }
-
-  /// Each switch is under one other at most.
-  Status CheckTree() {
-    for (const SlurmSwitch& parent : switches_) {
-      for (const std::string& child : parent.switches) {
-        const auto found = index_.find(child);
-        if (found == index_.end())
-          return Rejected(fmt::format("no line is about switch '{}'", child),
-                          lines_.WhereOf(parent.line));
-        SlurmSwitch& below = switches_[found->second];
-        if (std::exchange(below.has_parent, true)) {
-          return Rejected(fmt::format("switch '{}' is below two others", child),
-                          lines_.WhereOf(parent.line));
-        }
-      }
-    }
-    if (switches_.empty()) return Rejected("no switch is there", lines_.WhereOf(1));
-    // One parent each: what walks from the tops do not reach hangs on a ring.
-    for (size_t i = 0; i < switches_.size(); ++i)
-      if (!switches_[i].has_parent) from_top_.push_back(i);
-    tops_ = from_top_.size();
-    for (size_t i = 0; i < from_top_.size(); ++i) {
-      for (const std::string& child : switches_[from_top_[i]].switches)
-        from_top_.push_back(index_.at(child));
-    }
-    if (from_top_.size() == switches_.size()) return {};
-    return Rejected("switches are above each other in a ring", lines_.WhereOf(switches_[0].line));
-  }
-
-  /// Each node is at one switch: `scontrol show topology` lists it at those above as well.
-  Status PlaceNodes() {
-    NumberSwitches();
-    std::unordered_map<std::string, const SlurmSwitch*> place;
-    for (auto at = from_top_.rbegin(); at != from_top_.rend(); ++at) {
-      SlurmSwitch& one = switches_[*at];
-      std::vector<std::string> own;
-      for (std::string& node : one.nodes) {
-        const auto [found, is_new] = place.emplace(node, &one);
-        if (is_new) {
-          own.push_back(std::move(node));
-        } else if (IsBelow(*found->second, one)) {
-          one.repeats_nodes = true;
-        } else {
-          const auto [first, second] = std::minmax(found->second->line, one.line);
-          return Rejected(fmt::format("node '{}' is there twice, first in line {}", node, first),
-                          lines_.WhereOf(second));
-        }
-      }
-      one.nodes = std::move(own);
-    }
-    return {};
-  }
-
-  /// Numbers switches so that those below one follow it. Linear.
-  void NumberSwitches() {
-    for (auto at = from_top_.rbegin(); at != from_top_.rend(); ++at) {
-      SlurmSwitch& one = switches_[*at];
-      one.size = 1;
-      for (const std::string& child : one.switches) one.size += switches_[index_.at(child)].size;
-    }
-    size_t next_top = 0;
-    for (size_t i = 0; i < from_top_.size(); ++i) {
-      SlurmSwitch& one = switches_[from_top_[i]];
-      if (i < tops_) one.number = std::exchange(next_top, next_top + one.size);
-      size_t next = one.number + 1;
-      for (const std::string& child : one.switches) {
-        SlurmSwitch& below = switches_[index_.at(child)];
-        below.number = std::exchange(next, next + below.size);
-      }
-    }
-  }
-
-  static bool IsBelow(const SlurmSwitch& low, const SlurmSwitch& high) {
-    return low.number > high.number && low.number < high.number + high.size;
-  }
-
-  Result<TopologyImport> Make(const SlurmRates& rates) const {
-    TopologyImport made;
-    size_t by_link_speed = 0;
-    for (const SlurmSwitch& one : switches_) {
-      if (one.nodes.empty()) continue;
-      double up = rates.host_rate * static_cast<double>(one.nodes.size());
-      if (rates.up_rate) {
-        up = *rates.up_rate;
-      } else if (one.link_speed) {
-        up = *one.link_speed;
-        ++by_link_speed;
-      }
-      const auto rack = static_cast<uint32_t>(made.topology.racks.size());
-      made.topology.racks.push_back({.name = one.name, .up_rate = up, .down_rate = up});
-      for (const std::string& node : one.nodes) {
-        made.topology.nodes.push_back(
-            {.name = node, .rack = rack, .out_rate = rates.host_rate, .in_rate = rates.host_rate});
-      }
-    }
-    if (tops_ > 1) {
-      made.notes.push_back(fmt::format(
-          "no switch is above all others: the {} that have none above are taken to be joined",
-          tops_));
-    }
-    if (std::ranges::any_of(switches_, &SlurmSwitch::repeats_nodes))
-      made.notes.push_back("nodes that stand at several switches are at the lowest of them");
-    made.notes.push_back(fmt::format("topology.conf has no rates of hosts: all have {}",
-                                     WriteRate(rates.host_rate)));
-    if (by_link_speed != 0) {
-      made.notes.push_back(
-          fmt::format("LinkSpeed is taken as the rate of switches' uplinks ({} have it), a bare "
-                      "number as Gbit/s",
-                      by_link_speed));
-    } else if (!rates.up_rate) {
-      made.notes.push_back("no uplink has a rate: each has that of its rack's hosts together");
-    }
-    if (Status status = CheckTopology(made.topology); !status.ok())
-      return Rejected(status.message(), lines_.WhereOf(switches_[0].line));
-    return made;
+    return tree_.ReadNames(value, lower == "nodes" ? &out->nodes : &out->switches);
   }
 
   static constexpr size_t kLineBytesMax = 1u << 20;
 
   Lines lines_;
   std::string pending_;  // the beginning of a line that goes on
-  std::vector<SlurmSwitch> switches_;
-  std::unordered_map<std::string, size_t> index_;  // switch -> its place
-  std::vector<size_t> from_top_;                   // places, each behind that of the one above it
-  size_t tops_ = 0;                                // that have none above them
-  size_t names_ = 0;                               // expanded so far
+  SlurmTree tree_;
 };
 
 /// What stands between the first two quotes; `rest` is what follows. Empty: no quotes.
@@ -478,6 +333,7 @@ std::optional<TopologySource> GuessTopologySource(std::string_view text) {
   for (size_t begin = 0; begin < text.size();) {
     const std::string_view line = Trim(NextLine(text, &begin));
     if (line.empty() || line[0] == '#') continue;
+    if (LooksLikeYaml(line)) return TopologySource::kSlurm;
     if (line[0] == '{') return TopologySource::kJson;
     const std::string lower = Lower(line.substr(0, 32));
     for (const char* key : {"switchname=", "blockname=", "blocksizes="}) {
@@ -492,6 +348,12 @@ std::optional<TopologySource> GuessTopologySource(std::string_view text) {
 
 Result<TopologyImport> ReadSlurmTopology(std::string_view text, const std::string& name,
                                          const SlurmRates& rates) {
+  size_t begin = 0;
+  std::string_view line;
+  do {
+    line = Trim(NextLine(text, &begin));
+  } while (begin < text.size() && (line.empty() || line[0] == '#'));
+  if (LooksLikeYaml(line)) return ReadSlurmYaml(text, name, rates);
   return SlurmReader(text, name).Run(rates);
 }
 

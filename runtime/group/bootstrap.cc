@@ -56,6 +56,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
 constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
+constexpr size_t kAskedMax = 8;    ///< at once, of those that have not come
 /// Its two connections, and what finding out takes whether it is on this machine.
 constexpr size_t kFilesPerPeer = 4;
 
@@ -87,7 +88,9 @@ struct Bootstrap::Link {
   size_t tries = 0;
   bool calling = false;
   Clock::time_point next_try;
-  bool is_probe = false;  ///< only to see whether the peer is there, until it has called
+  bool is_probe = false;      ///< only to see whether the peer is there, until it has called
+  bool is_asking = false;     ///< a probe of BootstrapOptions::ask_after
+  bool has_differed = false;  ///< its answer: its terms are others
   /// The peer is one of BootstrapOptions::known, and has not answered here yet.
   bool is_expected = false;
   /// Since when a peer that was there is there no more.
@@ -165,6 +168,18 @@ void Bootstrap::ListLinks() {
       probe.is_probe = true;
     }
     for (Link& link : links_) link.is_expected |= link.name.to == node;
+  }
+  if (is_leader() && options_.ask_after.count() > 0) ListQuestions();
+}
+
+void Bootstrap::ListQuestions() {
+  for (uint32_t node = 0; node < group_.nodes; ++node) {
+    const bool is_known = std::ranges::count(options_.known, NodeId(node)) > 0;
+    if (NodeId(node) == options_.node || is_known || options_.peers[node].host.empty()) continue;
+    Link& question = links_.emplace_back();
+    question.name = {.from = options_.node, .to = NodeId(node), .purpose = LinkPurpose::kControl};
+    question.is_probe = question.is_asking = true;
+    question.next_try = Clock::now() + options_.ask_after;
   }
 }
 
@@ -412,11 +427,14 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
 }
 
 void Bootstrap::StartCalls() {
+  auto asked = static_cast<size_t>(
+      std::ranges::count_if(calls_, [](const auto& call) { return call->link.is_asking; }));
   for (Link& link : links_) {
     const bool is_wanted = to_leader_only_ ? &link == &links_.front() : true;
     if (!is_wanted || link.name.from != options_.node || IsServed(link)) continue;
     if (TermsOf(link.name) == nullptr) continue;
     if (link.calling || Clock::now() < link.next_try) continue;
+    if (link.is_asking && asked++ >= kAskedMax) continue;
     const auto addresses = lookups_.Find(options_.peers[link.name.to.index()].host);
     if (addresses) {
       StartCall(link, *addresses);
@@ -464,7 +482,7 @@ bool Bootstrap::EndCall(Call& call, const std::string& why) {
   link.calling = false;
   if (link.lost_at && !link.is_expected && !call.is_connected)
     link.is_lost |= ++link.tries_since_loss >= call.tries_per_sweep;
-  if (call.hello.has_proved() && call.hello.state() != HelloState::kRefused) {
+  if (call.hello.has_proved() && call.hello.state() != HelloState::kRefused && !link.is_asking) {
     link.lost_at = Clock::now();
     link.tries_since_loss = 0;
   }
@@ -537,11 +555,19 @@ bool Bootstrap::ServeCall(Call& call) {
 /// The leader's word is final if it is surely the leader's: it stands alone at its address, or has
 /// proved the secret and that it is the leader.
 bool Bootstrap::TakeRefusal(Call& call) {
-  if (call.link.is_probe && call.hello.has_proved()) call.link.given = true;  // it will call
   const Refusal refusal = call.hello.refusal();
+  const bool differs =
+      call.hello.is_proved() && (refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal);
+  if (call.link.is_asking && differs) {
+    if (std::exchange(call.link.has_differed, true))
+      differing_ = {.peer = call.link.name.to, .why = refusal};
+  } else if (call.link.is_probe && call.hello.has_proved()) {
+    call.link.given = true;  // it will call
+  }
   const std::string why = call.hello.Why();
   const bool is_proved_leader = call.hello.is_proved() && refusal != Refusal::kWrongNode;
   if (to_leader_only_ && (is_proved_leader || call.tries_per_sweep == 1)) {
+    if (differs) differing_ = {.peer = call.link.name.to, .why = refusal};
     refused_ = Rejected(fmt::format("{} at {} refuses {}: {}", Name(call.link.name.to),
                                     call.address, Name(options_.node), why));
   }

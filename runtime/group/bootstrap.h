@@ -61,6 +61,9 @@ struct BootstrapOptions {
   std::function<void(const std::string& missing)> waiting = {};
   /// Nodes other than the leader wait so much longer, for the leader to say who is missing.
   std::chrono::milliseconds leader_first{2000};
+  /// The leader calls those that have not come after so long: they may hold another node for the
+  /// leader, and wait as well. 0: never.
+  std::chrono::milliseconds ask_after{0};
   /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the leader
   /// calls the ones that are to call it.
   std::vector<NodeId> known = {};
@@ -103,6 +106,13 @@ class Bootstrap final : public Lobby::Owner {
   /// they do not listen any more, or have not come back within `max`. Also known ones that have not
   /// answered for `max`.
   std::vector<NodeId> Lost(std::chrono::milliseconds max) const;
+  /// Whose terms are others: the leader, or one that the leader has asked and that has said so
+  /// twice. Once may be of a group that is just ending there.
+  struct Differing {
+    NodeId peer;
+    Refusal why = Refusal::kOtherPlan;  ///< or kOtherSeal
+  };
+  std::optional<Differing> differing() const { return differing_; }
   /// Who is to have what arrives at the leader.
   void set_arrival(const Arrival& arrival) { arrival_ = arrival; }
   /// Those that are there and were not taken yet, all of a peer's at once. Errors: kEnvironment.
@@ -151,6 +161,7 @@ class Bootstrap final : public Lobby::Owner {
   NodeId PeerOf(const Link& link) const;
   Clock::time_point DueOf(const Link& link) const;
   void ListLinks();
+  void ListQuestions();
   std::string Name(NodeId node) const;
   bool is_leader() const { return options_.node == group_.leader; }
   bool IsServed(const Link& link) const;
@@ -175,6 +186,7 @@ class Bootstrap final : public Lobby::Owner {
   HostLookups lookups_;
   std::vector<std::unique_ptr<Call>> calls_;
   bool to_leader_only_ = false;
+  std::optional<Differing> differing_;
   Arrival arrival_;
   Status refused_;  ///< by the leader, for good; or what this process lacks
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What members of a group say in their handshakes to find out whether they mean the same group: its
-// name in the first half, what they must agree on in the second.
+// What members of a group say in their handshakes to find out whether they mean the same group:
+// which it is in the first half, what they must agree on in the second.
 #ifndef PREPOST_RUNTIME_SESSION_GROUP_TERMS_H_
 #define PREPOST_RUNTIME_SESSION_GROUP_TERMS_H_
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ir/ids.h"
@@ -14,7 +15,8 @@
 
 namespace prepost {
 
-/// The first half names the group: `number` and `members`. The second is over all else.
+/// The first half says which group it is: `number` and `members`, in whatever order. The second is
+/// over their order, the root, and all else.
 PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
                       const PlanHash& plans, const std::string& options);
 
@@ -26,6 +28,15 @@ PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
 
 /// Whether both are of one group, whatever else its members say of it.
 bool SameGroup(const PlanHash& a, const PlanHash& b);
+
+/// Of two terms of one group: what `other` has, "another root"; "" if they are equal.
+std::string_view TermsDifference(const PlanHash& own, const PlanHash& other);
+
+/// Whether nodes have the same numbers in both, which are of one group.
+bool SameOrder(const PlanHash& a, const PlanHash& b);
+
+/// By the order of who says it.
+NodeId RootOf(const PlanHash& terms);
 
 }  // namespace prepost
 

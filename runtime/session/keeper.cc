@@ -318,6 +318,11 @@ void Keeper::FailPart(Group& group, Command command) {
     command.status = Rejected(fmt::format("{} was interrupted", Who(group, group.kept.self)));
   Failure failure = {.cause = std::move(command.status), .where = {}};
   if (!command.differs) failure.where = group.kept.self;
+  EndForming(group, std::move(failure));
+}
+
+/// If the leader is not there yet, it is still to hear why.
+void Keeper::EndForming(Group& group, Failure failure) {
   if (group.is_leader() || group.peers.front().control) return End(group, failure);
   ReportFailure(group, failure, /*is_own_finding=*/true);
   group.last_word = std::move(failure);
@@ -332,18 +337,7 @@ std::string Keeper::Who(const Group& group, NodeId node) const {
 void Keeper::Serve(Group& group) {
   if (group.is_over) return;
   if (group.last_word) return SayLastWord(group);
-  if (group.of_other_terms && !group.is_formed) {
-    const NodeId node = *group.of_other_terms;
-    const NodeId sealing = group.kept.is_sealed ? group.kept.self : node;
-    const NodeId other = group.kept.is_sealed ? node : group.kept.self;
-    const std::string what =
-        group.is_other_seal
-            ? fmt::format("{} seals its connections and {} does not: all members do, or none",
-                          Who(group, sealing), Who(group, other))
-            : fmt::format("{} creates the group with another root, other options or another plan",
-                          Who(group, node));
-    return End(group, {.cause = Rejected(what), .where = node});
-  }
+  if (group.other_terms && !group.is_formed) return EndOverTerms(group);
   for (Peer& peer : group.peers) {
     if (peer.control) peer.control->Flush();
     Hear(group, peer);

@@ -241,6 +241,12 @@ class Keeper final : private Lobby::Owner {
     std::optional<NodeId> by = {};  ///< of a lost connection: its other end, which says so
     std::vector<NodeId> also_gone = {};
   };
+  /// What a member says of a group that it creates, too.
+  struct OtherTerms {
+    std::optional<NodeId> node = {};  ///< none: its numbers of members mean others
+    std::string what = {};            ///< "another root"; "": of seals
+    std::string address = {};         ///< where it called from
+  };
   /// When a member was there last, or was found to be gone.
   struct Sighting {
     PeerAddress address;
@@ -256,6 +262,12 @@ class Keeper final : private Lobby::Owner {
     std::set<NodeId> told;  ///< have heard of the failure, by this or from the group itself
     control::Abort last_word;
     Clock::time_point from, until;
+  };
+  /// A group that ended here over other terms: a leader that asks with others still hears so for a
+  /// while, unless this member creates the next group.
+  struct Differed {
+    GroupTerms terms;
+    Clock::time_point until;
   };
   /// A control connection that is over: its last words are still under way.
   struct Parting {
@@ -317,6 +329,11 @@ class Keeper final : private Lobby::Owner {
   void CheckSilence(Group& group);
   bool is_silent(const Peer& peer) const;
   void CheckLosses(Group& group);
+  std::optional<Refusal> JudgeOther(Group& group, const LinkName& name, const GroupTerms& terms);
+  static bool IsAsking(const LinkName& name, const GroupTerms& terms);
+  void NoteDiffered(const Group& group);
+  void EndOverTerms(Group& group);
+  void EndForming(Group& group, Failure failure);
   void Lose(Group& group, Failure failure);
   void NoteMembers(const Group& group, const Failure& failure);
   std::vector<NodeId> KnownNodes(const KeptGroup& kept) const;
@@ -366,6 +383,7 @@ class Keeper final : private Lobby::Owner {
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
   std::vector<Unformed> unformed_;
+  std::vector<Differed> differed_;
   std::map<uint32_t, Sighting> losses_;  ///< by member, the last
   /// By member: those that were still there in a group that has failed.
   std::map<uint32_t, Sighting> seen_;

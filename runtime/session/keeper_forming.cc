@@ -22,6 +22,11 @@
 namespace prepost {
 namespace {
 
+/// Members create a group at about the same time, and call its leader at once.
+constexpr std::chrono::milliseconds kAskAfter{150};
+/// Leaders ask twice (Bootstrap::differing()).
+constexpr std::chrono::milliseconds kDifferedMax{1000};
+
 constexpr size_t kFilesPerGroup =
     10;  ///< beside its connections, and a name for each that introduces itself
 
@@ -50,6 +55,11 @@ Keeper::Group* Keeper::FindByTerms(const PlanHash& terms) {
   return nullptr;
 }
 
+/// Whether it is a leader's question (BootstrapOptions::ask_after), by what its terms say.
+bool Keeper::IsAsking(const LinkName& name, const GroupTerms& terms) {
+  return name.purpose == LinkPurpose::kControl && RootOf(terms.plan) == name.from;
+}
+
 /// A connection of a group that is not here yet waits for it, as does one that the group has
 /// already: it is for the next group of that number.
 std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms) {
@@ -58,25 +68,69 @@ std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& ter
       group == nullptr && unformed != nullptr) {
     return unformed->is_sealed == terms.is_sealed ? Refusal::kNone : Refusal::kOtherSeal;
   }
+  if (group == nullptr && IsAsking(name, terms)) {
+    for (const Differed& it : differed_) {
+      const bool is_over = Clock::now() >= it.until || !SameGroup(it.terms.plan, terms.plan);
+      if (is_over || it.terms == terms) continue;
+      return it.terms.plan == terms.plan ? Refusal::kOtherSeal : Refusal::kOtherPlan;
+    }
+  }
   if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
+  if (name.purpose == LinkPurpose::kControl && !group->kept.run && !group->is_formed &&
+      !TermsDifference(group->kept.terms, terms.plan).empty())
+    return JudgeOther(*group, name, terms);
   const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
   if (group->kept.run) return refusal;
   if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
   const bool is_other = refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal;
   if (name.purpose != LinkPurpose::kControl && is_other) return std::nullopt;
-  // In the name of a member that is here already it is for the next group, or not that member.
-  if (is_other && group->bootstrap->HasServed(name)) return std::nullopt;
-  // It has the secret, so it is a member, and it will not come with other terms later.
-  if (is_other) {
-    group->of_other_terms = name.from;
-    group->is_other_seal = refusal == Refusal::kOtherSeal;
-  }
+  if (is_other) return JudgeOther(*group, name, terms);
   return refusal == Refusal::kDuplicate ? std::nullopt : refusal;
+}
+
+/// Of a group that forms: who calls has the secret, so it is a member, and it will not come with
+/// other terms later. But a leader that asks (BootstrapOptions::ask_after) may be of a group that
+/// is just ending, so it is heard once more.
+std::optional<Refusal> Keeper::JudgeOther(Group& group, const LinkName& name,
+                                          const GroupTerms& terms) {
+  const bool has_order = SameOrder(group.kept.terms, terms.plan);
+  // In the name of a member that is here already it is for the next group, or not that member.
+  if (has_order && group.bootstrap->HasServed(name)) return std::nullopt;
+  const std::string_view what = TermsDifference(group.kept.terms, terms.plan);
+  const Refusal refusal = what.empty() ? Refusal::kOtherSeal : Refusal::kOtherPlan;
+  if (group.is_leader() || !IsAsking(name, terms) ||
+      !group.other_leaders.insert(name.from).second) {
+    group.other_terms = OtherTerms{.what = std::string(what)};
+    if (has_order && group.Has(name.from)) group.other_terms->node = name.from;
+  }
+  return refusal;
+}
+
+void Keeper::NoteDiffered(const Group& group) {
+  differed_.push_back({.terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
+                       .until = Clock::now() + kDifferedMax});
+}
+
+/// Over those of another member.
+void Keeper::EndOverTerms(Group& group) {
+  NoteDiffered(group);
+  const OtherTerms& other = *group.other_terms;
+  const std::string who =
+      other.node ? Who(group, *other.node) : fmt::format("a member at {}", other.address);
+  std::string what = fmt::format("{} creates the group with {}", who, other.what);
+  if (other.what.empty()) {
+    const std::string self = Who(group, group.kept.self);
+    what = fmt::format("{} seals its connections and {} does not: all members do, or none",
+                       group.kept.is_sealed ? self : who, group.kept.is_sealed ? who : self);
+  }
+  EndForming(group, {.cause = Rejected(what), .where = other.node});
 }
 
 void Keeper::NoteRefused(const LinkName& name, const std::string& address, const std::string& why) {
   for (const auto& [serial, group] : groups_) {
+    if (group->other_terms && group->other_terms->address.empty())
+      group->other_terms->address = address;
     if (group->bootstrap != nullptr) group->bootstrap->NoteRefused(name, address, why);
   }
 }
@@ -115,7 +169,7 @@ void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
                        .from = now + silence_max_,
                        .until = now + 2 * options_.failure_max};
   // Who came with other terms was refused.
-  if (group.of_other_terms) unformed.told.insert(*group.of_other_terms);
+  if (group.other_terms && group.other_terms->node) unformed.told.insert(*group.other_terms->node);
   for (const Peer& peer : group.peers) {
     if (peer.control) unformed.told.insert(peer.node);
   }
@@ -123,8 +177,9 @@ void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
 }
 
 void Keeper::ServeUnformed() {
-  if (unformed_.empty()) return;
   const Clock::time_point now = Clock::now();
+  std::erase_if(differed_, [now](const Differed& group) { return now >= group.until; });
+  if (unformed_.empty()) return;
   std::erase_if(unformed_, [now](const Unformed& group) { return now >= group.until; });
   lobby_->Reconsider();
 }
@@ -152,6 +207,8 @@ void Keeper::AddFormed(KeptGroup kept) {
 
 void Keeper::AddGroup(KeptGroup kept) {
   if (!kept.controls.empty()) return AddFormed(std::move(kept));
+  std::erase_if(differed_,
+                [&kept](const Differed& group) { return SameGroup(group.terms.plan, kept.terms); });
   std::erase_if(unformed_,
                 [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
   for (const auto& [serial, group] : groups_) {
@@ -186,6 +243,7 @@ void Keeper::AddGroup(KeptGroup kept) {
     membership.data_terms = membership.terms;
     membership.is_rolled = group.kept.run->is_rolled;
   } else if (group.is_leader()) {
+    options.ask_after = kAskAfter;
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
     membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation),
                              .is_sealed = group.kept.is_sealed};
@@ -228,8 +286,18 @@ void Keeper::Connect(Group& group) {
   Bootstrap& bootstrap = *group.bootstrap;
   const Status status = bootstrap.Step();
   if (!status.ok()) {
-    return End(group, {.cause = group.kept.run ? status : InMemberWords(status, group.kept.members),
-                       .where = bootstrap.OnlyMissing()});
+    Status cause = group.kept.run ? status : InMemberWords(status, group.kept.members);
+    if (!group.kept.run && bootstrap.differing()) {
+      NoteDiffered(group);
+      cause = Rejected(cause.message() + ", such as the root or the order of members");
+    }
+    return End(group, {.cause = std::move(cause), .where = bootstrap.OnlyMissing()});
+  }
+  if (const auto other = bootstrap.differing(); other && group.is_leader()) {
+    group.other_terms = OtherTerms{.node = other->peer};
+    if (other->why == Refusal::kOtherPlan)
+      group.other_terms->what = "another root, order of members, plan or other options";
+    return EndOverTerms(group);
   }
   if (!bootstrap.connected()) return bootstrap.TellWaiting();
   if (!group.is_leader() && !group.peers.front().control) {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -88,11 +89,11 @@ struct Keeper::Group {
   uint64_t progress = 0;
   Clock::time_point progress_at;
   GateCounts passed;
-  GateCounts arrived;                    ///< this node
-  GateCounts reported;                   ///< it and all below it, up the tree
-  std::optional<NodeId> of_other_terms;  ///< a member that came with other terms while it formed
-  bool is_other_seal = false;            ///< of these only whether connections are sealed differs
-  std::vector<Failure> suspicions;       ///< lost connections, one of each member that says so
+  GateCounts arrived;                     ///< this node
+  GateCounts reported;                    ///< it and all below it, up the tree
+  std::optional<OtherTerms> other_terms;  ///< of a member that came with them while it formed
+  std::set<NodeId> other_leaders;         ///< not at the leader: who has asked once with others
+  std::vector<Failure> suspicions;        ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::optional<Clock::time_point> gathered_at;  ///< at the leader: all have joined
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member

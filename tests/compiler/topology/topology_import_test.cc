@@ -101,6 +101,51 @@ TEST(TopologyImportTest, SwitchesNeedNoneAboveAll) {
   EXPECT_THAT(read->notes, Contains(HasSubstr("no switch is above all others: the 2 that")));
 }
 
+constexpr char kYaml[] =
+    "# of a cluster\n---\n"
+    "- topology: racks\n  block:\n    block_sizes:\n      - 4\n    blocks:\n"
+    "      - block: b1\n        nodes: x[1-4]\n"
+    "- topology: other\n  tree:\n    switches:\n      - switch: o\n        nodes: x1\n"
+    "- topology: main\n  cluster_default: true\n  tree:\n    switches:\n"
+    "      - switch: top\n        children: s[0-1]\n"
+    "      - switch: s0\n        nodes: a[1-2],b\n"
+    "      - switch: s1\n        nodes: \"c\"  # quoted\n";
+
+TEST(TopologyImportTest, ReadsSlurmsYaml) {
+  EXPECT_EQ(GuessTopologySource(kYaml), TopologySource::kSlurm);
+  const Result<TopologyImport> read = ReadSlurmTopology(kYaml, "t.yaml", {.host_rate = 1.25e9});
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(
+      RacksOf(read->topology),
+      ElementsAre("s0 30Gbit/s: a1@10Gbit/s a2@10Gbit/s b@10Gbit/s", "s1 10Gbit/s: c@10Gbit/s"));
+  EXPECT_THAT(read->notes, Contains("of 3 topologies 'main' is taken"));
+  EXPECT_THAT(read->notes, Contains(HasSubstr("topology.yaml has no rates of hosts")));
+}
+
+TEST(TopologyImportTest, SaysWhereInSlurmsYaml) {
+  const std::string switches = "- topology: a\n  tree:\n    switches:\n";
+  EXPECT_EQ(SlurmError(switches + "      - switch: s\n        node: x\n"),
+            "t.conf:5: unknown key 'node', did you mean 'nodes'?");
+  EXPECT_EQ(SlurmError(switches + "      - switch: s\n        nodes:\n"),
+            "t.conf:5: nodes has no value");
+  EXPECT_EQ(SlurmError(switches + "      - nodes: x\n"), "t.conf:4: switch is missing");
+  EXPECT_EQ(SlurmError(switches + "      - switch: s\n        nodes: x[1-\n"),
+            "t.conf:5: 'x[1-' is no host list: brackets do not match");
+  EXPECT_EQ(SlurmError(switches + "      - switch: s\n        children: t\n"),
+            "t.conf:4: no line is about switch 't'");
+  EXPECT_EQ(SlurmError("- topology: a\n  tree: 3\n"), "t.conf:2: tree has no keys");
+  EXPECT_EQ(SlurmError("- topology: a\n\ttree: 3\n"),
+            "t.conf:2: Found invalid tab character in indentation");
+  EXPECT_EQ(SlurmError("- topology: a\n  flat: true\n"),
+            "t.conf:1: no tree is there: block and flat topologies are not read");
+  // What nests without end would take all of the stack.
+  for (const char* const nest : {"- ", "[", "{a: ", "? "}) {
+    std::string deep = "- topology: ";
+    for (int i = 0; i < 100'000; ++i) deep += nest;
+    EXPECT_EQ(SlurmError(deep), "t.conf:1: it is nested more than 100 deep") << nest;
+  }
+}
+
 TEST(TopologyImportTest, SaysWhereInSlurm) {
   EXPECT_THAT(SlurmError("\nSwitchName=a Node=x\n"),
               HasSubstr("t.conf:2: unknown key 'Node', did you mean 'Nodes'?"));
@@ -191,7 +236,7 @@ TEST(TopologyImportTest, GuessesTheFormat) {
 TEST(TopologyImportTest, DamagedFilesDoNoHarm) {
   const uint64_t seed = test::TestSeed();
   test::Random random(seed);
-  for (const char* name : {"slurm-topology.conf", "ibnetdiscover.txt"}) {
+  for (const char* name : {"slurm-topology.conf", "slurm-topology.yaml", "ibnetdiscover.txt"}) {
     const std::string whole = Example(name);
     for (uint32_t i = 0; i < 400; ++i) {
       SCOPED_TRACE(fmt::format("{} seed {} case {}", name, seed, i));

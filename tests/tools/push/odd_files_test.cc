@@ -31,10 +31,16 @@ struct OddFiles {
   bool are_times_refused = false;
   bool rounds_times = false;  ///< to two seconds, as FAT does
   bool knows_no_room = false;
+  off_t room = -1;  ///< as many bytes can be reserved, unless negative; of its own, not the disk's
 };
 OddFiles odd;
 
 }  // namespace
+
+extern "C" int posix_fallocate(int fd, off_t offset, off_t bytes) {
+  if (odd.room >= 0 && offset + bytes > odd.room) return ENOSPC;
+  return syscall(SYS_fallocate, fd, 0, offset, bytes) == 0 ? 0 : errno;
+}
 
 extern "C" int fchmod(int fd, mode_t mode) noexcept {
   if (!odd.are_modes_refused) return static_cast<int>(syscall(SYS_fchmod, fd, mode));
@@ -152,11 +158,14 @@ TEST_F(OddFilesTest, ATimeThatIsRoundedIsTheSame) {
 
 // Some network file systems say so. Catches a file that is refused where there is room.
 TEST_F(OddFilesTest, NoFreeBlocksAreNoAnswer) {
-  odd.knows_no_room = true;
+  odd = {.knows_no_room = true, .room = 1 << 20};
   EXPECT_TRUE(Push().ok());
   Result<PartialOutput> output = PartialOutput::Create(folder_ / "large", "large");
   ASSERT_TRUE(output.ok());
   EXPECT_EQ(output->ReserveSpace(0, uint64_t{1} << 50).code(), StatusCode::kRejected);
+  struct stat about = {};
+  ASSERT_EQ(fstat(output->fd(), &about), 0);
+  EXPECT_LE(about.st_blocks * 512, 1 << 20);
 }
 
 // Catches files that are all open at once.
@@ -177,14 +186,14 @@ TEST_F(OddFilesTest, MoreFilesThanMayBeOpen) {
   for (const bool is_given_up : {true, false}) {
     auto sink = PushSink::Open(source->manifest(), {.target = to_, .files_max = 100});
     ASSERT_TRUE(sink.ok()) << sink.status().ToString();
-    ASSERT_TRUE((*sink)->Write(std::vector<std::byte>(30'000, std::byte{'x'})).ok());
+    ASSERT_EQ((*sink)->Write(std::vector<std::byte>(30'000, std::byte{'x'})).ToString(), "");
     EXPECT_LT(open_files(), 100);
     if (is_given_up) {
       sink->reset();
       EXPECT_TRUE(std::filesystem::is_empty(to_));
       continue;
     }
-    ASSERT_TRUE((*sink)->Write(std::vector<std::byte>(14'850, std::byte{'x'})).ok());
+    ASSERT_EQ((*sink)->Write(std::vector<std::byte>(14'850, std::byte{'x'})).ToString(), "");
     ASSERT_TRUE((*sink)->Finish().ok());
     ASSERT_TRUE((*sink)->Commit().ok());
   }

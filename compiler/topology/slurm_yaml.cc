@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// LLVM's parser reads YAML, as a stream of nodes each of which is to be looked at once, in order.
+// It goes down into what is nested by calling itself, so how deep that is is bounded first.
+#include "compiler/topology/slurm_yaml.h"
+
+#include <fmt/format.h>
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Support/SourceMgr.h>
+#include <llvm/Support/YAMLParser.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "compiler/topology/slurm_tree.h"
+#include "ir/base/near_name.h"
+
+namespace prepost {
+namespace {
+
+using llvm::dyn_cast;
+using llvm::yaml::MappingNode;
+using llvm::yaml::Node;
+using llvm::yaml::SequenceNode;
+
+constexpr size_t kDepthMax = 100;
+
+/// The first line up to which brackets are open, or on which indentations and dashes follow each
+/// other, more than kDepthMax times. Nobody has a file that is refused for what is in its texts.
+std::optional<size_t> LineOfDepth(std::string_view text) {
+  size_t line = 1, open = 0, nested = 0;
+  bool is_comment = false;
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') {
+      if (c == '\n') ++line;
+      nested = 0;
+      is_comment = false;
+    }
+    if (is_comment) continue;
+    is_comment = c == '#';
+    if (c == '[' || c == '{') ++open;
+    if ((c == ']' || c == '}') && open > 0) --open;
+    nested = std::string_view(" \t-?:").find(c) == std::string_view::npos ? 0 : nested + 1;
+    if (open > kDepthMax || nested > kDepthMax) return line;
+  }
+  return std::nullopt;
+}
+
+class YamlReader {
+ public:
+  YamlReader(std::string_view text, const std::string& name) : text_(text), name_(name) {
+    sources_.setDiagHandler([](const llvm::SMDiagnostic& said,
+                               void* self) { static_cast<YamlReader*>(self)->Note(said); },
+                            this);
+  }
+
+  Result<TopologyImport> Run(const SlurmRates& rates) {
+    if (const std::optional<size_t> deep = LineOfDepth(text_))
+      return Rejected(fmt::format("it is nested more than {} deep", kDepthMax), WhereOf(*deep));
+    llvm::yaml::Stream stream(llvm::StringRef(text_.data(), text_.size()), sources_,
+                              /*ShowColors=*/false);
+    auto document = stream.begin();
+    Status status = ReadTopologies(document == stream.end() ? nullptr : document->getRoot());
+    // What LLVM says comes first: after that it ends collections where they do not end.
+    if (!said_.ok()) return said_;
+    if (!status.ok()) return status;
+    if (!taken_) {
+      return Rejected("no tree is there: block and flat topologies are not read", WhereOf(1));
+    }
+    Result<TopologyImport> made = std::move(*taken_).Make(rates);
+    if (made.ok() && topologies_ > 1)
+      made->notes.push_back(
+          fmt::format("of {} topologies '{}' is taken", topologies_, taken_name_));
+    return made;
+  }
+
+ private:
+  void Note(const llvm::SMDiagnostic& said) {
+    if (!said_.ok()) return;
+    const std::string text = said.getMessage().str();
+    said_ = Rejected(text.empty() ? "no YAML" : text,
+                     WhereOf(static_cast<size_t>(std::max(said.getLineNo(), 1))));
+  }
+
+  std::string WhereOf(size_t line) const { return fmt::format("{}:{}", name_, line); }
+  size_t LineOf(const Node& node) const {
+    const char* const at = node.getSourceRange().Start.getPointer();
+    const auto bytes =
+        std::clamp<ptrdiff_t>(at - text_.data(), 0, static_cast<ptrdiff_t>(text_.size()));
+    if (at != nullptr && text_.data() + bytes >= counted_to_) {
+      line_ += static_cast<size_t>(std::count(counted_to_, text_.data() + bytes, '\n'));
+      counted_to_ = text_.data() + bytes;
+    }
+    return line_;
+  }
+  Status Wrong(const Node& node, std::string what) const {
+    return Rejected(std::move(what), WhereOf(LineOf(node)));
+  }
+
+  /// Empty and an error of `*status`: it is none.
+  std::string Scalar(Node* node, std::string_view key, const Node& where, Status* status) const {
+    auto* const scalar = llvm::dyn_cast_or_null<llvm::yaml::ScalarNode>(node);
+    llvm::SmallString<64> storage;
+    const std::string value = scalar == nullptr ? "" : scalar->getValue(storage).str();
+    if (value.empty()) *status = Wrong(where, fmt::format("{} has no value", key));
+    return value;
+  }
+
+  /// `read`: of each key, with its line; its value's node must be looked at, or skipped.
+  template <typename Read>
+  Status ReadMapping(Node* node, const Node& where, const std::string& what, Read read) {
+    auto* const mapping = llvm::dyn_cast_or_null<MappingNode>(node);
+    if (mapping == nullptr) return Wrong(where, fmt::format("{} has no keys", what));
+    for (llvm::yaml::KeyValueNode& pair : *mapping) {
+      Status status;
+      Node* const key_node = pair.getKey();
+      const std::string key = Scalar(key_node, "a key", pair, &status);
+      if (!status.ok()) return status;
+      PREPOST_RETURN_IF_ERROR(read(key, pair));
+    }
+    return {};
+  }
+
+  template <typename Read>
+  Status ReadList(llvm::yaml::KeyValueNode& pair, const std::string& key, Read read) {
+    auto* const list = llvm::dyn_cast_or_null<SequenceNode>(pair.getValue());
+    if (list == nullptr) return Wrong(pair, fmt::format("{} is no list", key));
+    for (Node& item : *list) PREPOST_RETURN_IF_ERROR(read(item));
+    return {};
+  }
+
+  Status ReadTopologies(Node* root) {
+    auto* const list = llvm::dyn_cast_or_null<SequenceNode>(root);
+    if (list == nullptr) {
+      return Rejected("expected a list of topologies, as topology.yaml(5) has it", WhereOf(1));
+    }
+    for (Node& item : *list) PREPOST_RETURN_IF_ERROR(ReadTopology(item));
+    return {};
+  }
+
+  Status ReadTopology(Node& item) {
+    std::string name;
+    bool is_default = false;
+    std::optional<SlurmTree> tree;
+    PREPOST_RETURN_IF_ERROR(
+        ReadMapping(&item, item, "a topology",
+                    [&](const std::string& key, llvm::yaml::KeyValueNode& pair) -> Status {
+                      Status status;
+                      if (key == "topology") {
+                        name = Scalar(pair.getValue(), key, pair, &status);
+                      } else if (key == "cluster_default") {
+                        const std::string value = Scalar(pair.getValue(), key, pair, &status);
+                        is_default = value == "true" || value == "True" || value == "yes";
+                      } else if (key == "tree") {
+                        tree.emplace("topology.yaml", name_);
+                        return ReadTree(pair, &*tree);
+                      } else {
+                        pair.skip();  // another kind of topology: block, flat, ring, ...
+                      }
+                      return status;
+                    }));
+    ++topologies_;
+    if (!tree || (taken_ && (taken_is_default_ || !is_default))) return {};
+    taken_.emplace(*std::move(tree));
+    taken_name_ = name;
+    taken_is_default_ = is_default;
+    return {};
+  }
+
+  Status ReadTree(llvm::yaml::KeyValueNode& tree, SlurmTree* out) {
+    return ReadMapping(
+        tree.getValue(), tree, "tree",
+        [&](const std::string& key, llvm::yaml::KeyValueNode& pair) -> Status {
+          if (key != "switches")
+            return Wrong(pair,
+                         fmt::format("unknown key '{}', expected switches", key.substr(0, 40)));
+          return ReadList(pair, key, [&](Node& item) { return ReadSwitch(item, out); });
+        });
+  }
+
+  Status ReadSwitch(Node& item, SlurmTree* out) {
+    SlurmSwitch read{.line = LineOf(item)};
+    PREPOST_RETURN_IF_ERROR(ReadMapping(
+        &item, item, "a switch",
+        [&](const std::string& key, llvm::yaml::KeyValueNode& pair) -> Status {
+          Status status;
+          const std::string value = Scalar(pair.getValue(), key, pair, &status);
+          if (!status.ok()) return status;
+          if (key == "switch") {
+            read.name = value;
+          } else if (key == "nodes" || key == "children") {
+            status = out->ReadNames(value, key == "nodes" ? &read.nodes : &read.switches);
+          } else {
+            return Wrong(pair, fmt::format("unknown key '{}'{}", key.substr(0, 40),
+                                           DidYouMean(key, {"switch", "nodes", "children"})));
+          }
+          return status.ok() ? status : Wrong(pair, status.message());
+        }));
+    if (read.name.empty()) return Rejected("switch is missing", WhereOf(read.line));
+    return out->Add(std::move(read));
+  }
+
+  const std::string_view text_;
+  const std::string& name_;
+  llvm::SourceMgr sources_;
+  Status said_;  ///< by LLVM, first
+  std::optional<SlurmTree> taken_;
+  std::string taken_name_;
+  bool taken_is_default_ = false;
+  size_t topologies_ = 0;
+  mutable const char* counted_to_ = text_.data();  ///< nodes come in the order of the text
+  mutable size_t line_ = 1;
+};
+
+}  // namespace
+
+Result<TopologyImport> ReadSlurmYaml(std::string_view text, const std::string& name,
+                                     const SlurmRates& rates) {
+  return YamlReader(text, name).Run(rates);
+}
+
+}  // namespace prepost
