@@ -116,6 +116,91 @@ COLLECTIVES = [  # flags
     ["alltoall", "--nodes", 4, "--part-bytes", SIZES],
     ["barrier", "--nodes", 5],
 ]
+# Notes what is drawn on each canvas since it was cleared: texts and boxes in pixels of the canvas,
+# and centres of circles.
+NOTE_DRAWING = """
+const of = CanvasRenderingContext2D.prototype;
+const {clearRect, fillText, roundRect, arc} = of;
+window.drawn = new Map();
+const at = (context, x, y) => context.getTransform().transformPoint(new DOMPoint(x, y));
+of.clearRect = function (...box) {
+  drawn.set(this.canvas, {texts: [], boxes: [], circles: []});
+  return clearRect.apply(this, box);
+};
+of.fillText = function (text, x, y, ...rest) {
+  const size = Number(/([0-9.]+)px/.exec(this.font)[1]);
+  const {width} = this.measureText(text);
+  const {x: px, y: py} = at(this, x, y);
+  const left = px - width * ({center: 0.5, right: 1}[this.textAlign] ?? 0);
+  drawn.get(this.canvas)?.texts.push({text, left, right: left + width, y: py, size});
+  return fillText.call(this, text, x, y, ...rest);
+};
+of.roundRect = function (x, y, width, height, ...rest) {
+  const {x: left, y: top} = at(this, x, y);
+  drawn.get(this.canvas)?.boxes.push({left, top, right: left + width, bottom: top + height});
+  return roundRect.call(this, x, y, width, height, ...rest);
+};
+of.arc = function (x, y, ...rest) {
+  const {x: px, y: py} = at(this, x, y);
+  drawn.get(this.canvas)?.circles.push([px, py]);
+  return arc.call(this, x, y, ...rest);
+};
+"""
+# What is not within what is around it: canvases, panes that scroll, and texts that are cut.
+CUT_OFF = """
+const cut = [];
+for (const canvas of document.querySelectorAll("canvas")) {
+  const [own, stage] = [canvas, canvas.parentElement].map((it) => it.getBoundingClientRect());
+  const host = canvas.closest(".host").getBoundingClientRect();
+  if (Math.floor(stage.width) !== own.width || Math.floor(stage.height) !== own.height) {
+    cut.push(`a canvas ${own.width} x ${own.height} in ${stage.width} x ${stage.height}`);
+  }
+  if (own.bottom > host.bottom || own.right > host.right) cut.push("a canvas beyond its pane");
+  // The op graph begins in its middle, so that texts at its edges are cut.
+  if (canvas.ariaLabel.startsWith("Op graph")) continue;
+  for (const {text, left, right, y, size} of drawn.get(canvas)?.texts ?? []) {
+    if (left < 0 || right > own.width + 0.5 || y < size / 2 - 1 || y > own.height - size / 2 + 1) {
+      cut.push(`'${text}' from ${left} to ${right} at ${y} in ${own.width} x ${own.height}`);
+    }
+  }
+}
+for (const selector of [".view", ".tabs", ".sides button", ".figures", ".top"]) {
+  for (const it of document.querySelectorAll(selector)) {
+    const isCut = it.scrollHeight > it.clientHeight && !it.classList.contains("more");
+    if (isCut || it.scrollWidth > it.clientWidth) {
+      const sizes = [it.scrollWidth, it.scrollHeight, it.clientWidth, it.clientHeight];
+      cut.push(`${selector}: ${sizes[0]} x ${sizes[1]} in ${sizes[2]} x ${sizes[3]}`);
+    }
+  }
+}
+"""
+# Boxes of the op graph that are in view, and those of them that have no label in them.
+BOXES = """
+const tab = document.querySelector("[data-view=graph][aria-selected=true]");
+const canvas = tab.closest(".pane").querySelector("canvas");
+const {texts, boxes} = drawn.get(canvas);
+const whole = boxes.filter((box) => box.left >= 74 && box.top >= 24 &&
+  box.right <= canvas.clientWidth && box.bottom <= canvas.clientHeight);
+const isIn = ({text, left, right, y, size}, box) => text !== "" && size >= 8 &&
+  left >= box.left && right <= box.right && y >= box.top && y <= box.bottom;
+const empty = whole.filter((box) => !texts.some((text) => isIn(text, box)));
+"""
+# Nodes of the tree, and those that are in view.
+CIRCLES = """
+const tab = document.querySelector("[data-view=tree][aria-selected=true]");
+const canvas = tab.closest(".pane").querySelector("canvas");
+const {circles} = drawn.get(canvas);
+const inside = circles.filter(([x, y]) =>
+  x > 0 && y > 0 && x < canvas.clientWidth && y < canvas.clientHeight);
+"""
+# Whether figures of both sides are cut, and whether a line says so.
+FIGURES_CUT = """
+const figures = document.querySelector(".figures");
+const [table, box] = [figures.querySelector("table"), figures]
+  .map((it) => it.getBoundingClientRect());
+return [table.bottom > box.bottom, figures.classList.contains("more")];
+"""
+WINDOWS = [(1280, 620), (1600, 760), (1920, 940)]  # width, height
 SEED = int(os.environ.get("PREPOST_TEST_SEED", "1"))
 
 
@@ -197,6 +282,37 @@ class Page(unittest.TestCase):
         )
         self.assertTrue(found, script)
         return found
+
+    def wait_for_none(self, script):
+        """Until `script` returns an empty list, by frames and timers alone."""
+        left = self.browser.execute_async_script(
+            f"const of = () => {{ {script} }}; const end = performance.now() + 3000;"
+            "const done = arguments[arguments.length - 1];"
+            "const look = () => { const left = of();"
+            " if (left.length === 0 || performance.now() > end) done(left);"
+            " else setTimeout(look, 20) };"
+            # What was drawn before is not what is shown: two frames later it is.
+            "requestAnimationFrame(() => requestAnimationFrame(look))"
+        )
+        self.assertEqual(left, [])
+
+    def note_drawing(self):
+        """From the next page on, until the test ends."""
+        noted = self.browser.execute_cdp_cmd(
+            "Page.addScriptToEvaluateOnNewDocument", {"source": NOTE_DRAWING}
+        )
+        self.addCleanup(
+            self.browser.execute_cdp_cmd, "Page.removeScriptToEvaluateOnNewDocument", noted
+        )
+        self.addCleanup(self.browser.set_window_size, *self.browser.get_window_size().values())
+
+    def set_window(self, width, height):
+        """The page itself has that size."""
+        self.browser.set_window_size(width, height)
+        more = self.browser.execute_script(
+            "return [arguments[0] - innerWidth, arguments[1] - innerHeight]", width, height
+        )
+        self.browser.set_window_size(width + more[0], height + more[1])
 
     def point(self, element, x=0, y=0):
         ActionChains(self.browser, duration=0).move_to_element_with_offset(element, x, y).perform()
@@ -1133,6 +1249,100 @@ class Page(unittest.TestCase):
                     self.do("prepost.search('node 1')")
                     self.assertIn("in the run it had its last", self.find(".details").text)
                 self.expect_quiet()
+
+    # Catches numbers of more than one digit in boxes that are as wide as one.
+    def test_boxes_of_the_op_graph_have_their_blocks_at_first(self):
+        self.note_drawing()
+        plans = [
+            self.compile(f"{nodes}x{blocks}.json", nodes, blocks, flags)
+            for nodes, blocks, flags in [
+                (8, 4, []),
+                (8, 64, []),
+                (8, 2000, ["--send-window", "none"]),
+                (1024, 4, []),
+                (64, 100, ["--algorithm", "chain"]),
+            ]
+        ]
+        run(
+            *["compile", "--collective", "allreduce", "--combine", "sum:int32", "--nodes", 8],
+            *["--algorithm", "halving", "--message-bytes", "64KiB", "--block-bytes", "1KiB"],
+            *["-o", self.path("many.json")],
+        )
+        for plan in [*plans, self.path("many.json")]:
+            run("draw", plan, "--view", "graph", "--format", "html", "-o", self.path("page.html"))
+            for width, height in WINDOWS:
+                self.set_window(width, height)
+                self.open(self.path("page.html"))
+                with self.subTest(plan=plan.name, width=width):
+                    self.wait_for_none(f"{BOXES} return empty")
+                    self.assertGreater(self.do(f"{BOXES} return whole.length"), 3)
+        self.expect_quiet()
+
+    # Catches canvases that keep the size that they had before a text took one more line.
+    def test_all_of_each_view_is_in_its_pane(self):
+        self.note_drawing()
+        for nodes, blocks, flags in [
+            (8, 64, []),
+            (1024, 4, []),
+            (1024, 4, ["--algorithm", "chain"]),
+        ]:
+            plan = self.compile("plan.json", nodes, blocks, flags)
+            run("draw", plan, "--view", "tree", "--format", "html", "-o", self.path("page.html"))
+            for width, height in WINDOWS:
+                self.set_window(width, height)
+                for link in ["#view=tree,graph", "#view=grid,tree"]:
+                    self.open(self.path("page.html"), link)
+                    with self.subTest(nodes=nodes, flags=flags, width=width, link=link):
+                        self.wait_for_none(f"{CUT_OFF} return cut")
+                        seen = self.do(f"{CIRCLES} return [circles.length, inside.length]")
+                        self.assertEqual(seen, [nodes, nodes])
+                        said = "all is in view, zoom in for names" in self.find("main").text
+                        self.assertEqual(said, nodes > 8)
+                        # Texts become longer with another selection.
+                        self.browser.execute_script(
+                            "prepost.setFilter({rounds: '1:3'}); prepost.search('node 1')"
+                        )
+                        self.wait_for_none(f"{CUT_OFF} return cut")
+        self.expect_quiet()
+
+    # Catches names and figures of sides that are cut, and a second side below the end of its pane.
+    def test_both_sides_are_whole_in_any_window(self):
+        self.note_drawing()
+        plans = {
+            f"{name}-{nodes}": self.compile(f"{name}-{nodes}.json", nodes, blocks, flags)
+            for nodes, blocks in [(8, 64), (1024, 4)]
+            for name, flags in [("pipeline", []), ("tree", ["--algorithm", "kary_tree"])]
+        }
+        traces = {}
+        for name, executor in [("pipeline", "cpu"), ("tree", "offload")]:
+            for nodes in (8, 1024):
+                traces[f"{name}-{nodes}"] = self.path(f"{name}-{nodes}.{executor}.trace")
+                run(
+                    *["simulate", plans[f"{name}-{nodes}"], "--profile", "fractus"],
+                    *["--executor", executor, "--trace", traces[f"{name}-{nodes}"]],
+                    *(["--wait", "interrupt"] if nodes == 8 else []),
+                )
+        for nodes in (8, 1024):
+            one, two = f"pipeline-{nodes}", f"tree-{nodes}"
+            for has_runs in (False, True):
+                run(
+                    *["draw", plans[one], "--against", plans[two]],
+                    *(["--simulation", traces[one]] if has_runs else []),
+                    *(["--against-trace", traces[two]] if has_runs else []),
+                    *["--format", "html", "-o", self.path("page.html")],
+                )
+                for width, height in WINDOWS:
+                    self.set_window(width, height)
+                    self.open(self.path("page.html"))
+                    with self.subTest(nodes=nodes, has_runs=has_runs, width=width, height=height):
+                        self.wait_for_none(f"{CUT_OFF} return cut")
+                        text = self.find(".sides").text
+                        self.assertIn(plans[two].name, text)
+                        if has_runs:
+                            self.assertIn(traces[two].name, text)
+                        is_cut, is_said = self.do(FIGURES_CUT)
+                        self.assertEqual(is_said, is_cut)
+        self.expect_quiet()
 
     def test_two_plans_show_what_differs(self):
         one = self.compile("one.json", 5, 4, ["--algorithm", "chain"])

@@ -20,6 +20,10 @@ export class Axis {
   unit(px: number): number {
     return (px - this.offset) / this.scale;
   }
+  /** `px`, moved so that `half` pixels to each side of it are in view, if `px` itself is. */
+  whole(px: number, half: number): number {
+    return px < 0 || px > this.size ? px : Math.max(half, Math.min(this.size - half, px));
+  }
   get scaleFit(): number {
     return Math.min(this.fitMax, this.size / Math.max(this.length, 1e-9));
   }
@@ -63,6 +67,7 @@ export function readZoom(text: string): number[] | null {
 }
 
 export const ROW_LABEL_MIN = 14; // pixels from the label of a row to the next
+export const ROW_LABEL_HALF = 5; // pixels that it is high above and below its middle
 
 /** 1, 2, 5, 10, ...: the least of which each takes `need` at `scale`. */
 export function niceStep(scale: number, need: number): number {

@@ -59,6 +59,7 @@ export abstract class CanvasView implements View {
   protected assemble(above: HTMLElement[], below: HTMLElement[] = []): void {
     const stage = make("div", { class: "stage" }, this.stage.canvas);
     this.element.append(...above, stage, ...below);
+    this.stage.watch(() => this.resize());
   }
 
   resize(): void {

@@ -22,6 +22,13 @@ const TOP = 24;
 const BOX = 0.105; // half of a box's width, in units
 const SEEDS_MAX = 100; // messages that it is around
 const SCALE_MIN = 84; // pixels per unit at first: else boxes say nothing
+const FONT_MAX = 11; // pixels
+const FONT_FIRST = 9; // of numbers of blocks at first, or more
+const FONT_MIN = 7;
+const LABEL_AROUND = 4; // pixels of a box that its label leaves free
+const LABEL_MAX = 36; // pixels that boxes have for their labels at first; longer ones are smaller
+
+const fontOf = (size: number) => `${size}px system-ui, sans-serif`;
 
 export class GraphView extends CanvasView {
   readonly name = "graph";
@@ -200,7 +207,7 @@ export class GraphView extends CanvasView {
     const graph = this.graph!;
     const { x, y } = this.camera;
     this.camera.fit();
-    x.scale = Math.max(x.scale, SCALE_MIN);
+    x.scale = Math.max(x.scale, SCALE_MIN, this.scaleOfLabels(graph));
     y.scale = Math.max(y.scale, 14);
     x.clamp();
     y.clamp();
@@ -210,6 +217,15 @@ export class GraphView extends CanvasView {
     y.offset = y.size / 2 - graph.rowTop[middle.row]! * y.scale;
     x.clamp();
     y.clamp();
+  }
+
+  /** The least scale at which each box has room for the number of its block. */
+  private scaleOfLabels(graph: Graph): number {
+    const { context } = this.stage;
+    context.font = fontOf(FONT_FIRST);
+    const widths = graph.ops.map(({ op }) => context.measureText(this.labelsOf(op).at(-1)!).width);
+    const widest = Math.min(LABEL_MAX, Math.max(0, ...widths));
+    return (widest + LABEL_AROUND + 0.5) / (2 * BOX);
   }
 
   override changed(change: Change): void {
@@ -381,7 +397,6 @@ export class GraphView extends CanvasView {
     const box = this.box(it);
     if (box.left > this.stage.width || box.left + box.width < LEFT) return;
     const block = side.block[it.op]!;
-    const isSend = side.isSend[it.op] === 1;
     const colors = BlockColors.of(side.header.blocks);
     const { clock, filter } = this.store.state;
     const isDone = isCompleted(side, it.op, clock);
@@ -412,21 +427,36 @@ export class GraphView extends CanvasView {
     context.strokeStyle = mark ? theme.mark : theme.faint;
     context.lineWidth = mark || 0.8;
     context.stroke();
-    const peer = side.peerOf(it.op);
-    const sign = isSend ? "\u2192" : "\u2190";
-    const plus = combines ? "+" : "";
-    const blocks = block === NONE ? "" : plus + side.blocksText(it.op);
-    const long =
-      block === NONE ? `c${sign}${peer}` : `${plus}b${side.blocksText(it.op)}${sign}${peer}`;
-    const size = Math.min(11, box.height - 2);
-    if (size < 7) return;
-    context.font = `${size}px system-ui, sans-serif`;
-    const short = block === NONE ? "c" : blocks;
-    const fits = (text: string) => context.measureText(text).width + 4 <= box.width;
+    const ink = block === NONE || !isDone || !isIn ? theme.ink : colors.ink(block);
+    this.drawLabel(box, this.labelsOf(it.op), ink);
+  }
+
+  /** What an op's box says, the longest first. */
+  private labelsOf(op: number): string[] {
+    const { side } = this.store;
+    const block = side.block[op]!;
+    const peer = `${side.isSend[op] === 1 ? "\u2192" : "\u2190"}${side.peerOf(op)}`;
+    if (block === NONE) return [`c${peer}`, "c"];
+    const plus = side.isCombine(op) ? "+" : "";
+    const blocks = side.blocksText(op);
     // The box of a combine says that it is one, too.
-    const first = side.countOf(it.op) > 1 ? `${block}\u2026` : String(block);
-    const text = [long, short, ...(block === NONE ? [] : [first])].find(fits) ?? "";
-    context.fillStyle = block === NONE || !isDone || !isIn ? theme.ink : colors.ink(block);
+    const first = side.countOf(op) > 1 ? `${block}\u2026` : String(block);
+    return [`${plus}b${blocks}${peer}`, plus + blocks, first];
+  }
+
+  /** The longest of `labels` that has room in its box; if none has, the last one in smaller type. */
+  private drawLabel(box: ReturnType<GraphView["box"]>, labels: string[], ink: string): void {
+    const { context } = this.stage;
+    const room = box.width - LABEL_AROUND;
+    let size = Math.min(FONT_MAX, box.height - 2);
+    if (size < FONT_MIN) return;
+    context.font = fontOf(size);
+    const widthOf = (text: string) => context.measureText(text).width;
+    const text = labels.find((it) => widthOf(it) <= room) ?? labels.at(-1)!;
+    size = Math.min(size, (size * room) / widthOf(text));
+    if (size < FONT_MIN) return;
+    context.font = fontOf(size);
+    context.fillStyle = ink;
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.fillText(text, box.left + box.width / 2, box.top + box.height / 2 + 0.5);

@@ -2,7 +2,7 @@
 //
 // The headings of a space-time grid: rounds above; at the left nodes, their racks, and what they
 // hold at the clock.
-import { ROW_LABEL_MIN, niceStep } from "./camera";
+import { ROW_LABEL_HALF, ROW_LABEL_MIN, niceStep } from "./camera";
 import { expectedBy, heldBy, isOver } from "./clock";
 import { GridFrame } from "./grid_frame";
 import { BlockColors, currentTheme, drawBlockEdge } from "./palette";
@@ -29,7 +29,8 @@ export class GridHeads extends GridFrame {
     for (let round = Math.ceil(round0 / step) * step; round < round1; round += step) {
       const center = this.left + x.px(round + 0.5);
       if (center > this.left + x.size || center < this.left) continue;
-      context.fillText(String(round), center, this.top / 2);
+      const half = context.measureText(String(round)).width / 2;
+      context.fillText(String(round), Math.min(center, this.stage.width - half), this.top / 2);
     }
     if (clock.kind !== "rounds" || isOver(this.side, clock)) return;
     const center = this.left + x.px(clock.value + 0.5);
@@ -64,11 +65,8 @@ export class GridHeads extends GridFrame {
       if (row % step === 0) {
         context.fillStyle = node === side.root ? theme.ink : theme.faint;
         const root = node === side.root ? "root " : "";
-        context.fillText(
-          `${root}${node}`,
-          bar - 6,
-          row === 0 ? Math.max(middle, this.top + 5) : middle,
-        );
+        const label = this.top + y.whole(y.px(row + 0.5), ROW_LABEL_HALF);
+        context.fillText(`${root}${node}`, bar - 6, label);
       }
       if (row % fills === 0) this.drawFill(node, bar, middle, clock);
     }

@@ -14,7 +14,7 @@ import { Change, Store } from "./store";
 import { Target, count } from "./targets";
 import { applyRows, rowsSelect } from "./timeline";
 import { TimelinePlot } from "./timeline_plot";
-import { make } from "./view";
+import { make, shortened } from "./view";
 
 const GAP = 22; // above each plot, for its name
 
@@ -181,6 +181,9 @@ export class SidesView extends CanvasView {
     super.resize();
   }
   protected fitCanvas(): void {
+    const figures = this.figures.firstElementChild as HTMLElement;
+    const isCut = figures.offsetHeight > this.figures.clientHeight;
+    this.figures.classList.toggle("more", isCut);
     this.rowsLabel.hidden = this.isGrids;
     if (applyRows(this.store, this.timelines, this.rows)) this.noteZoom();
     const height = this.half - GAP;
@@ -223,7 +226,8 @@ export class SidesView extends CanvasView {
       context.font = "600 12px system-ui, sans-serif";
       context.textAlign = "left";
       context.textBaseline = "middle";
-      context.fillText(`${"AB"[i]}: ${this.store.sideName(i)}`, 10, top + GAP / 2 + 1, width - 20);
+      const name = shortened(context, `${"AB"[i]}: ${this.store.sideName(i)}`, width - 20);
+      context.fillText(name, 10, top + GAP / 2 + 1);
       plot.draw(top + GAP, this.half - GAP);
     });
   }

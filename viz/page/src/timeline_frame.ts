@@ -111,7 +111,7 @@ export class TimelineFrame {
     camera.y.scaleMax = 80;
     const digits = String(side.header.nodes - 1).length;
     this.left =
-      this.rows === "nodes" ? Math.max(68, 34 + digits * 8) : Math.max(68, 26 + 2 * digits * 8);
+      this.rows === "nodes" ? Math.max(68, 42 + digits * 8) : Math.max(68, 26 + 2 * digits * 8);
   }
 
   get rowCount(): number {

@@ -4,7 +4,7 @@
 // below, between them the gap before each send, ticks where its host posted and where it woke up) or
 // per link; above, over all nodes, what hosts posted, their wake-ups, and how many sends are in a gap.
 import { scaleLinear } from "d3-scale";
-import { ROW_LABEL_MIN, niceStep } from "./camera";
+import { ROW_LABEL_HALF, ROW_LABEL_MIN, niceStep } from "./camera";
 import { Phase, phaseOf, tickText, timeText } from "./clock";
 import { passes } from "./filter";
 import { indicesOf } from "./indices";
@@ -410,8 +410,8 @@ export class TimelinePlot extends TimelineFrame {
           ? `${node === side.root ? "root" : "node"} ${node}`
           : linkText(side, this.channels[row]!);
       context.fillStyle = node === side.root ? theme.ink : theme.faint;
-      const middle = this.top + y.px(row + 0.5);
-      context.fillText(text, this.left - 8, row === 0 ? Math.max(this.top + 6, middle) : middle);
+      const middle = this.top + y.whole(y.px(row + 0.5), ROW_LABEL_HALF);
+      context.fillText(text, this.left - 8, middle);
     }
     context.restore();
   }

@@ -15,13 +15,20 @@ import { Tree, TreeNode, layOutTree, makerOf } from "./tree_layout";
 import { make } from "./view";
 
 const MARGIN = 14;
+const FONT = "11px system-ui, sans-serif";
+const NAME_RADIUS_MIN = 4.5; // pixels of a node that has its name beside it
+
+/** Of a node, where levels and rows are that many pixels apart. */
+const radiusAt = (level: number, row: number) =>
+  Math.max(1.2, Math.min(13, row * 0.42, level * 0.3));
 
 export class TreeView extends CanvasView {
   readonly name = "tree";
   readonly label = "Block tree";
   protected readonly camera = new Camera();
   private readonly input = make("input", { type: "number", min: "0", "aria-label": "Block" });
-  private readonly note = make("span", { class: "about" });
+  private readonly note = make("span");
+  private readonly names = make("span"); // how to see names that have no room at first
   private block = 0;
   private asked = NONE; // whose value of it
   private tree: Tree | null = null;
@@ -42,7 +49,8 @@ export class TreeView extends CanvasView {
       );
       store.select({ side: store.state.side, kind: "block", block });
     };
-    this.assemble([make("div", { class: "bar" }, label, this.note)]);
+    const about = make("span", { class: "about" }, this.note, this.names);
+    this.assemble([make("div", { class: "bar" }, label, about)]);
     this.camera.x.centred = this.camera.y.centred = true;
   }
 
@@ -94,13 +102,22 @@ export class TreeView extends CanvasView {
           `${count(tree.levels - 1, "hop")} from the farthest`) +
       `${racks}${hidden}; on edges when it moves; filled: ` +
       (maker === NONE ? "has it at the clock" : "given on at the clock");
+    this.describeNames();
     return tree;
+  }
+  /** All of a tree is in view at first; where nodes are many, their names have no room there. */
+  private describeNames(): void {
+    const { x, y } = this.camera;
+    const hasNames = radiusAt(x.scaleFit, y.scaleFit) >= NAME_RADIUS_MIN;
+    this.names.textContent = hasNames ? "" : "; all is in view, zoom in for names";
   }
 
   protected fitCanvas(): void {
     this.layOut();
     this.hint();
-    this.camera.resize(this.stage.width - 2 * MARGIN, this.stage.height - 2 * MARGIN);
+    const { width, height } = this.stage;
+    this.camera.resize(width - 2 * MARGIN - this.rackRoom, height - 2 * MARGIN);
+    this.describeNames();
   }
   override changed(change: Change): void {
     this.layOut();
@@ -116,12 +133,23 @@ export class TreeView extends CanvasView {
     this.camera.y.show(it.row, it.row + 1);
   }
 
+  /** Pixels at the right for the racks' names beside the last leaves; short ones fit without. */
+  private get rackRoom(): number {
+    const { racks } = this.store.side.head;
+    if (!racks) return 0;
+    const { context } = this.stage;
+    context.font = FONT;
+    const widthOf = (name: string) => context.measureText(name).width;
+    const widest = racks.names.reduce((most, name) => Math.max(most, widthOf(name)), 0);
+    return Math.min(Math.max(0, widest - MARGIN), this.stage.width / 4);
+  }
+
   private center(it: TreeNode): [number, number] {
     const { x, y } = this.camera;
     return [MARGIN + x.px(it.level + 0.5), MARGIN + y.px(it.row + 0.5)];
   }
   private get radius(): number {
-    return Math.max(1.2, Math.min(13, this.camera.y.scale * 0.42, this.camera.x.scale * 0.3));
+    return radiusAt(this.camera.x.scale, this.camera.y.scale);
   }
 
   protected draw(): void {
@@ -138,7 +166,7 @@ export class TreeView extends CanvasView {
     const room = this.camera.x.scale - 2 * radius;
     const labels =
       this.camera.y.scale >= 13 && room >= (clock.kind === "time" && side.run ? 54 : 18);
-    context.font = "11px system-ui, sans-serif";
+    context.font = FONT;
     context.textBaseline = "middle";
     for (const it of tree.nodes) {
       if (it.parent === NONE) continue;
@@ -251,7 +279,7 @@ export class TreeView extends CanvasView {
     const inside = radius * 1.75 >= name.length * 6;
     context.textAlign = inside ? "center" : "left";
     const hidden = it.hidden > 0 ? ` (+${it.hidden} not drawn)` : "";
-    if (radius >= 4.5) {
+    if (radius >= NAME_RADIUS_MIN) {
       context.fillStyle = inside ? ink : theme.ink;
       context.fillText(name, inside ? x : x + radius + 3, y + 0.5);
     }

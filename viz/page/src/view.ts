@@ -42,6 +42,16 @@ export function icon(path: string): SVGSVGElement {
   return svg;
 }
 
+/** `text`, or its begin and its end where it is wider than `width` in the font of `context`. */
+export function shortened(context: CanvasRenderingContext2D, text: string, width: number): string {
+  if (context.measureText(text).width <= width) return text;
+  const cut = (kept: number) =>
+    `${text.slice(0, Math.ceil(kept / 2))}\u2026${text.slice(text.length - Math.floor(kept / 2))}`;
+  let kept = text.length - 1;
+  while (kept > 2 && context.measureText(cut(kept)).width > width) --kept;
+  return cut(kept);
+}
+
 /** A canvas as large as its box, with whole device pixels; draws when asked, once per frame. */
 export class Stage {
   readonly canvas: HTMLCanvasElement;
@@ -72,6 +82,17 @@ export class Stage {
     this.canvas.style.width = `${this.width}px`;
     this.canvas.style.height = `${this.height}px`;
     return true;
+  }
+  /** Calls `changed` when its box has another size, as when a text beside it needs one more line. */
+  watch(changed: () => void): void {
+    new ResizeObserver(() => {
+      const box = this.canvas.parentElement!.getBoundingClientRect();
+      const isFitting =
+        Math.floor(box.width) === this.width && Math.floor(box.height) === this.height;
+      if (isFitting || box.width < 2 || box.height < 2) return;
+      changed();
+      this.paintNow(); // before the browser shows it
+    }).observe(this.canvas.parentElement!);
   }
   redraw(): void {
     if (this.waiting) return;
