@@ -4,9 +4,11 @@
 contains this file and calls it for --plot. The argument is what the CSV does not say, as JSON: "y",
 the figure that is drawn; "head", lines above it; "axes", the swept keys, each with "key", its
 "column", "unit" ("", "B", "s", "B/s"), whether it is "numeric", and "values", how many it has;
-"log", whether the first one is logarithmic. A curve is drawn over the first axis for each executor
-and combination of the others. With --check as a second argument nothing is read or drawn. Exit
-codes: 0; 1 nothing to plot; 2 too many curves; 3 no matplotlib. What is wrong stands on stdout.
+"log", whether the first one is logarithmic; "seeds", how many runs the statistics of each row are
+of, or 0 of one run. A curve is drawn over the first axis for each executor and combination of the
+others, of several seeds the median with a band from the 5th to the 95th percentile. With --check as
+a second argument nothing is read or drawn. Exit codes: 0; 1 nothing to plot; 2 too many curves; 3
+no matplotlib. What is wrong stands on stdout.
 
 bench/figures/style.py shares SETTINGS and svg_text(). The same data gives the same bytes: a fixed
 salt for ids, and no date."""
@@ -52,6 +54,8 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#CC79A7", "#56B4E9")
 MORE_COLOURS = (*COLOURS, "#882255", "#999933", "#332288", "#777777", "#8B4513", "#000000")
 MARKERS = "osD^vPX<>hpd"
 SAME = 1e-3  # of the value: curves that are nowhere further apart lie on each other
+BAND_ALPHA = 0.2
+LEGEND_OF_SEEDS = "median of {} seeds;\nband: 5th to 95th\npercentile"
 EXECUTORS = {"offload": "preposted", "cpu": "CPU-driven"}
 
 
@@ -130,6 +134,18 @@ def cut_into_panels(sizes):
     return best[1]
 
 
+def statistic_of(row, y, statistic):
+    """What figure_of() is of one run, of a row of several seeds: its "p50"."""
+    names = {
+        "of-bound": ["of_bound"],
+        "skew": ["skew_seconds"],
+        "known": ["known_seconds"],
+        "bandwidth": ["aggregate_bytes_per_second", "bandwidth_bytes_per_second"],
+    }.get(y, ["completion_seconds"])
+    found = next((row[f"{it}.{statistic}"] for it in names if row.get(f"{it}.{statistic}")), "nan")
+    return (8 if y == "bandwidth" else 1) * float(found)
+
+
 def figure_of(row, y):
     """NaN where there is none."""
 
@@ -145,6 +161,14 @@ def figure_of(row, y):
     if row.get("aggregate_bytes_per_second"):
         return 8 * number("aggregate_bytes_per_second")
     return 8 * number("message_bytes") / number("completion_seconds")
+
+
+def figures_of(row, options):
+    """Of one run its figure; of several seeds what is drawn of them."""
+    y = options["y"]
+    if not options["seeds"]:
+        return [figure_of(row, y)]
+    return [statistic_of(row, y, statistic) for statistic in ("p50", "p5", "p95")]
 
 
 def y_label(y, has_groups):
@@ -182,6 +206,17 @@ def labels_of(axis, values):
     return {value: key + label for value, label in labels.items()}
 
 
+class Points(dict):
+    """By x: y; of several seeds also `band`, by x what lies below and above."""
+
+    def __init__(self):
+        super().__init__()
+        self.band = {}
+
+    def __eq__(self, other):
+        return dict.__eq__(self, other) and self.band == other.band
+
+
 class Curves:
     """By executor and by the values of all axes but the first: the points.
     `axes` are those that tell curves apart."""
@@ -196,10 +231,15 @@ class Curves:
             combination = tuple(row[axis["column"]] for axis in self.axes)
             for known, value in zip(values, combination):
                 known[value] = None
-            y = float("nan") if row["error"] else figure_of(row, options["y"])
+            if row["error"]:
+                continue
+            y, *band = figures_of(row, options)
             if math.isfinite(y):
                 executor = row.get("chosen_executor") or row["executor"]
-                self.points[executor].setdefault(combination, {})[float(row[x["column"]])] = y
+                points = self.points[executor].setdefault(combination, Points())
+                points[float(row[x["column"]])] = y
+                if band:
+                    points.band[float(row[x["column"]])] = band
         self.points = {executor: found for executor, found in self.points.items() if found}
         if not self.points:
             fail(1, "there is nothing to plot")
@@ -270,7 +310,11 @@ class Curves:
 
 
 def coincide(a, b):
-    return a.keys() == b.keys() and all(math.isclose(a[x], b[x], rel_tol=SAME) for x in a)
+    return a.keys() == b.keys() and all(
+        math.isclose(p, q, rel_tol=SAME)
+        for x in a
+        for p, q in zip([a[x], *a.band.get(x, [])], [b[x], *b.band.get(x, [])])
+    )
 
 
 def groups_of(curves):
@@ -334,6 +378,19 @@ def spread(values, is_log):
     return kept
 
 
+def draw_curve(axes, points, label, style):
+    """The line, with its band behind it."""
+    at = sorted(points)
+    if points.band:
+        low, high = zip(*(points.band[x] for x in at))
+        look = {"color": style["color"], "alpha": BAND_ALPHA}
+        if len(at) == 1:  # has no width
+            axes.vlines(at, low, high, linewidth=4, **look)
+        else:
+            axes.fill_between(at, low, high, linewidth=0, **look)
+    return axes.plot(at, [points[x] for x in at], label=label, **style)[0]
+
+
 def draw_axes(axes, options, xs, ys, has_groups):
     from matplotlib import ticker
 
@@ -373,14 +430,18 @@ def draw(options, rows):
     panels = list(Curves(options, rows).panels())
     curves = [curve for _, in_panel in panels for curve in in_panel]
     xs = sorted({x for *_, points in curves for x in points})
-    ys = [y for *_, points in curves for y in points.values()]
+    ys = [
+        y for *_, points in curves for y in itertools.chain(points.values(), *points.band.values())
+    ]
     colours = 1 + max(number or 0 for _, _, number, _ in curves)
     is_ordered = all(axis["numeric"] for axis in options["axes"][1:] if axis["key"] != "executor")
     places = legend_places(panels)
     columns = 1 if len(panels) == 1 else 2 if len(panels) <= 4 else 3
     lines = -(-len(panels) // columns)
     width, height = {1: (6.4, 4.6), 2: (4.8, 3.9), 3: (3.9, 3.3)}[columns]
-    legend_width = 0.7 + 0.07 * max(len(name) for _, name, *_ in curves)
+    legend_title = LEGEND_OF_SEEDS.format(options["seeds"]) if options["seeds"] else None
+    texts = [name for _, name, *_ in curves] + (legend_title or "").split("\n")
+    legend_width = 0.7 + 0.07 * max(map(len, texts))
     figure_width = max(columns * (width + legend_width), 8)
     figure, grid = plt.subplots(
         lines,
@@ -399,17 +460,22 @@ def draw(options, rows):
         for group in groups_of(in_panel):
             group.sort(key=lambda curve: places[curve[1]])
             curve = group[0]
-            at = sorted(curve[-1])
             label = ",\n".join(name for _, name, *_ in group)
-            drawn = axes.plot(
-                at, [curve[-1][x] for x in at], label=label, **style_of(curve, colours, is_ordered)
-            )
-            lines_by_place[places[curve[1]]] = drawn[0]
+            style = style_of(curve, colours, is_ordered)
+            lines_by_place[places[curve[1]]] = draw_curve(axes, curve[-1], label, style)
         draw_axes(axes, options, xs, ys, has_groups)
         axes.tick_params(labelbottom=True, labelleft=True)
         axes.set_title(title, loc="left", fontweight="bold")
         handles = [lines_by_place[place] for place in sorted(lines_by_place)]
-        axes.legend(handles=handles, loc="center left", bbox_to_anchor=(1, 0.5), handlelength=3)
+        axes.legend(
+            handles=handles,
+            loc="center left",
+            bbox_to_anchor=(1, 0.5),
+            handlelength=3,
+            title=legend_title,
+            title_fontsize=SETTINGS["legend.fontsize"],
+            alignment="left",
+        )
     headline, *rest = options["head"]
     chars = int(13 * figure_width)
     wrapped = [part for line in rest for part in re.findall(rf".{{1,{chars}}}(?:\s+|$)|\S+", line)]

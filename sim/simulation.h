@@ -67,6 +67,12 @@ struct RunTimes {
   }
 };
 
+/// Hosts that a flag is for because they were drawn.
+struct DrawnHosts {
+  std::string flag;  ///< "--slow hosts=4,factor=0.5"
+  std::vector<NodeId> hosts;
+};
+
 struct Simulation {
   std::vector<Group> groups;
   bool is_of_groups = false;   ///< reported per group, also if it is one: --groups, --workload
@@ -76,6 +82,7 @@ struct Simulation {
   std::string profile_path;
   std::string command;                       ///< that makes it
   std::vector<std::string> deviations = {};  ///< from the profile: "--set host.poll=1us"
+  std::vector<DrawnHosts> drawn_hosts = {};
   Network network;
   uint64_t seed = 0;
   std::string mode = {};  ///< of the lowering: "inline"

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <map>
 #include <optional>
-#include <string_view>
 #include <utility>
 
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
+#include "planning/flags/host_choice.h"
 #include "planning/flags/values.h"
 #include "sim/cluster/profile.h"
 #include "sim/nics/time.h"
@@ -19,135 +19,10 @@
 namespace prepost {
 namespace {
 
-constexpr uint64_t kDrawnPairsMax = uint64_t{1} << 24;  ///< of hosts, by --slow random
-
-/// `why` may say itself what was expected of a part.
-Status Bad(const char* flag, const std::string& text, const std::string& why, const char* form) {
-  return {StatusCode::kUsage, fmt::format("{}: '{}': {}; the form is {}", flag, text, why, form)};
-}
-
-/// `node` is not one of `nodes`: `bad`, or where it is the number of a node, a status that another
-/// plan would not have.
-Status NoNode(Status (*bad)(const std::string& text, const std::string& why),
-              const std::string& text, const std::string& node, uint32_t nodes) {
-  Status status = bad(text, fmt::format("no node '{}', the nodes are 0 to {}", node, nodes - 1));
-  const std::optional<uint32_t> number = NumberOf<uint32_t>(node);
-  if (!number || *number >= kNodesMax) return status;
-  return Rejected(status.message());
-}
-
-Status BadSlow(const std::string& text, const std::string& why) {
-  return Bad("--slow", text, why, "2->5=0.5, 3=0.5 or random=0.05,factor=0.5");
-}
-
-/// Uniform in [0, 1), of a pair under a seed: SplitMix64 (Steele, Lea and Flood 2014) of both.
-double Draw(uint64_t seed, NodeId from, NodeId to) {
-  const auto mix = [](uint64_t z) {
-    z += 0x9e3779b97f4a7c15;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
-    return z ^ (z >> 31);
-  };
-  const uint64_t bits = mix(mix(seed) ^ (uint64_t{from.value} << 32 | to.value));
-  return static_cast<double>(bits >> 11) * 0x1p-53;
-}
-
-/// Reads all --slow and then changes a network.
-class SlowReader {
- public:
-  SlowReader(uint64_t seed, const Network& network)
-      : seed_(seed), network_(network), nodes_(static_cast<uint32_t>(network.nodes.size())) {}
-
-  Status Read(const std::string& text) {
-    const size_t equals = text.find('=');
-    if (equals == std::string::npos) return BadSlow(text, "no factor");
-    const std::string_view what = std::string_view(text).substr(0, equals);
-    const std::string_view value = std::string_view(text).substr(equals + 1);
-    if (what == "random") return ReadRandom(text, value);
-    const std::optional<double> factor = NumberOf<double>(value);
-    if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
-    const size_t arrow = what.find("->");
-    const std::optional<uint32_t> from = NumberOf<uint32_t>(what.substr(0, arrow));
-    if (!from || *from >= nodes_) return BadNode(text, what.substr(0, arrow));
-    if (arrow == std::string_view::npos) {
-      if (!slow_nodes_.emplace(*from, *factor).second)
-        return BadSlow(text, fmt::format("node {} is there twice", *from));
-      return {};
-    }
-    const std::optional<uint32_t> to = NumberOf<uint32_t>(what.substr(arrow + 2));
-    if (!to || *to >= nodes_) return BadNode(text, what.substr(arrow + 2));
-    if (from == to) return BadSlow(text, "a node sends nothing to itself");
-    if (!pairs_.emplace(std::pair(NodeId(*from), NodeId(*to)), *factor).second)
-      return BadSlow(text, fmt::format("the pair {}->{} is there twice", *from, *to));
-    return {};
-  }
-
-  void Apply(Network* network) {
-    for (uint32_t from = 0; random_ && from < nodes_; ++from) {
-      for (uint32_t to = 0; to < nodes_; ++to) {
-        const std::pair pair{NodeId(from), NodeId(to)};
-        if (from == to || Draw(seed_, pair.first, pair.second) >= random_->probability) continue;
-        const auto [it, is_new] = pairs_.emplace(pair, random_->factor);
-        if (!is_new) it->second = std::min(it->second, random_->factor);
-      }
-    }
-    for (const auto& [pair, factor] : pairs_) {
-      const double rate = std::min(network_.nodes[pair.first.index()].out_rate,
-                                   network_.nodes[pair.second.index()].in_rate);
-      network->pairs.push_back({pair.first, pair.second, rate * factor});
-    }
-    for (const auto& [node, factor] : slow_nodes_) {
-      Network::Node& slow = network->nodes[node];
-      slow.out_rate *= factor;
-      slow.in_rate *= factor;
-      if (slow.duplex_rate) *slow.duplex_rate *= factor;
-    }
-  }
-
- private:
-  struct Random {
-    double probability = 0;
-    double factor = 1;
-  };
-
-  static Status BadFactor(const std::string& text, std::string_view value) {
-    return BadSlow(text, fmt::format("the factor '{}' is not above 0 and at most 1", value));
-  }
-  Status BadNode(const std::string& text, std::string_view value) const {
-    return NoNode(BadSlow, text, std::string(value), nodes_);
-  }
-
-  Status ReadRandom(const std::string& text, std::string_view value) {
-    if (random_) return BadSlow(text, "random is there twice");
-    if (const uint64_t pairs = uint64_t{nodes_} * nodes_; pairs > kDrawnPairsMax) {
-      return Rejected(fmt::format("--slow random: {} hosts have {} pairs, the limit is {}", nodes_,
-                                  pairs, kDrawnPairsMax));
-    }
-    constexpr std::string_view kFactor = ",factor=";
-    const size_t comma = value.find(kFactor);
-    if (comma == std::string_view::npos) return BadSlow(text, "no factor");
-    const std::optional<double> probability = NumberOf<double>(value.substr(0, comma));
-    if (!probability || !(*probability >= 0 && *probability <= 1)) {
-      return BadSlow(
-          text, fmt::format("the probability '{}' is not from 0 to 1", value.substr(0, comma)));
-    }
-    value.remove_prefix(comma + kFactor.size());
-    const std::optional<double> factor = NumberOf<double>(value);
-    if (!factor || !(*factor > 0 && *factor <= 1)) return BadFactor(text, value);
-    random_ = {*probability, *factor};
-    return {};
-  }
-
-  const uint64_t seed_;
-  const Network network_;  // as it was
-  const uint32_t nodes_;
-  std::optional<Random> random_;
-  std::map<std::pair<NodeId, NodeId>, double> pairs_;
-  std::map<uint32_t, double> slow_nodes_;
-};
+constexpr const char* kDelayForm = "node=3,at=2ms,for=100us";
 
 Status BadDelay(const std::string& text, const std::string& why) {
-  return Bad("--delay", text, why, "node=3,at=2ms,for=100us");
+  return BadParts("--delay", text, UsageError(why), kDelayForm);
 }
 
 /// The time of a --delay, "2ms".
@@ -166,7 +41,8 @@ Result<sim::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
   if (parts->size() != 3) return BadDelay(text, "a part is missing");
   const std::string& host = parts->at("node");
   const std::optional<uint32_t> node = NumberOf<uint32_t>(host);
-  if (!node || *node >= nodes) return NoNode(BadDelay, text, host, nodes);
+  if (!node || *node >= nodes)
+    return BadParts("--delay", text, NoSuchNode(host, nodes), kDelayForm);
   const Result<emulated::Picoseconds> at = DelayTime(text, parts->at("at"));
   if (!at.ok()) return at.status();
   const Result<emulated::Picoseconds> length = DelayTime(text, parts->at("for"));
@@ -174,21 +50,35 @@ Result<sim::HostDelay> ParseDelay(const std::string& text, uint32_t nodes) {
   return sim::HostDelay{.host = NodeId(*node), .at = *at, .length = *length};
 }
 
+/// One --neighbours or --preempt, as far as it can be read without knowing the hosts.
+template <typename Value>
+struct ForHosts {
+  std::string text;
+  HostChoice hosts;
+  Value value;
+};
+
+Status BadNeighbours(const std::string& text, const Status& why) {
+  return BadParts("--neighbours", text, why,
+                  "count=1,slice=4ms or node=3,count=1,slice=4ms, also with hosts=4 or share=0.1 "
+                  "in place of node=3");
+}
 Status BadNeighbours(const std::string& text, const std::string& why) {
-  return Bad("--neighbours", text, why, "count=1,slice=4ms or node=3,count=1,slice=4ms");
+  return BadNeighbours(text, UsageError(why));
 }
 
-/// One --neighbours, as far as it can be said without knowing the hosts.
 struct NeighboursText {
-  std::optional<std::string> node;
   uint32_t count = 0;
   std::string slice;  ///< a time
 };
 
-Result<NeighboursText> ParseNeighbours(const std::string& text) {
-  Result<std::map<std::string, std::string>> parts = ParseParts(text, {"node", "count", "slice"});
-  if (!parts.ok()) return BadNeighbours(text, parts.status().message());
+Result<ForHosts<NeighboursText>> ParseNeighbours(const std::string& text) {
+  Result<std::map<std::string, std::string>> parts =
+      ParseParts(text, {"node", "hosts", "share", "count", "slice"});
+  if (!parts.ok()) return BadNeighbours(text, parts.status());
   std::map<std::string, std::string>& values = *parts;
+  const Result<HostChoice> hosts = HostChoice::Of(values);
+  if (!hosts.ok()) return BadNeighbours(text, hosts.status());
   if (!values.contains("count") || !values.contains("slice"))
     return BadNeighbours(text, "a part is missing");
   NeighboursText it = {.slice = values["slice"]};
@@ -202,8 +92,100 @@ Result<NeighboursText> ParseNeighbours(const std::string& text) {
   if (!slice.ok()) return BadNeighbours(text, slice.status().message());
   if (*slice < 1e-9 || *slice > sim::kProfileSecondsMax)
     return BadNeighbours(text, "a slice is 1ns to an hour");
-  if (values.contains("node")) it.node = values["node"];
-  return it;
+  return ForHosts<NeighboursText>{text, *hosts, it};
+}
+
+Status BadPreempt(const std::string& text, const Status& why) {
+  return BadParts("--preempt", text, why,
+                  "rate=100,for=100us or rate=100,for=100us,lengths=exponential, also with node=3, "
+                  "hosts=4 or share=0.1");
+}
+Status BadPreempt(const std::string& text, const std::string& why) {
+  return BadPreempt(text, UsageError(why));
+}
+
+struct PreemptText {
+  std::string rate;    ///< per second of a core
+  std::string length;  ///< a time
+  std::string lengths = "fixed";
+
+  sim::HostPreemptions OfHost(NodeId host) const {
+    return {.host = host,
+            .per_second = NumberOf<double>(rate).value(),
+            .length = sim::FromSeconds(*ParseLatency(length)),
+            .lengths_vary = lengths == "exponential"};
+  }
+};
+
+Result<ForHosts<PreemptText>> ParsePreempt(const std::string& text) {
+  Result<std::map<std::string, std::string>> parts =
+      ParseParts(text, {"node", "hosts", "share", "rate", "for", "lengths"});
+  if (!parts.ok()) return BadPreempt(text, parts.status());
+  std::map<std::string, std::string>& values = *parts;
+  const Result<HostChoice> hosts = HostChoice::Of(values);
+  if (!hosts.ok()) return BadPreempt(text, hosts.status());
+  if (!values.contains("rate") || !values.contains("for"))
+    return BadPreempt(text, "a part is missing");
+  PreemptText it = {.rate = values["rate"], .length = values["for"]};
+  const std::optional<double> per_second = NumberOf<double>(it.rate);
+  if (!per_second) return BadPreempt(text, "the rate is no number");
+  if (*per_second < sim::kPreemptionRateMin || *per_second > sim::kPreemptionRateMax) {
+    return BadPreempt(text, fmt::format("the rate is not from {} to {}", sim::kPreemptionRateMin,
+                                        sim::kPreemptionRateMax));
+  }
+  const Result<double> seconds = ParseLatency(it.length);
+  if (!seconds.ok()) return BadPreempt(text, seconds.status().message());
+  if (*seconds > sim::kProfileSecondsMax) {
+    return BadPreempt(text, fmt::format("{} is too long, the limit is {}", WriteLatency(*seconds),
+                                        WriteLatency(sim::kProfileSecondsMax)));
+  }
+  if (values.contains("lengths")) it.lengths = values["lengths"];
+  if (it.lengths != "fixed" && it.lengths != "exponential")
+    return BadPreempt(text, fmt::format("'{}' is neither fixed nor exponential", it.lengths));
+  if (hosts->is_of_all()) return ForHosts<PreemptText>{text, *hosts, it};
+  // Of all hosts it is checked with the profile that it is set in.
+  const sim::HostPreemptions of_host = it.OfHost(NodeId(0));
+  const Status status = CheckCosts(sim::HostCosts{.preemptions_per_second = of_host.per_second,
+                                                  .preemption_length = of_host.length});
+  if (!status.ok()) return BadPreempt(text, status.message());
+  return ForHosts<PreemptText>{text, *hosts, it};
+}
+
+/// What `texts` say of some hosts, not of all: by host. One that is named has its own in place of
+/// what is drawn. `parse` and `bad`: of the flag.
+template <typename Parse, typename Bad>
+auto ByHost(const std::vector<std::string>& texts, Parse parse, Bad bad, DrawingFlag flag,
+            uint32_t hosts, uint64_t seed)
+    -> Result<std::map<NodeId, decltype(parse(std::string())->value)>> {
+  std::map<NodeId, decltype(parse(std::string())->value)> named, drawn;
+  bool is_drawn = false;
+  for (const std::string& text : texts) {
+    const auto it = parse(text);
+    if (!it.ok()) return it.status();
+    if (it->hosts.is_of_all()) continue;
+    if (it->hosts.is_drawn() && std::exchange(is_drawn, true))
+      return bad(text, UsageError("hosts or share is there twice"));
+    const Result<std::vector<NodeId>> chosen = it->hosts.Among(hosts, seed, flag);
+    if (!chosen.ok()) return bad(text, chosen.status());
+    for (const NodeId host : *chosen) {
+      if (!(it->hosts.is_drawn() ? drawn : named).emplace(host, it->value).second)
+        return bad(text, UsageError(fmt::format("node {} is there twice", host.value)));
+    }
+  }
+  named.merge(drawn);
+  return named;
+}
+
+/// The hosts that `text`, the value of a flag that has been read, lets draw.
+HostChoice DrawnBy(const std::string& text) {
+  std::map<std::string, std::string> parts;
+  for (const std::string& part : Split(text, ',')) {
+    for (const char* key : {"hosts=", "share="}) {
+      if (part.starts_with(key)) parts.emplace(part.substr(0, 5), part.substr(6));
+    }
+  }
+  const Result<HostChoice> choice = HostChoice::Of(parts);
+  return choice.ok() ? *choice : HostChoice();
 }
 
 }  // namespace
@@ -216,29 +198,26 @@ void NoiseFlags::AddTo(CLI::App& command) {
       ->allow_extra_args(false);
   command
       .add_option("--slow", slow,
-                  "A slow path, 2->3=0.5 of its rate; a slow node, 3=0.5; or some paths, drawn by "
-                  "--seed: random=0.05,factor=0.5; may be given again")
+                  "A slow path, 2->3=0.5 of its rate; a slow node, 3=0.5; or drawn by --seed some "
+                  "paths, random=0.05,factor=0.5, or nodes, hosts=4,factor=0.5 or "
+                  "share=0.1,factor=0.5; may be given again")
       ->type_name("S")
       ->allow_extra_args(false);
   command
       .add_option("--preempt", preempt,
                   "Something else takes cores at random, in place of the profile's: "
-                  "rate=100,for=100us (per second of a core), lengths=exponential")
-      ->type_name("P");
+                  "rate=100,for=100us (per second of a core), lengths=exponential; of one host "
+                  "with node=3, of some that --seed draws with hosts=4 or share=0.1; may be given "
+                  "again")
+      ->type_name("P")
+      ->allow_extra_args(false);
   command
       .add_option("--neighbours", neighbours,
-                  "Processes that always want the cores, of all hosts, count=1,slice=4ms, or of "
-                  "one, node=3,count=1,slice=4ms; may be given again")
+                  "Processes that always want the cores, of all hosts, count=1,slice=4ms, of one, "
+                  "node=3,count=1,slice=4ms, or of some that --seed draws, with hosts=4 or "
+                  "share=0.1; may be given again")
       ->type_name("B")
       ->allow_extra_args(false);
-}
-
-Status NoiseFlags::Slow(uint64_t seed, Network* network) const {
-  if (slow.empty()) return {};
-  SlowReader reader(seed, *network);
-  for (const std::string& text : slow) PREPOST_RETURN_IF_ERROR(reader.Read(text));
-  reader.Apply(network);
-  return {};
 }
 
 Result<std::vector<sim::HostDelay>> NoiseFlags::Delays(uint32_t hosts) const {
@@ -254,43 +233,25 @@ Result<std::vector<sim::HostDelay>> NoiseFlags::Delays(uint32_t hosts) const {
 Result<std::vector<ProfileSetting>> NoiseFlags::Settings() const {
   std::vector<ProfileSetting> settings;
   for (const std::string& text : neighbours) {
-    const Result<NeighboursText> it = ParseNeighbours(text);
+    const Result<ForHosts<NeighboursText>> it = ParseNeighbours(text);
     if (!it.ok()) return it.status();
-    if (it->node) continue;
+    if (!it->hosts.is_of_all()) continue;
     if (!settings.empty()) return BadNeighbours(text, "all hosts are there twice");
     settings.push_back(
-        {"--neighbours " + text, fmt::format("host.neighbours.count={}", it->count)});
-    settings.push_back({"--neighbours " + text, "host.neighbours.slice=" + it->slice});
+        {"--neighbours " + text, fmt::format("host.neighbours.count={}", it->value.count)});
+    settings.push_back({"--neighbours " + text, "host.neighbours.slice=" + it->value.slice});
   }
-  if (preempt.empty()) return settings;
-  const auto bad = [this](const std::string& why) {
-    return Bad("--preempt", preempt, why,
-               "rate=100,for=100us or rate=100,for=100us,lengths=exponential");
-  };
-  Result<std::map<std::string, std::string>> parts =
-      ParseParts(preempt, {"rate", "for", "lengths"});
-  if (!parts.ok()) return bad(parts.status().message());
-  std::map<std::string, std::string>& values = *parts;
-  if (!values.contains("rate") || !values.contains("for")) return bad("a part is missing");
-  const std::optional<double> per_second = NumberOf<double>(values["rate"]);
-  if (!per_second) return bad("the rate is no number");
-  if (*per_second < sim::kPreemptionRateMin || *per_second > sim::kPreemptionRateMax) {
-    return bad(fmt::format("the rate is not from {} to {}", sim::kPreemptionRateMin,
-                           sim::kPreemptionRateMax));
-  }
-  const Result<double> seconds = ParseLatency(values["for"]);
-  if (!seconds.ok()) return bad(seconds.status().message());
-  if (*seconds > sim::kProfileSecondsMax) {
-    return bad(fmt::format("{} is too long, the limit is {}", WriteLatency(*seconds),
-                           WriteLatency(sim::kProfileSecondsMax)));
-  }
-  const std::string lengths = values.contains("lengths") ? values["lengths"] : "fixed";
-  if (lengths != "fixed" && lengths != "exponential")
-    return bad(fmt::format("'{}' is neither fixed nor exponential", lengths));
-  for (const std::string& it :
-       {"host.preemption.rate=" + values["rate"], "host.preemption.length=" + values["for"],
-        "host.preemption.lengths=" + lengths}) {
-    settings.push_back({"--preempt " + preempt, it});
+  bool is_preempted = false;
+  for (const std::string& text : preempt) {
+    const Result<ForHosts<PreemptText>> it = ParsePreempt(text);
+    if (!it.ok()) return it.status();
+    if (!it->hosts.is_of_all()) continue;
+    if (std::exchange(is_preempted, true)) return BadPreempt(text, "all hosts are there twice");
+    for (const std::string& setting :
+         {"host.preemption.rate=" + it->value.rate, "host.preemption.length=" + it->value.length,
+          "host.preemption.lengths=" + it->value.lengths}) {
+      settings.push_back({"--preempt " + text, setting});
+    }
   }
   return settings;
 }
@@ -303,24 +264,58 @@ std::vector<std::string> NoiseFlags::OfHosts() const {
   return flags;
 }
 
-Result<std::vector<sim::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts) const {
+Result<std::vector<sim::HostPreemptions>> NoiseFlags::Preemptions(uint32_t hosts,
+                                                                  uint64_t seed) const {
+  const auto found = ByHost(
+      preempt, ParsePreempt,
+      [](const std::string& text, const Status& why) { return BadPreempt(text, why); },
+      DrawingFlag::kPreempt, hosts, seed);
+  if (!found.ok()) return found.status();
+  std::vector<sim::HostPreemptions> list;
+  for (const auto& [host, it] : *found) list.push_back(it.OfHost(host));
+  return list;
+}
+
+Result<std::vector<sim::HostNeighbours>> NoiseFlags::Neighbours(uint32_t hosts,
+                                                                uint64_t seed) const {
+  const auto found = ByHost(
+      neighbours, ParseNeighbours,
+      [](const std::string& text, const Status& why) { return BadNeighbours(text, why); },
+      DrawingFlag::kNeighbours, hosts, seed);
+  if (!found.ok()) return found.status();
   std::vector<sim::HostNeighbours> list;
-  for (const std::string& text : neighbours) {
-    const Result<NeighboursText> it = ParseNeighbours(text);
-    if (!it.ok()) return it.status();
-    if (!it->node) continue;
-    const std::optional<uint32_t> node = NumberOf<uint32_t>(*it->node);
-    if (!node || *node >= hosts) {
-      return NoNode(BadNeighbours, text, *it->node, hosts);
-    }
-    if (std::ranges::find(list, NodeId(*node), &sim::HostNeighbours::host) != list.end())
-      return BadNeighbours(text, fmt::format("node {} is there twice", *node));
-    list.push_back({.host = NodeId(*node),
-                    .count = it->count,
-                    .slice = sim::ToPicoseconds(*ParseLatency(it->slice) *
-                                                static_cast<double>(sim::kPicosecondsPerSecond))});
+  for (const auto& [host, it] : *found) {
+    list.push_back(
+        {.host = host, .count = it.count, .slice = sim::FromSeconds(*ParseLatency(it.slice))});
   }
   return list;
+}
+
+bool NoiseFlags::IsDrawn() const {
+  const auto draws = [](const std::string& text) {
+    return DrawnBy(text).is_drawn() || text.find("random=") != std::string::npos;
+  };
+  return !preempt.empty() || std::ranges::any_of(slow, draws) ||
+         std::ranges::any_of(neighbours, draws);
+}
+
+Result<std::vector<sim::DrawnHosts>> NoiseFlags::Drawn(uint32_t hosts, uint64_t seed) const {
+  std::vector<sim::DrawnHosts> drawn;
+  const auto add = [&](const char* name, const std::vector<std::string>& texts,
+                       DrawingFlag flag) -> Status {
+    for (const std::string& text : texts) {
+      const HostChoice choice = DrawnBy(text);
+      if (!choice.is_drawn()) continue;
+      Result<std::vector<NodeId>> chosen = choice.Among(hosts, seed, flag);
+      if (!chosen.ok()) return chosen.status();
+      drawn.push_back({fmt::format("{} {}", name, text), *std::move(chosen)});
+    }
+    return {};
+  };
+  PREPOST_RETURN_IF_ERROR(add("--slow", slow, DrawingFlag::kSlow));
+  PREPOST_RETURN_IF_ERROR(add("--preempt", preempt, DrawingFlag::kPreempt));
+  PREPOST_RETURN_IF_ERROR(add("--neighbours", neighbours, DrawingFlag::kNeighbours));
+  return drawn;
 }
 
 }  // namespace prepost

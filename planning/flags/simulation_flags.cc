@@ -50,7 +50,8 @@ void SimulationFlags::AddTo(CLI::App& command) {
   command.add_option("--wait", wait, "How hosts wait: polling, hybrid, interrupt [hybrid]")
       ->type_name("MODE");
   noise.AddTo(command);
-  command.add_option("--seed", seed, "Of preemptions and of --slow random [1]")
+  command
+      .add_option("--seed", seed, "Of all that is drawn: preemptions, random=, hosts=, share= [1]")
       ->type_name("S")
       ->check(WholeNumber(0, kSeedMax));
   command

@@ -128,4 +128,8 @@ Result<std::map<std::string, std::string>> ParseParts(const std::string& text,
   return values;
 }
 
+Status BadParts(const char* flag, const std::string& text, const Status& why, const char* form) {
+  return {why.code(), fmt::format("{}: '{}': {}; the form is {}", flag, text, why.message(), form)};
+}
+
 }  // namespace prepost

@@ -95,6 +95,10 @@ std::vector<std::string> Split(std::string_view text, char between);
 Result<std::map<std::string, std::string>> ParseParts(const std::string& text,
                                                       const std::vector<std::string>& keys);
 
+/// What is wrong with the value of a flag that has parts: "--slow: '3=2': why; the form is 3=0.5",
+/// with the code of `why`.
+Status BadParts(const char* flag, const std::string& text, const Status& why, const char* form);
+
 }  // namespace prepost
 
 #endif  // PREPOST_PLANNING_FLAGS_VALUES_H_

@@ -8,9 +8,11 @@
 #include <string>
 #include <utility>
 
+#include "ir/base/count.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
 #include "planning/flags/play_flags.h"
+#include "planning/flags/slow_flag.h"
 #include "planning/flags/values.h"
 #include "planning/simulation/simulation_run.h"
 #include "planning/text/messages.h"
@@ -46,10 +48,43 @@ Status ApplyNoise(const SimulationFlags& flags, Network* network, SimulationOpti
   Result<std::vector<sim::HostDelay>> delays = flags.noise.Delays(hosts);
   if (!delays.ok()) return delays.status();
   options->delays = *std::move(delays);
-  Result<std::vector<sim::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts);
+  Result<std::vector<sim::HostPreemptions>> preemptions =
+      flags.noise.Preemptions(hosts, flags.seed);
+  if (!preemptions.ok()) return preemptions.status();
+  options->preemptions = *std::move(preemptions);
+  Result<std::vector<sim::HostNeighbours>> neighbours = flags.noise.Neighbours(hosts, flags.seed);
   if (!neighbours.ok()) return neighbours.status();
   options->neighbours = *std::move(neighbours);
-  return flags.noise.Slow(flags.seed, network);
+  return SlowNetwork(flags.noise.slow, flags.seed, network);
+}
+
+/// "hosts 1, 4 and 7"; of many the first ones.
+std::string HostsText(const std::vector<NodeId>& hosts, size_t of) {
+  constexpr size_t kHostsShownMax = 8;
+  if (hosts.empty()) return fmt::format("none of {}", Count(of, "host"));
+  std::string text = hosts.size() == 1 ? "host" : "hosts";
+  const size_t shown = std::min(hosts.size(), kHostsShownMax);
+  for (size_t i = 0; i < shown; ++i) {
+    const bool is_last = i + 1 == hosts.size();
+    text += fmt::format("{}{}", i == 0 ? " " : is_last ? " and " : ", ", hosts[i].value);
+  }
+  if (shown < hosts.size()) text += fmt::format(" and {} more", hosts.size() - shown);
+  return text;
+}
+
+/// Says in the deviations which hosts were drawn.
+Status SayDrawnHosts(const SimulationFlags& flags, sim::Simulation* it) {
+  const size_t hosts = it->network.nodes.size();
+  Result<std::vector<sim::DrawnHosts>> drawn =
+      flags.noise.Drawn(static_cast<uint32_t>(hosts), flags.seed);
+  if (!drawn.ok()) return drawn.status();
+  it->drawn_hosts = *std::move(drawn);
+  for (const sim::DrawnHosts& of_flag : it->drawn_hosts) {
+    const auto deviation = std::ranges::find(it->deviations, of_flag.flag);
+    if (deviation != it->deviations.end())
+      *deviation += fmt::format(" ({})", HostsText(of_flag.hosts, hosts));
+  }
+  return {};
 }
 
 Result<Network> NetworkOfWorkload(const SimulationFlags& flags, const sim::Profile& profile,
@@ -197,9 +232,7 @@ std::string SeedText(const SimulationFlags& flags) { return fmt::format("seed {}
 
 std::optional<std::string> SeedDeviationOf(const SimulationFlags& flags,
                                            const sim::Profile& profile) {
-  const bool draws_paths = std::ranges::any_of(
-      flags.noise.slow, [](const std::string& it) { return it.starts_with("random="); });
-  if (!draws_paths && profile.host.preemptions_per_second == 0) return std::nullopt;
+  if (!flags.noise.IsDrawn() && profile.host.preemptions_per_second == 0) return std::nullopt;
   return SeedText(flags);
 }
 
@@ -243,6 +276,7 @@ Result<Simulated> Simulate(const SimulationFlags& flags, SimulateContext* contex
   PREPOST_RETURN_IF_ERROR(flags.workload.empty() ? FillPlan(flags, options, context, &it)
                                                  : FillWorkload(flags, options, &it));
   PREPOST_RETURN_IF_ERROR(ApplyNoise(flags, &it.simulation->network, &options));
+  PREPOST_RETURN_IF_ERROR(SayDrawnHosts(flags, it.simulation.get()));
   if (DrawsLosses(*it.simulation) && !SeedDeviationOf(flags, *it.profile))
     it.simulation->deviations.push_back(SeedText(flags));
   PREPOST_RETURN_IF_ERROR(CheckCollectives(flags, &options, *it.simulation));

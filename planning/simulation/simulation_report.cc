@@ -18,6 +18,7 @@
 #include "ir/json/rate_text.h"
 #include "ir/version.h"
 #include "planning/simulation/causes_report.h"
+#include "planning/simulation/statistics.h"
 #include "planning/text/plan_text.h"
 #include "planning/text/table.h"
 #include "runtime/executor/block_places.h"
@@ -31,9 +32,10 @@ using sim::ToSeconds;
 using Json = nlohmann::ordered_json;
 using Links = std::vector<sim::UsedLink>;
 
-/// What --json is. 1.0: hosts' polls are `polls`; before there was a version they were `looks`.
+/// What --json is. 1.1: `drawn_hosts`. 1.0: hosts' polls are `polls`; before there was a version
+/// they were `looks`.
 constexpr const char* kSimulationFormat = "prepost.simulation";
-constexpr const char* kSimulationVersion = "1.0";
+constexpr const char* kSimulationVersion = "1.1";
 
 constexpr size_t kLinksMax = 5;         ///< shown in text
 constexpr size_t kGroupsShownMax = 20;  ///< shown in text unless all are asked for
@@ -131,12 +133,7 @@ struct Latencies {
   double mean = 0;
   double deviation = 0;  ///< the root of the mean square
 
-  /// The smallest that at least `percent` % do not exceed.
-  double Percentile(int percent) const {
-    if (sorted.empty()) return 0;
-    const size_t rank = (sorted.size() * static_cast<size_t>(percent) + 99) / 100;
-    return sorted[std::max<size_t>(rank, 1) - 1];
-  }
+  double Percentile(int percent) const { return PercentileOf(sorted, percent); }
 };
 
 Latencies LatenciesOf(const RunTimes& times) {
@@ -163,13 +160,6 @@ std::string GroupText(const sim::Group& group) {
   return HasRoot(it.kind) ? fmt::format("{}, {}", Name(it.kind), root) : Name(it.kind);
 }
 
-/// Whether all groups are of multicasts.
-bool IsMulticast(const sim::Simulation& it) {
-  return std::ranges::all_of(it.groups, [](const sim::Group& group) {
-    return group.plan->header().collective.kind == CollectiveKind::kMulticast;
-  });
-}
-
 /// What a bandwidth is of: the message; of another collective the largest input or output of a
 /// node, as nccl-tests have it.
 double BytesOf(const PlanHeader& header) {
@@ -183,13 +173,6 @@ double BytesOf(const PlanHeader& header) {
   return static_cast<double>(most);
 }
 
-/// All messages' bytes per second; 0 where no time passes, or there are none.
-double BandwidthOf(const sim::Simulation& it, const RunTimes& times) {
-  double bytes = 0;
-  for (const sim::Group& group : it.groups) bytes += BytesOf(group.plan->header());
-  return times.completion > 0 ? bytes / ToSeconds(times.completion) : 0;
-}
-
 // As text.
 
 /// A table of one column per executor; or of others of the same form.
@@ -200,24 +183,20 @@ size_t SlowPathsOf(const Network& network) {
   return static_cast<size_t>(std::ranges::count(network.pairs, true, &Network::Pair::is_given));
 }
 
-void PrintHead(const sim::Simulation& it, std::ostream& out) {
-  out << fmt::format("modelled, with the profile {} ({}){}: {}\n", Printable(it.profile.name),
-                     Printable(it.profile_path), DeviationsText(it.deviations),
-                     Printable(it.profile.cluster));
-  if (it.plan == nullptr) {
-    out << fmt::format("{}: {} on {}\n\n", Printable(it.workload), Count(it.groups.size(), "group"),
-                       Count(it.network.nodes.size(), "host"));
-  } else if (const PlanHeader& header = it.plan->header(); it.is_of_groups) {
-    out << fmt::format("{} at once, with rotated roots, of {}: {}; {}\n\n",
-                       Count(it.groups.size(), "group"), Printable(header.algorithm),
-                       Count(header.nodes, "node"), MessageText(header));
-  } else {
-    out << PlanText(header) << "\n\n";
+Json DrawnHostsJson(const sim::Simulation& it) {
+  Json drawn = Json::array();
+  for (const sim::DrawnHosts& of_flag : it.drawn_hosts) {
+    Json& hosts = drawn.emplace_back(Json{{"flag", of_flag.flag}})["hosts"] = Json::array();
+    for (const NodeId host : of_flag.hosts) hosts.push_back(host.value);
   }
-  if (const size_t count = SlowPathsOf(it.network); count != 0) {
-    out << fmt::format("{} from one node to another {} slow; the bound allows for ways around\n\n",
-                       Count(count, "path"), count == 1 ? "is" : "are");
-  }
+  return drawn;
+}
+
+void PrintSlowPaths(const sim::Simulation& it, std::ostream& out) {
+  const size_t count = SlowPathsOf(it.network);
+  if (count == 0) return;
+  out << fmt::format("{} from one node to another {} slow; the bound allows for ways around\n\n",
+                     Count(count, "path"), count == 1 ? "is" : "are");
 }
 
 /// Rows of a table: what `text` makes of each executor that ran, in its column.
@@ -551,16 +530,48 @@ std::string DeviationsText(const std::vector<std::string>& deviations, size_t by
   return Printable(text);
 }
 
+double BandwidthOf(const sim::Simulation& it, const RunTimes& times) {
+  double bytes = 0;
+  for (const sim::Group& group : it.groups) bytes += BytesOf(group.plan->header());
+  return times.completion > 0 ? bytes / ToSeconds(times.completion) : 0;
+}
+
+bool IsMulticast(const sim::Simulation& it) {
+  return std::ranges::all_of(it.groups, [](const sim::Group& group) {
+    return group.plan->header().collective.kind == CollectiveKind::kMulticast;
+  });
+}
+
+const char* CompletionText(const sim::Simulation& it) {
+  return it.is_of_groups   ? "all groups are complete at"
+         : IsMulticast(it) ? "all nodes have it after"
+                           : "all members are done after";
+}
+
+void PrintHead(const sim::Simulation& it, std::ostream& out) {
+  out << fmt::format("modelled, with the profile {} ({}){}: {}\n", Printable(it.profile.name),
+                     Printable(it.profile_path), DeviationsText(it.deviations),
+                     Printable(it.profile.cluster));
+  if (it.plan == nullptr) {
+    out << fmt::format("{}: {} on {}\n\n", Printable(it.workload), Count(it.groups.size(), "group"),
+                       Count(it.network.nodes.size(), "host"));
+  } else if (const PlanHeader& header = it.plan->header(); it.is_of_groups) {
+    out << fmt::format("{} at once, with rotated roots, of {}: {}; {}\n\n",
+                       Count(it.groups.size(), "group"), Printable(header.algorithm),
+                       Count(header.nodes, "node"), MessageText(header));
+  } else {
+    out << PlanText(header) << "\n\n";
+  }
+}
+
 void Print(const sim::Simulation& it, bool is_long, std::ostream& out) {
   const std::vector<ModelledRun> executors = ExecutorsOf(it);
   PrintHead(it, out);
+  PrintSlowPaths(it, out);
   ColumnsOf table(it, executors);
   table.Row("", &ModelledRun::name);
   table.Row("", &ModelledRun::how);
-  table.TimeRow(it.is_of_groups   ? "all groups are complete at"
-                : IsMulticast(it) ? "all nodes have it after"
-                                  : "all members are done after",
-                [](const RunTimes& times) { return times.completion; });
+  table.TimeRow(CompletionText(it), [](const RunTimes& times) { return times.completion; });
   if (it.bound > 0) {
     const std::string label = fmt::format("  of network bound {}", WriteLatency(it.bound));
     table.Row(label, [&](const ModelledRun& run) {
@@ -597,6 +608,7 @@ Json ToJson(const sim::Simulation& it, bool has_lists) {
     json["groups"] = it.groups.size();
   }
   json["slow_paths"] = SlowPathsOf(it.network);
+  if (has_lists) json["drawn_hosts"] = DrawnHostsJson(it);
   json["bound_seconds"] = it.bound;
   json["seed"] = it.seed;
   const std::optional<double> barrier = BarrierSeconds(it);

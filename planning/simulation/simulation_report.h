@@ -20,6 +20,15 @@ void Print(const sim::Simulation& simulation, bool is_long, std::ostream& out);
 /// `has_lists`: with what is there of each node, group and link.
 nlohmann::ordered_json ToJson(const sim::Simulation& simulation, bool has_lists);
 
+/// What stands above the figures: the profile, what differs from it, and what is sent.
+void PrintHead(const sim::Simulation& simulation, std::ostream& out);
+/// "all nodes have it after".
+const char* CompletionText(const sim::Simulation& simulation);
+/// Whether all groups are of multicasts.
+bool IsMulticast(const sim::Simulation& simulation);
+/// All messages' bytes per second; 0 where no time passes, or there are none.
+double BandwidthOf(const sim::Simulation& simulation, const sim::RunTimes& times);
+
 /// What the hosts of the only group did, as traces say it.
 std::vector<TraceHost> HostsOf(const sim::Simulation& simulation, bool is_offload);
 

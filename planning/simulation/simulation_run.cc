@@ -45,6 +45,7 @@ Status RunOffload(const SimulationOptions& options, sim::Simulation* it) {
                                        .host = it->profile.host,
                                        .wait = options.wait,
                                        .delays = options.delays,
+                                       .preemptions = options.preemptions,
                                        .neighbours = options.neighbours,
                                        .seed = it->seed,
                                        .lower = options.lower,
@@ -68,6 +69,7 @@ Status RunCpu(const SimulationOptions& options, sim::Simulation* it) {
                                        .host = it->profile.host,
                                        .wait = options.wait,
                                        .delays = options.delays,
+                                       .preemptions = options.preemptions,
                                        .neighbours = options.neighbours,
                                        .seed = it->seed};
   if (options.copies_first_block)
@@ -90,8 +92,11 @@ Status CheckCluster(const SimulationOptions& options, const sim::Simulation& it)
   PREPOST_RETURN_IF_ERROR(CheckNetwork(it.network, hosts));
   PREPOST_RETURN_IF_ERROR(sim::CheckCosts(nic));
   PREPOST_RETURN_IF_ERROR(sim::CheckCosts(it.profile.host));
-  PREPOST_RETURN_IF_ERROR(sim::CheckNoise(
-      {.delays = options.delays, .neighbours = options.neighbours, .seed = it.seed}, hosts));
+  PREPOST_RETURN_IF_ERROR(sim::CheckNoise({.delays = options.delays,
+                                           .preemptions = options.preemptions,
+                                           .neighbours = options.neighbours,
+                                           .seed = it.seed},
+                                          hosts));
   return sim::FluidNetwork::Make(it.network, nic.port_sharing).status();
 }
 

@@ -21,6 +21,7 @@ struct SimulationOptions {
   nic::LowerOptions lower = {};
   WaitMode wait = WaitMode::kHybrid;
   std::vector<sim::HostDelay> delays = {};
+  std::vector<sim::HostPreemptions> preemptions = {};
   std::vector<sim::HostNeighbours> neighbours = {};
   bool copies_first_block = false;  ///< CPU-driven hosts, as RDMC's
   bool has_trail = false;           ///< notes what time goes to

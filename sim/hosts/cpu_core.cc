@@ -6,6 +6,7 @@
 #include <cmath>
 #include <iterator>
 #include <random>
+#include <span>
 
 namespace prepost::sim {
 namespace {
@@ -20,6 +21,13 @@ uint64_t SeedOf(uint64_t seed, NodeId host, size_t core) {
   std::array<uint32_t, 2> words = {};
   mix.generate(words.begin(), words.end());
   return uint64_t{words[0]} << 32 | words[1];
+}
+
+/// What `list`, which rises by hosts, has of `host`; null: nothing.
+template <typename OfHost>
+const OfHost* FindHost(std::span<const OfHost> list, NodeId host) {
+  const auto found = std::ranges::lower_bound(list, host, {}, &OfHost::host);
+  return found != list.end() && found->host == host ? &*found : nullptr;
 }
 
 }  // namespace
@@ -195,10 +203,14 @@ CpuCore CoreOf(const HostCosts& costs, const HostNoise& noise, NodeId host, size
   std::ranges::copy_if(noise.delays, std::back_inserter(delays),
                        [&](const HostDelay& delay) { return delay.host == host; });
   HostCosts own = costs;
-  for (const HostNeighbours& it : noise.neighbours) {
-    if (it.host != host) continue;
-    own.neighbours = it.count;
-    own.slice = it.slice;
+  if (const HostPreemptions* it = FindHost(noise.preemptions, host)) {
+    own.preemptions_per_second = it->per_second;
+    own.preemption_length = it->length;
+    own.preemption_lengths_vary = it->lengths_vary;
+  }
+  if (const HostNeighbours* it = FindHost(noise.neighbours, host)) {
+    own.neighbours = it->count;
+    own.slice = it->slice;
   }
   return CpuCore(own, delays, SeedOf(noise.seed, host, index));
 }

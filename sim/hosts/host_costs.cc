@@ -3,7 +3,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
+#include <span>
 
 namespace prepost::sim {
 namespace {
@@ -11,6 +14,19 @@ namespace {
 constexpr double kPreemptionsMin = 1e-9;
 constexpr double kPreemptionsMax = 1e9;
 constexpr double kAwayMax = 100;
+
+/// What HostNoise has in place of HostCosts, each of its host; `what`: "neighbours".
+template <typename OfHost>
+Status CheckHostsOf(const char* what, std::span<const OfHost> list, size_t hosts) {
+  for (const OfHost& it : list) {
+    if (it.host.index() >= hosts)
+      return Rejected(fmt::format("{} of host {}", what, it.host.value));
+  }
+  const auto wrong = std::ranges::adjacent_find(list, std::greater_equal(), &OfHost::host);
+  if (wrong == list.end()) return {};
+  return Rejected(fmt::format("{} of host {} stand before those of host {}", what,
+                              wrong->host.value, (wrong + 1)->host.value));
+}
 
 }  // namespace
 
@@ -60,9 +76,13 @@ Status CheckNoise(const HostNoise& noise, size_t hosts) {
                                   delay.at, delay.length));
     }
   }
+  PREPOST_RETURN_IF_ERROR(CheckHostsOf("preemptions", noise.preemptions, hosts));
+  for (const HostPreemptions& it : noise.preemptions) {
+    PREPOST_RETURN_IF_ERROR(CheckCosts(
+        HostCosts{.preemptions_per_second = it.per_second, .preemption_length = it.length}));
+  }
+  PREPOST_RETURN_IF_ERROR(CheckHostsOf("neighbours", noise.neighbours, hosts));
   for (const HostNeighbours& it : noise.neighbours) {
-    if (it.host.index() >= hosts)
-      return Rejected(fmt::format("neighbours of host {}", it.host.value));
     PREPOST_RETURN_IF_ERROR(CheckCosts(HostCosts{.neighbours = it.count, .slice = it.slice}));
   }
   return {};

@@ -63,7 +63,14 @@ struct HostDelay {
   Picoseconds length = 0;
 };
 
-/// Of one host, in place of what HostCosts says of all.
+/// Of one host, in place of what HostCosts says of all; so are neighbours.
+struct HostPreemptions {
+  NodeId host;
+  double per_second = 0;
+  Picoseconds length = 0;
+  bool lengths_vary = false;
+};
+
 struct HostNeighbours {
   NodeId host;
   uint32_t count = 0;
@@ -73,12 +80,13 @@ struct HostNeighbours {
 /// What keeps the hosts of a run from their work, besides HostCosts. Not owned.
 struct HostNoise {
   std::span<const HostDelay> delays = {};
-  std::span<const HostNeighbours> neighbours =
-      {};             ///< of these hosts; of the others, HostCosts says
+  // Of these hosts, each once and rising; of the others, HostCosts says.
+  std::span<const HostPreemptions> preemptions = {};
+  std::span<const HostNeighbours> neighbours = {};
   uint64_t seed = 1;  ///< of preemptions
 };
 
-/// Errors (kRejected): what is not of a host below `hosts`, or out of range.
+/// Errors (kRejected): what is not of a host below `hosts`, out of range, or not rising.
 Status CheckNoise(const HostNoise& noise, size_t hosts);
 
 /// What `bytes` take at `rate` bytes/s, to the nearest picosecond; 0 at the rate 0; kNever where it

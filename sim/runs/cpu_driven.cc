@@ -55,7 +55,10 @@ uint32_t RingWqesOf(const Ready& ready, uint32_t most) {
 }
 
 HostNoise NoiseOf(const CpuDrivenOptions& options) {
-  return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
+  return {.delays = options.delays,
+          .preemptions = options.preemptions,
+          .neighbours = options.neighbours,
+          .seed = options.seed};
 }
 
 struct NodeThread;

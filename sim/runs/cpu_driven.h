@@ -34,8 +34,10 @@ struct CpuDrivenOptions {
   HostCosts host = {};
   WaitMode wait = WaitMode::kPolling;
   std::vector<HostDelay> delays = {};
-  std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
-  uint64_t seed = 1;                            ///< of preemptions and of packets that are lost
+  // Of these hosts, rising; of the others, `host` says.
+  std::vector<HostPreemptions> preemptions = {};
+  std::vector<HostNeighbours> neighbours = {};
+  uint64_t seed = 1;  ///< of preemptions and of packets that are lost
   uint32_t ring_wqes_max = nic::DeviceEndpointConfig().ring_wqes_max;
   /// Rings of plans with windows are as long as those can use; that changes nothing but memory.
   bool rings_by_window = true;

@@ -52,8 +52,10 @@ struct PrepostedOptions {
   WaitMode wait = WaitMode::kInterrupt;
   // What keeps hosts from writing rings again.
   std::vector<HostDelay> delays = {};
-  std::vector<HostNeighbours> neighbours = {};  ///< of these hosts; of the others, `host` says
-  uint64_t seed = 1;                            ///< of preemptions
+  // Of these hosts, rising; of the others, `host` says.
+  std::vector<HostPreemptions> preemptions = {};
+  std::vector<HostNeighbours> neighbours = {};
+  uint64_t seed = 1;  ///< of preemptions
   nic::LowerOptions lower = {};
   bool validate = true;  ///< what is armed, as a real run does before it rings
   /// Completion queues hold a whole message, and hosts read them all at the end, as in a real run.

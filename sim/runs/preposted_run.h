@@ -57,7 +57,10 @@ class PrepostedRun final : private TimeHandler {
         threads_(hosts) {}
 
   static HostNoise NoiseOf(const PrepostedOptions& options) {
-    return {.delays = options.delays, .neighbours = options.neighbours, .seed = options.seed};
+    return {.delays = options.delays,
+            .preemptions = options.preemptions,
+            .neighbours = options.neighbours,
+            .seed = options.seed};
   }
 
   Status Make(std::span<const nic::QueueProgram* const> programs);

@@ -97,5 +97,23 @@ TEST_F(PollsTest, NeighboursAreOfAHost) {
   EXPECT_EQ(time(2), 4 * slice);
 }
 
+// Of these hosts what they have, of the others what HostCosts says: as if all had it but the others
+// none, draw for draw.
+TEST_F(PollsTest, PreemptionsAreOfHosts) {
+  const VerifiedPlan plan = PlanFor("chain", 3, 4, "barrier");
+  const HostCosts often = {
+      .completion = 100 * kNs, .preemptions_per_second = 1e6, .preemption_length = 2 * kUs};
+  const HostCosts never = {.completion = 100 * kNs};
+  const auto all = [&](uint32_t host) { return HostPreemptions{NodeId(host), 1e6, 2 * kUs}; };
+  const auto none = [&](uint32_t host) { return HostPreemptions{NodeId(host), 0, 0}; };
+  const Picoseconds of_all = TimeOfRun(plan, {.host = often});
+  const Picoseconds of_none = TimeOfRun(plan, {.host = never});
+  EXPECT_EQ(TimeOfRun(plan, {.host = never, .preemptions = {all(0), all(1), all(2)}}), of_all);
+  EXPECT_EQ(TimeOfRun(plan, {.host = often, .preemptions = {none(0), none(1), none(2)}}), of_none);
+  const Picoseconds of_one = TimeOfRun(plan, {.host = never, .preemptions = {all(1)}});
+  EXPECT_GT(of_one, of_none);
+  EXPECT_EQ(TimeOfRun(plan, {.host = often, .preemptions = {none(0), none(2)}}), of_one);
+}
+
 }  // namespace
 }  // namespace prepost::sim::polls_test

@@ -20,6 +20,7 @@
 #include "runtime/base/interrupt.h"
 #include "sim/causes/time_by_cause.h"
 #include "tools/commands/commands.h"
+#include "tools/commands/simulate_seeds.h"
 #include "tools/commands/simulate_sweep.h"
 #include "tools/flags/simulate_flags.h"
 #include "tools/report/sweep_report.h"
@@ -74,16 +75,17 @@ void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
   if (flags.given.ValuesOf("--seed").empty() || SeedDeviationOf(flags, *it.profile)) return;
   if (DrawsLosses(*it.simulation)) return;
   PrintNote(
-      "--seed changes nothing: nothing is drawn without --slow random, preemptions, or a lossy "
-      "path "
-      "over TCP");
+      "--seed changes nothing: nothing is drawn without preemptions, hosts= or share= of a flag, "
+      "--slow random=, or a lossy path over TCP");
 }
 
 Status Run(SimulateFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
-  const bool is_sweep = !flags.sweep.axes.empty();
+  const bool is_sweep = !flags.sweep.axes.empty() || flags.sweep.seeds.has_value();
   if (flags.trace.is_wanted()) {
-    if (is_sweep) return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    if (!flags.sweep.axes.empty())
+      return {StatusCode::kUsage, "--trace is for one run, not for --sweep"};
+    PREPOST_RETURN_IF_ERROR(CheckSeeds(flags, {}));
     if (flags.executor == "both")
       return {StatusCode::kUsage, "--trace is of one executor: add --executor cpu or offload"};
     if (flags.has_groups()) return {StatusCode::kUsage, "--trace is for one plan alone"};
@@ -140,7 +142,11 @@ void AddSimulate(CLI::App& app, Action* action) {
       "  prepost simulate --nodes 4 --message-bytes 16MiB --profile fractus "
       "--sweep block-bytes=16KiB:16MiB:x4 --plot blocks.svg\n"
       "  prepost simulate --message-bytes 8MiB --algorithm chain --profile fractus "
-      "--sweep nodes=2:32:x2 --sweep wait=polling,interrupt --csv -");
+      "--sweep nodes=2:32:x2 --sweep wait=polling,interrupt --csv -\n"
+      "  prepost simulate plan.json --profile fractus --executor cpu "
+      "--preempt hosts=2,rate=2000,for=100us --seeds 20\n"
+      "  prepost simulate --nodes 16 --message-bytes 16MiB --profile fractus "
+      "--slow hosts=2,factor=0.5 --seeds 20 --sweep block-bytes=64KiB:1MiB:x2 --plot seeds.svg");
   flags->AddTo(*command);
   command->callback([flags, command, action] {
     flags->given = CommandLine::Of(*command);

@@ -6,11 +6,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
-#include <functional>
 #include <iostream>
-#include <memory>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -30,7 +26,8 @@
 #include "planning/simulation/simulation_report.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
-#include "runtime/base/thread.h"
+#include "tools/commands/simulate_pool.h"
+#include "tools/commands/simulate_seeds.h"
 #include "tools/flags/sweep.h"
 #include "tools/report/sweep_report.h"
 
@@ -41,7 +38,8 @@ namespace {
 Status CheckKeys(const CLI::App& command, const std::vector<SweepAxis>& axes) {
   std::vector<std::string> keys;
   for (const std::string& name : FlagsWithValues(command)) keys.push_back(name.substr(2));
-  for (const char* other : {"sweep", "csv", "plot", "plot-y", "jobs", "set", "message", "trace"}) {
+  for (const char* other :
+       {"sweep", "csv", "plot", "plot-y", "seeds", "jobs", "set", "message", "trace"}) {
     std::erase(keys, other);
   }
   for (const SweepAxis& axis : axes) {
@@ -186,11 +184,15 @@ Result<std::vector<SimulateFlags>> MakeRows(const SimulateFlags& flags, RowMaker
         ProfileFor(*row, context.profiles.at(row->profile), settings);
     if (!changed.ok()) return Swept(changed.status(), axes);
     if (!seed) seed = SeedDeviationOf(*row, *changed);
-    sweep->rows.push_back({point, row->given.Text(), {}, {}});
+    // Alone it is the command itself.
+    sweep->rows.push_back({point, axes.empty() ? sweep->command : row->given.Text(), {}, {}});
     rows.push_back(*std::move(row));
   }
-  if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end())
+  if (flags.sweep.seeds) {
+    sweep->deviations.push_back(SeedsText(flags));
+  } else if (seed && std::ranges::find(axes, "seed", &SweepAxis::key) == axes.end()) {
     sweep->deviations.push_back(*seed);
+  }
   return rows;
 }
 
@@ -219,75 +221,43 @@ Status KeepInputs(const CommandLine& row) {
   return {};
 }
 
-/// Runs the row of this index. Called on several threads at once.
-using SweepFunction = std::function<Result<nlohmann::ordered_json>(size_t)>;
-
-class SweepPool {
- public:
-  SweepPool(const SweepFunction& run, std::vector<SweepRow>* rows)
-      : run_(run), rows_(*rows), ticker_(Progress(0)) {}
-
-  /// Takes rows until none is left or one ends the sweep.
-  void Work() {
-    for (size_t i = next_++; i < rows_.size() && !is_over_; i = next_++) {
-      Finish(i);
-      ticker_.Say(Progress(++done_));
-    }
-  }
-
-  Status Outcome() const {
-    for (const SweepRow& row : rows_) {
-      if (EndsAll(row.status)) return row.status;
-    }
+/// Each row of `sweep` gets its outcome, by one run. What is rejected is the row's; any other error
+/// ends the sweep.
+Status RunRows(const std::vector<SimulateFlags>& rows, unsigned jobs, const SimulateRow& simulate,
+               std::vector<SweepRow>* found) {
+  return RunEach(rows.size(), jobs, [&](size_t i) -> Status {
+    const Result<Simulated> it = simulate(rows[i]);
+    if (!it.ok() && it.status().code() != StatusCode::kRejected) return it.status();
+    SweepRow& row = (*found)[i];
+    row.status = it.status();
+    if (it.ok()) row.found = prepost::ToJson(*it->simulation, rows[i].per_node);
     return {};
-  }
+  });
+}
 
- private:
-  static bool EndsAll(const Status& status) {
-    return !status.ok() && status.code() != StatusCode::kRejected;
-  }
+/// Errors (kRejected): no row could be simulated.
+Status CheckAnyRan(const Sweep& sweep) {
+  if (std::ranges::any_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); }))
+    return {};
+  const Status& first = sweep.rows.front().status;
+  if (sweep.axes.empty()) return first;
+  return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
+                              Count(sweep.rows.size(), "combination"), first.ToString()));
+}
 
-  void Finish(size_t index) {
-    SweepRow& row = rows_[index];
-    try {
-      Result<nlohmann::ordered_json> found = run_(index);
-      row.status = found.status();
-      if (found.ok()) row.found = *std::move(found);
-    } catch (const std::bad_alloc&) {
-      row.status = EnvironmentError("out of memory");
-    }
-    if (EndsAll(row.status)) is_over_ = true;
+/// With --seeds and without --sweep.
+Status WriteSeeds(const SweepFlags& flags, const Sweep& sweep, const SeedRuns& runs) {
+  if (runs.AllAreTheSame())
+    PrintNote("all seeds give the same: what is drawn changes nothing here");
+  if (!flags.csv.empty()) {
+    PREPOST_RETURN_IF_ERROR(WriteFile(flags.csv, [&](std::ostream& out) { WriteCsv(sweep, out); }));
   }
-
-  std::string Progress(size_t done) const {
-    return fmt::format("simulated {} of {}", done, rows_.size());
+  if (flags.is_json) {
+    PrintJson(sweep.rows.front().found, std::cout);
+  } else if (flags.csv != "-") {
+    prepost::Print(runs, std::cout);
   }
-
-  const SweepFunction& run_;
-  std::vector<SweepRow>& rows_;
-  Ticker ticker_;
-  std::atomic<size_t> next_ = 0;
-  std::atomic<size_t> done_ = 0;
-  std::atomic<bool> is_over_ = false;
-};
-
-/// Each of `rows` gets its outcome. What is rejected is the row's; any other error ends the sweep,
-/// that of the first row that has one. Progress goes to a terminal. `jobs` is 1 or more.
-Status RunSweep(const SweepFunction& run, unsigned jobs, std::vector<SweepRow>* rows) {
-  PREPOST_CHECK(jobs >= 1);
-  SweepPool pool(run, rows);
-  {
-    std::vector<std::jthread> others;
-    const size_t threads = std::min<size_t>(jobs, rows->size());
-    for (size_t i = 1; i < threads; ++i) {
-      Result<std::jthread> thread =
-          StartThread<std::jthread>("a thread of the sweep", [&pool] { pool.Work(); });
-      if (!thread.ok()) break;  // fewer, then
-      others.push_back(*std::move(thread));
-    }
-    pool.Work();
-  }
-  return pool.Outcome();
+  return {};
 }
 
 }  // namespace
@@ -298,9 +268,10 @@ Status CheckSweepFlags(const SweepFlags& flags) {
   if (flags.axes.empty()) {
     const char* alone = !flags.plot.empty()     ? "--plot"
                         : !flags.plot_y.empty() ? "--plot-y"
-                        : flags.jobs != 0       ? "--jobs"
                                                 : nullptr;
     if (alone != nullptr) return {StatusCode::kUsage, fmt::format("{} is for --sweep", alone)};
+    if (flags.jobs != 0 && !flags.seeds)
+      return {StatusCode::kUsage, "--jobs is for --sweep and --seeds"};
   }
   if (!flags.plot_y.empty() && flags.plot.empty())
     return {StatusCode::kUsage, "--plot-y is for --plot"};
@@ -319,31 +290,40 @@ Status SimulateSweep(const SimulateFlags& flags, SimulateContext* context) {
   const Result<std::vector<SweepAxis>> axes = ParseAxes(flags, maker.command());
   if (!axes.ok()) return axes.status();
   if (!flags.sweep.plot.empty()) PREPOST_RETURN_IF_ERROR(CheckPlot(*axes, flags.executor));
+  PREPOST_RETURN_IF_ERROR(CheckSeeds(flags, *axes));
   if (flags.per_node && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--per-node is for --json or --csv where there is --sweep"};
   if (flags.causes && !flags.sweep.is_json && flags.sweep.csv.empty())
     return {StatusCode::kUsage, "--causes is for --json or --csv where there is --sweep"};
-  Sweep sweep = {
-      .command = flags.given.Text(), .profiles = {}, .deviations = {}, .axes = *axes, .rows = {}};
+  Sweep sweep = {.command = flags.given.Text(),
+                 .profiles = {},
+                 .deviations = {},
+                 .axes = *axes,
+                 .seeds = flags.sweep.seeds.value_or(0),
+                 .rows = {}};
   PREPOST_RETURN_IF_ERROR(LoadProfiles(flags, context, &sweep));
   const Result<std::vector<SimulateFlags>> rows = MakeRows(flags, &maker, *context, &sweep);
   if (!rows.ok()) return rows.status();
   for (const SimulateFlags& row : *rows) PREPOST_RETURN_IF_ERROR(KeepInputs(row.given));
-  const auto run = [&](size_t row) -> Result<nlohmann::ordered_json> {
-    const Result<Simulated> it = Simulate((*rows)[row], context);
-    if (!it.ok() && it.status().code() == StatusCode::kUsage) return Swept(it.status(), *axes);
-    if (!it.ok()) return it.status();
-    return prepost::ToJson(*it->simulation, flags.per_node);
+  const SimulateRow simulate = [&](const SimulateFlags& row) {
+    Result<Simulated> it = Simulate(row, context);
+    if (!it.ok() && it.status().code() == StatusCode::kUsage)
+      return Result<Simulated>(Swept(it.status(), *axes));
+    return it;
   };
   const unsigned cores = std::max(1u, std::thread::hardware_concurrency());
-  PREPOST_RETURN_IF_ERROR(
-      RunSweep(run, flags.sweep.jobs != 0 ? flags.sweep.jobs : cores, &sweep.rows));
-  if (std::ranges::none_of(sweep.rows, [](const SweepRow& row) { return row.status.ok(); })) {
-    return Rejected(fmt::format("none of the {} can be simulated; the first: {}",
-                                Count(sweep.rows.size(), "combination"),
-                                sweep.rows.front().status.ToString()));
+  const unsigned jobs = flags.sweep.jobs != 0 ? flags.sweep.jobs : cores;
+  if (!flags.sweep.seeds) {
+    PREPOST_RETURN_IF_ERROR(RunRows(*rows, jobs, simulate, &sweep.rows));
+    PREPOST_RETURN_IF_ERROR(CheckAnyRan(sweep));
+    return WriteSweep(flags.sweep, sweep);
   }
-  return WriteSweep(flags.sweep, sweep);
+  const Result<std::vector<std::optional<SeedRuns>>> runs =
+      SimulateSeeds(*rows, jobs, simulate, &sweep.rows);
+  if (!runs.ok()) return runs.status();
+  PREPOST_RETURN_IF_ERROR(CheckAnyRan(sweep));
+  return axes->empty() ? WriteSeeds(flags.sweep, sweep, *runs->front())
+                       : WriteSweep(flags.sweep, sweep);
 }
 
 }  // namespace prepost::tools

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 
 #include "planning/flags/values.h"
+#include "tools/flags/sweep.h"
 #include "tools/report/sweep_report.h"
 
 namespace prepost::tools {
@@ -45,7 +46,14 @@ void SimulateFlags::AddTo(CLI::App& command) {
                   fmt::format("What is drawn: {} [completion]", fmt::join(kPlotYNames, ", ")))
       ->type_name("Y")
       ->group("Sweeps");
-  command.add_option("--jobs", sweep.jobs, "Rows at a time [one per core]")
+  command
+      .add_option("--seeds", sweep.seeds,
+                  "The same with so many seeds, from --seed on: mean, deviation and percentiles of "
+                  "all, of each row")
+      ->type_name("N")
+      ->check(WholeNumber(2, kSweepRowsMax))
+      ->group("Sweeps");
+  command.add_option("--jobs", sweep.jobs, "Runs at a time [one per core]")
       ->type_name("N")
       ->check(WholeNumber(1, kJobsMax))
       ->group("Sweeps");

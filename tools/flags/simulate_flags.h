@@ -5,6 +5,8 @@
 #ifndef PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 #define PREPOST_TOOLS_FLAGS_SIMULATE_FLAGS_H_
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,10 +18,11 @@ namespace prepost::tools {
 /// What is swept, and where it goes.
 struct SweepFlags {
   std::vector<std::string> axes;
-  std::string csv;     ///< empty: none
-  std::string plot;    ///< the same
-  std::string plot_y;  ///< empty: completion
-  unsigned jobs = 0;   ///< 0: as many as cores
+  std::string csv;                ///< empty: none
+  std::string plot;               ///< the same
+  std::string plot_y;             ///< empty: completion
+  std::optional<uint32_t> seeds;  ///< runs of each row, from --seed on
+  unsigned jobs = 0;              ///< 0: as many as cores
   bool is_json = false;
 };
 

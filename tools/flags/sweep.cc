@@ -168,7 +168,7 @@ Status AddRange(const Range& range, SweepAxis* axis) {
 bool HasCommas(const std::string& key, const std::string& list) {
   constexpr std::array kKeys = {"delay", "preempt", "neighbours"};
   return std::ranges::find(kKeys, key) != kKeys.end() || list.find(';') != std::string::npos ||
-         (key == "slow" && list.find("random=") != std::string::npos) ||
+         (key == "slow" && list.find("factor=") != std::string::npos) ||
          (key == "order" && list.find_first_not_of("0123456789,") == std::string::npos);
 }
 

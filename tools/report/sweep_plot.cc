@@ -133,6 +133,7 @@ Status CheckPlot(const std::vector<SweepAxis>& axes, const std::string& executor
 Result<std::string> PlotSweep(const Sweep& sweep, const std::string& y) {
   Json options = OptionsOf(sweep.axes);
   options["y"] = y;
+  options["seeds"] = sweep.seeds;
   options["head"] = {
       y + " against " + sweep.axes.front().key,
       Modelled(sweep, /*has_paths=*/false) + DeviationsText(sweep.deviations, kDeviationsShownMax),

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <ostream>
@@ -21,6 +22,7 @@
 #include "ir/version.h"
 #include "ir/words.h"
 #include "planning/simulation/simulation_report.h"
+#include "planning/simulation/statistics.h"
 #include "planning/text/table.h"
 
 namespace prepost::tools {
@@ -31,8 +33,10 @@ using Json = nlohmann::ordered_json;
 struct SweptExecutor {
   const char* key;      ///< in JSON
   const char* variant;  ///< of it, in JSON
+  const char* name;     ///< for people
 };
-constexpr SweptExecutor kSweptExecutors[] = {{"offload", "mode"}, {"cpu", "wait"}};
+constexpr SweptExecutor kSweptExecutors[] = {{"offload", "mode", "preposted"},
+                                             {"cpu", "wait", "CPU-driven"}};
 
 /// "64 KiB", "1us", "chain".
 std::string Readable(const SweepAxis& axis, size_t value) {
@@ -165,14 +169,35 @@ const std::vector<Column>& PlanColumns() {
   return columns;
 }
 
+/// Of each statistic of the figure at `pointer`: "gain.mean".
+std::vector<Column> StatisticColumns(const std::string& name, const std::string& pointer) {
+  std::vector<Column> columns;
+  for (const NamedStatistic& it : kStatistics) {
+    columns.push_back(
+        {fmt::format("{}.{}", name, it.name), fmt::format("{}/{}", pointer, it.name)});
+  }
+  return columns;
+}
+
 /// CPU-driven over preposted, and the barrier: of a combination, in the rows of both executors.
-const std::vector<Column>& GainColumns() {
+const std::vector<Column>& GainColumnsOfOne() {
   static const std::vector<Column> columns = {
       {"gain", "/gain/completion"},
       {"gain_known", "/gain/known"},
       {"barrier_seconds", "/barrier_seconds"},
       {"gain_with_barrier", "/gain/with_barrier/completion"},
       {"gain_known_with_barrier", "/gain/with_barrier/known"}};
+  return columns;
+}
+
+/// The same; of several seeds with statistics, and without the gain with the barrier.
+std::vector<Column> GainColumns(const Sweep& sweep) {
+  if (sweep.seeds == 0) return GainColumnsOfOne();
+  std::vector<Column> columns = {{"barrier_seconds", "/barrier_seconds"}};
+  for (const auto& [name, pointer] :
+       {std::pair("gain", "/gain/completion"), {"gain_known", "/gain/known"}}) {
+    std::ranges::move(StatisticColumns(name, pointer), std::back_inserter(columns));
+  }
   return columns;
 }
 
@@ -201,8 +226,13 @@ std::vector<Column> FoundColumns(const Sweep& sweep) {
   if (HasOtherCollectives(sweep) && !IsSwept(sweep, "collective"))
     columns.push_back({"collective", "/collective"});
   for (const Column& it : PlanColumns()) {
-    if (const std::string name = FoundColumn(sweep, it.name); !name.empty())
+    if (sweep.seeds != 0 && it.name == "seed") {
+      columns.insert(columns.end(), {{"first_seed", "/seeds/first"}, {"seeds", "/seeds/count"}});
+    } else if (sweep.seeds != 0 && it.name == "bound_seconds") {
+      std::ranges::move(StatisticColumns(it.name, it.pointer), std::back_inserter(columns));
+    } else if (const std::string name = FoundColumn(sweep, it.name); !name.empty()) {
       columns.push_back({name, it.pointer});
+    }
   }
   return columns;
 }
@@ -296,6 +326,32 @@ void AddFound(const Json& found, bool is_cpu, std::vector<std::string>* cells) {
   cells->push_back(ratio(NumberAt(gain, "known")));
 }
 
+/// What is swept, as people read it.
+std::vector<std::string> ValueCells(const Sweep& sweep, const SweepRow& row) {
+  std::vector<std::string> cells;
+  for (size_t i = 0; i < sweep.axes.size(); ++i) {
+    std::string value = Readable(sweep.axes[i], row.point[i]);
+    if (const std::string column = sweep.axes[i].column();
+        value == "auto" && row.found.contains(column))
+      value += fmt::format(" ({})", TextOf(row.found[column]));
+    cells.push_back(Printable(value));
+  }
+  return cells;
+}
+
+/// A line per executor with the statistics of its completion, after `values`.
+void AddSeeds(const Json& found, const std::vector<std::string>& values, Table* table) {
+  for (const SweptExecutor& executor : kSweptExecutors) {
+    if (!found.contains(executor.key)) continue;
+    std::vector<std::string> cells = values;
+    cells.emplace_back(executor.name);
+    const Json& completion = found[executor.key]["completion_seconds"];
+    for (const NamedStatistic& it : kStatistics)
+      cells.push_back(WriteLatency(completion[it.name].get<double>()));
+    table->Add("", std::move(cells));
+  }
+}
+
 }  // namespace
 
 std::string Modelled(const Sweep& sweep, bool has_paths) {
@@ -345,7 +401,8 @@ std::string Common(const Sweep& sweep) {
 void WriteCsv(const Sweep& sweep, std::ostream& out) {
   out << fmt::format("# {}, by {}\n", Modelled(sweep, /*has_paths=*/true), kGenerator);
   out << "# " << Printable(sweep.command) << "\n";
-  const std::vector<Column> plan = FoundColumns(sweep), figures = FigureColumns(sweep);
+  const std::vector<Column> plan = FoundColumns(sweep), figures = FigureColumns(sweep),
+                            gains = GainColumns(sweep);
   const std::string executor_column = FoundColumn(sweep, kExecutor);
   NodeColumns nodes;
   for (const SweepRow& row : sweep.rows) {
@@ -360,7 +417,7 @@ void WriteCsv(const Sweep& sweep, std::ostream& out) {
   if (!executor_column.empty()) line.push_back(executor_column);
   line.insert(line.end(), {"variant", "error"});
   for (const Column& it : figures) line.push_back(Field(it.name));
-  for (const Column& it : GainColumns()) line.push_back(it.name);
+  for (const Column& it : gains) line.push_back(it.name);
   line.insert(line.end(), nodes.names().begin(), nodes.names().end());
   end();
   for (const SweepRow& row : sweep.rows) {
@@ -377,7 +434,7 @@ void WriteCsv(const Sweep& sweep, std::ostream& out) {
       line.push_back(Field(run, std::string("/") + executor.variant));
       line.push_back(Field(OneLine(row.status.ok() ? "" : row.status.ToString())));
       for (const Column& it : figures) line.push_back(Field(run, it.pointer));
-      for (const Column& it : GainColumns()) line.push_back(Field(row.found, it.pointer));
+      for (const Column& it : gains) line.push_back(Field(row.found, it.pointer));
       const std::vector<std::string> of_run = line;
       std::vector<std::vector<Json>> of_nodes = nodes.LinesOf(run);
       if (of_nodes.empty()) of_nodes.emplace_back(nodes.names().size());
@@ -430,11 +487,15 @@ void Print(const Sweep& sweep, std::ostream& out) {
   out << (has_groups   ? "all groups are complete at"
           : has_others ? "all members are done after"
                        : "all nodes have it after")
-      << "\nof bound: of the network bound\n\n";
+      << (sweep.seeds != 0 ? fmt::format(", {} seeds each\n\n", sweep.seeds)
+                           : "\nof bound: of the network bound\n\n");
   Table table(/*label_min=*/0, /*cell_min=*/8);
   std::vector<std::string> heads;
   for (const SweepAxis& axis : sweep.axes) heads.push_back(axis.key);
-  if (is_cpu) {
+  if (sweep.seeds != 0) {
+    heads.emplace_back("");
+    for (const NamedStatistic& it : kStatistics) heads.emplace_back(it.name);
+  } else if (is_cpu) {
     heads.insert(heads.end(), {"CPU-driven", "of bound"});
   } else {
     heads.insert(heads.end(),
@@ -442,21 +503,15 @@ void Print(const Sweep& sweep, std::ostream& out) {
   }
   table.Add("", std::move(heads));
   for (const SweepRow& row : sweep.rows) {
-    std::vector<std::string> cells;
-    for (size_t i = 0; i < sweep.axes.size(); ++i) {
-      std::string value = Readable(sweep.axes[i], row.point[i]);
-      if (const std::string column = sweep.axes[i].column();
-          value == "auto" && row.found.contains(column))
-        value += fmt::format(" ({})", TextOf(row.found[column]));
-      cells.push_back(Printable(value));
-    }
-    std::string error;
+    std::vector<std::string> cells = ValueCells(sweep, row);
     if (!row.status.ok()) {
-      error = Printable(OneLine(row.status.ToString()));
+      table.Add("", std::move(cells), Printable(OneLine(row.status.ToString())));
+    } else if (sweep.seeds != 0) {
+      AddSeeds(row.found, cells, &table);
     } else {
       AddFound(row.found, is_cpu, &cells);
+      table.Add("", std::move(cells));
     }
-    table.Add("", std::move(cells), std::move(error));
   }
   table.Print(out);
 }

@@ -6,6 +6,7 @@
 #define PREPOST_TOOLS_REPORT_SWEEP_REPORT_H_
 
 #include <array>
+#include <cstdint>
 #include <iosfwd>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -22,7 +23,7 @@ struct SweepRow {
   SweepPoint point;
   std::string command;           ///< that gives it alone
   Status status;                 ///< why there is nothing else
-  nlohmann::ordered_json found;  ///< as simulate --json has it
+  nlohmann::ordered_json found;  ///< as simulate --json has it, with or without --seeds
 };
 
 struct Sweep {
@@ -34,6 +35,7 @@ struct Sweep {
   std::vector<Profile> profiles;        ///< several, where they are swept
   std::vector<std::string> deviations;  ///< from the profile, but for what is swept
   std::vector<SweepAxis> axes;
+  uint32_t seeds = 0;  ///< of each row, whose figures are statistics (seed_runs.h); 0: one run
   std::vector<SweepRow> rows;  ///< in the order of PointsOf()
 };
 

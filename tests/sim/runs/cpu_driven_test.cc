@@ -456,6 +456,13 @@ TEST_F(CpuDrivenTest, SaysWhatCannotBeRun) {
   EXPECT_EQ(error(all, {.host = {.neighbours = 1001, .slice = 1}}),
             "1001 neighbours on a core, the limit is 1000");
   EXPECT_EQ(error(all, {.neighbours = {{NodeId(4), 1, 1}}}), "neighbours of host 4");
+  EXPECT_EQ(error(all, {.neighbours = {{NodeId(2), 1, 1}, {NodeId(1), 1, 1}}}),
+            "neighbours of host 2 stand before those of host 1");
+  EXPECT_EQ(error(all, {.preemptions = {{NodeId(4), 1, 1}}}), "preemptions of host 4");
+  EXPECT_EQ(error(all, {.preemptions = {{NodeId(1), 1, 1}, {NodeId(1), 1, 1}}}),
+            "preemptions of host 1 stand before those of host 1");
+  EXPECT_EQ(error(all, {.preemptions = {{NodeId(1), 1e6, kUs * 1000}}}),
+            "cores are away 1000 times as long as they are there, expected at most 100");
   EXPECT_EQ(error(all, {.delays = {{NodeId(9), 0, 1}}}), "a delay of host 9 at 0 ps for 1 ps");
   EXPECT_EQ(error(all, {.host = {.preemptions_per_second = 1e6, .preemption_length = kUs * 1000}}),
             "cores are away 1000 times as long as they are there, expected at most 100");

@@ -143,6 +143,7 @@ TEST(PrepostedTest, SaysWhatHostsCannotBe) {
             "a host's step takes -1 ps, expected from 0 to 3600000000000000");
   EXPECT_EQ(error({.delays = {{NodeId(2), 0, 1}}}), "a delay of host 2 at 0 ps for 1 ps");
   EXPECT_EQ(error({.neighbours = {{NodeId(2), 1, 1}}}), "neighbours of host 2");
+  EXPECT_EQ(error({.preemptions = {{NodeId(2), 1, 1}}}), "preemptions of host 2");
 }
 
 // What the cuts of the network carry at most holds for any executor.
