@@ -195,6 +195,7 @@ Status CreateGroup(prepost_session* session, uint64_t number, const uint32_t* me
     options.calls = from.calls != 0;
     options.deterministic = from.deterministic != 0;
     options.seal = from.seal != 0;
+    options.root_connects = from.root_connects != 0;
   }
   prepost_group_callbacks callbacks;
   PREPOST_RETURN_IF_ERROR(Read(given_callbacks, {}, offsetof(prepost_group_callbacks, pool),

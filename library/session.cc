@@ -127,6 +127,9 @@ std::string WhyUnfit(const GroupOptions& options, const GroupCallbacks& callback
         "seal or a device",
         options.device);
   }
+  if (options.root_connects && (options.algorithm != "sequential" || !options.device.empty()))
+    return "where the root opens all connections, it sends to each of the others: algorithm "
+           "\"sequential\", without a device";
   if (options.calls) {
     const char* const unfit = !options.device.empty()       ? "a device"
                               : !options.plan.empty()       ? "a plan"
@@ -234,10 +237,12 @@ Status Session::CreateGroup(uint64_t number, const std::vector<uint32_t>& member
       .paths = impl_->options.paths,
       .sites = sites.site_of,
       .is_sealed = options.seal,
+      .root_connects = options.root_connects,
       .terms =
           fmt::format("{} {} {} {} {}", options.algorithm, options.block_bytes,
                       options.notify_delivered, options.sync, options.plan.empty() ? "" : "file")};
   if (!group.sites.empty()) group.terms += fmt::format(" sites {}", fmt::join(group.sites, ","));
+  if (options.root_connects) group.terms += " root connects";
   if (options.calls) group.terms += fmt::format(" calls {}", options.deterministic);
   if (!options.device.empty()) group.paths.streams = 1;
   {

@@ -115,7 +115,7 @@ GroupCallbacks GroupState::Callbacks(const std::shared_ptr<GroupState>& state) {
   callbacks.opened = [state] { state->Note([&] { state->is_opened = true; }); };
   callbacks.closed = [state] { state->Note([&] { state->is_closed = true; }); };
   callbacks.failed = [state](const Status& cause, const FailedMembers& where) {
-    state->Note([&] { state->Fail({cause, where.members}); });
+    state->Note([&] { state->Fail({cause, where.members, where.messages}); });
   };
   return callbacks;
 }
@@ -182,6 +182,7 @@ std::unique_ptr<BufferView> GroupState::Ask(uint64_t message, uint64_t bytes) {
 }
 
 void GroupState::Complete(uint64_t message, void* memory, uint64_t bytes) {
+  complete = message + 1;
   const auto arrival = std::ranges::find(arrivals, message, &Arrival::message);
   if (arrival != arrivals.end()) {
     arrival->is_complete = true;
@@ -248,7 +249,7 @@ void GroupState::Close() {
   {
     const std::lock_guard lock(mutex);
     if (!is_closed && !failure)
-      Fail({UsageError("the session is closed"), {}, /*is_of_group=*/false});
+      Fail({UsageError("the session is closed"), {}, complete, /*is_of_group=*/false});
   }
   changed_.notify_all();
   FreeViews();

@@ -27,6 +27,7 @@ namespace prepost::python {
 struct Failure {
   Status cause;
   std::vector<uint32_t> members;
+  uint64_t messages = 0;    ///< FailedMembers::messages
   bool is_of_group = true;  ///< else the session was closed here
 };
 
@@ -90,6 +91,7 @@ class GroupState {
   std::optional<Failure> failure;
   uint64_t sent = 0;       ///< messages whose memory may be reused
   uint64_t delivered = 0;  ///< messages that all members have
+  uint64_t complete = 0;   ///< messages that this one has
   uint64_t barriers = 0;   ///< that were passed
   /// A message waits until others were received: to be called for is Session::Resume().
   bool is_full = false;

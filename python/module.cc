@@ -64,6 +64,9 @@ void Translate(std::exception_ptr thrown) {
       PyObject_SetAttrString(exception, "members", members);
       if (place > 0) PyObject_SetAttrString(exception, "member", PyTuple_GET_ITEM(members, 0));
       Py_DECREF(members);
+      PyObject* const messages = PyLong_FromUnsignedLongLong(error.messages());
+      PyObject_SetAttrString(exception, "messages", messages);
+      Py_DECREF(messages);
     }
     PyErr_SetObject(ClassOf(error), exception);
     Py_DECREF(exception);

@@ -2,6 +2,7 @@
 //
 // Plans: compiled, read, verified, drawn and simulated by what the command does these with. Long
 // calls let other threads of Python run.
+#include <fmt/format.h>
 #include <pybind11/stl.h>
 
 #include <CLI/CLI.hpp>
@@ -25,14 +26,22 @@
 #include "compiler/roll.h"
 #include "compiler/rounds/rounds_reader.h"
 #include "compiler/spec_json.h"
+#include "compiler/topology/topology_json.h"
 #include "compiler/verify_rolled.h"
 #include "ir/json/plan_json.h"
 #include "ir/json/rolled_plan_json.h"
 #include "planning/files/loaded_run.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
+#include "planning/files/shipped_files.h"
+#include "planning/flags/lowering_flags.h"
+#include "planning/flags/profile_settings.h"
 #include "planning/flags/simulation_flags.h"
 #include "planning/flags/spec_flags.h"
+#include "planning/report/choice_report.h"
+#include "planning/report/explain_print.h"
+#include "planning/report/plan_stats.h"
+#include "planning/report/program_report.h"
 #include "planning/simulation/simulate.h"
 #include "planning/simulation/simulation_report.h"
 #include "python/bindings.h"
@@ -274,24 +283,113 @@ std::string DrawPlan(const NativePlan& plan, const DrawOptions& options) {
   return ValueOf(Picture(valid, options));
 }
 
-/// The flags of prepost simulate; what its --json prints.
-std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words) {
-  SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
-  ThrowIfError(ExpectPlayed(context.plan->plan));
-  const ReleasedInterpreter released;
-  CLI::App app("", "simulate");
-  SimulationFlags flags;
-  flags.AddTo(app);
+/// Flags of a command, as it takes them. Throws what is wrong with them.
+void Parse(CLI::App& app, std::vector<std::string> words) {
   std::ranges::reverse(words);
   try {
     app.parse(std::move(words));
   } catch (const CLI::ParseError& error) {
     throw StatusError(UsageError(error.what()));
   }
+}
+
+/// A topology that is no file, as text.
+Network TopologyOf(const std::string& text, const std::string& name) {
+  std::istringstream in(text);
+  return ValueOf(ReadTopology(in, name));
+}
+
+constexpr const char* kTopology = "topology";  ///< what one is called
+constexpr const char* kProfile = "profile";    ///< what one is called that is no file
+
+/// The flags of prepost simulate; what its --json prints. `profile`: the text of one, in place of
+/// --profile; `topology`: the text of one, in place of the profile's network.
+std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words,
+                         const std::optional<std::string>& profile,
+                         const std::optional<std::string>& topology) {
+  SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
+  ThrowIfError(ExpectPlayed(context.plan->plan));
+  const ReleasedInterpreter released;
+  CLI::App app("", "simulate");
+  SimulationFlags flags;
+  flags.AddTo(app);
+  Parse(app, std::move(words));
   flags.given = CommandLine::Of(app);
-  context.profiles[flags.profile] = ValueOf(LoadProfileText(flags.profile));
+  if (topology) {
+    ThrowIfError(CheckNoneOfNetwork(SettingsOf(flags.settings), kTopology));
+    context.plan =
+        std::make_shared<SimulatedPlan>(SimulatedPlan{.plan = context.plan->plan,
+                                                      .topology = TopologyOf(*topology, kTopology),
+                                                      .topology_path = kTopology});
+    flags.given.Add("--topology", kTopology);
+  }
+  if (profile) {
+    flags.profile = kProfile;
+    context.profiles[kProfile] = {.name = kProfile, .text = *profile};
+    ThrowIfError(CheckProfileText(context.profiles[kProfile]));
+  } else {
+    context.profiles[flags.profile] = ValueOf(LoadProfileText(flags.profile));
+  }
   const Simulated simulated = ValueOf(Simulate(flags, &context));
   return ToJson(*simulated.simulation, /*has_lists=*/true).dump();
+}
+
+/// What prepost stats --json prints.
+std::string StatsOf(const NativePlan& plan, const std::optional<std::string>& topology) {
+  const VerifiedPlan& valid = plan.valid()->plan;
+  const uint32_t nodes = valid.header().nodes;
+  Network network = Network::Uniform(nodes);
+  if (topology) {
+    ThrowIfError(ExpectPlayed(valid));
+    network = ValueOf(NetworkOfFile(TopologyOf(*topology, kTopology), kTopology, nodes));
+  }
+  const PlanTables tables(valid);
+  std::optional<std::string> name;
+  if (topology) name = kTopology;
+  return ToJson(PlanStats(tables, std::move(network), name)).dump();
+}
+
+/// What prepost explain --json prints.
+std::string ExplainIn(const NativePlan& plan, const std::string& what) {
+  const PlanTables tables(plan.valid()->plan);
+  const Reasons reasons(tables);
+  const Explanation explanation = ValueOf(Explain(tables, reasons, what));
+  return ExplanationJson(tables, reasons.times(), explanation).dump();
+}
+
+/// The flags of prepost lower; what its --json prints.
+std::string LowerFor(const NativePlan& plan, std::vector<std::string> words,
+                     std::optional<uint32_t> node) {
+  const VerifiedPlan& valid = plan.valid()->plan;
+  CLI::App app("", "lower");
+  LoweringFlags flags;
+  flags.AddTo(app);
+  Parse(app, std::move(words));
+  ThrowIfError(flags.Check());
+  nic::LowerOptions options = ValueOf(flags.ToOptions());
+  if (node) options.node = NodeId(*node);
+  const nic::QueueProgram program = ValueOf(nic::Lower(valid, options));
+  return ToJson(program, FitsOf(valid, std::move(options))).dump();
+}
+
+/// The flags of prepost choose, for the keys of `text`; what its --json prints.
+std::string ChooseFor(const std::string& text, std::vector<std::string> words) {
+  CLI::App app("", "choose");
+  SpecFlags flags;
+  flags.AddTo(app, AutoFlags::kAll);
+  flags.AddCollectivesTo(app);
+  Parse(app, std::move(words));
+  const Spec spec = SpecOf(text, OpenSpec());
+  if (spec.collective == CollectiveKind::kMulticast)
+    return ToJson(ValueOf(flags.ChooseFor(spec, "spec", {}, /*weighs_rule=*/true))).dump();
+  return ToJson(WithImplied(spec), ValueOf(flags.CollectiveCandidatesFor(spec, "spec"))).dump();
+}
+
+std::string ShippedProfile(const std::string& name) {
+  for (const ShippedFile& file : kShippedProfiles)
+    if (file.name == name) return std::string(file.text);
+  throw StatusError(UsageError(
+      fmt::format("no profile '{}' is shipped; known are {}", name, NamesOf(kShippedProfiles))));
 }
 
 }  // namespace
@@ -311,6 +409,9 @@ void AddPlans(py::module_& module) {
                         rounds, std::move(topology), std::move(traces)});
            })
       .def("simulate", &SimulatePlan)
+      .def("stats", &StatsOf, Release())
+      .def("explain", &ExplainIn, Release())
+      .def("lower", &LowerFor, Release())
       .def("equals", [](const NativePlan& a, const NativePlan& b) { return a.any() == b.any(); })
       .def_property_readonly("algorithm",
                              [](const NativePlan& it) { return it.any().header().algorithm; })
@@ -342,6 +443,8 @@ void AddPlans(py::module_& module) {
       .def_property_readonly("block_bytes",
                              [](const RolledPlan& it) { return it.header.payload.block_bytes; })
       .def_property_readonly("programs", [](const RolledPlan& it) { return it.programs.size(); });
+  module.def("choose", &ChooseFor, Release());
+  module.def("shipped_profile", &ShippedProfile);
   module.def("roll", &RollPlan, Release());
   module.def("read_rolled", &ReadRolledText, Release());
   module.def("load_rolled", &LoadRolledFile, Release());

@@ -406,7 +406,7 @@ class NativeGroup {
   [[noreturn]] static void Throw(const Failure& failure) {
     ExitIfEnding();
     if (!failure.is_of_group) ThrowClosed();
-    throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.members);
+    throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.members, failure.messages);
   }
   /// The group may have failed just before, and then that is the cause.
   [[noreturn]] void ThrowFor(const Status& status) {
@@ -641,6 +641,8 @@ void AddSessions(py::module_& module) {
       .def_property_readonly("number", &NativeGroup::number)
       .def_property_readonly("inherited", &NativeGroup::is_inherited)
       .def_property_readonly("available", &NativeGroup::Available)
+      .def_property_readonly("messages",
+                             [](NativeGroup& it) { return it.Read(&GroupState::complete); })
       .def_property_readonly("sent", [](NativeGroup& it) { return it.Read(&GroupState::sent); })
       .def_property_readonly("delivered",
                              [](NativeGroup& it) { return it.Read(&GroupState::delivered); })
@@ -668,7 +670,7 @@ void AddSessions(py::module_& module) {
              uint32_t root, const std::string& algorithm, uint64_t block_bytes,
              const std::string& plan, bool notify_delivered, bool sync, const std::string& device,
              const std::string& executor, std::shared_ptr<MemoryPool> pool, py::object incoming,
-             uint64_t backlog_bytes, bool seal) {
+             uint64_t backlog_bytes, bool seal, bool root_connects) {
             return session.CreateGroup(number, members, root,
                                        {.algorithm = algorithm,
                                         .block_bytes = block_bytes,
@@ -677,7 +679,8 @@ void AddSessions(py::module_& module) {
                                         .sync = sync,
                                         .device = device,
                                         .executor = executor,
-                                        .seal = seal},
+                                        .seal = seal,
+                                        .root_connects = root_connects},
                                        {.pool = std::move(pool),
                                         .incoming = std::move(incoming),
                                         .backlog_bytes = backlog_bytes});
@@ -685,7 +688,8 @@ void AddSessions(py::module_& module) {
           py::arg("number"), py::arg("members"), py::arg("root"), py::kw_only(),
           py::arg("algorithm"), py::arg("block_bytes"), py::arg("plan"),
           py::arg("notify_delivered"), py::arg("sync"), py::arg("device"), py::arg("executor"),
-          py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"), py::arg("seal"))
+          py::arg("pool"), py::arg("incoming"), py::arg("backlog_bytes"), py::arg("seal"),
+          py::arg("root_connects"))
       .def("create_calls",
            [](NativeSession& session, uint64_t number, const std::vector<uint32_t>& members,
               bool deterministic, bool seal) {

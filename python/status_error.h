@@ -20,23 +20,28 @@ class StatusError : public std::exception {
  public:
   enum class Kind : uint8_t { kCall, kGroup, kTimeout };
 
-  explicit StatusError(Status status, Kind kind = Kind::kCall, std::vector<uint32_t> members = {})
+  explicit StatusError(Status status, Kind kind = Kind::kCall, std::vector<uint32_t> members = {},
+                       uint64_t messages = 0)
       : status_(std::move(status)),
         text_(status_.ToString()),
         kind_(kind),
-        members_(std::move(members)) {}
+        members_(std::move(members)),
+        messages_(messages) {}
 
   const char* what() const noexcept override { return text_.c_str(); }
   StatusCode code() const { return status_.code(); }
   Kind kind() const { return kind_; }
   /// kGroup: FailedMembers::members.
   const std::vector<uint32_t>& members() const { return members_; }
+  /// kGroup: FailedMembers::messages.
+  uint64_t messages() const { return messages_; }
 
  private:
   Status status_;
   std::string text_;
   Kind kind_;
   std::vector<uint32_t> members_;
+  uint64_t messages_;
 };
 
 inline void ThrowIfError(const Status& status) {

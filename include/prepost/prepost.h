@@ -148,6 +148,10 @@ struct GroupOptions {
   /// barriers, causes of failures. What is changed, left out or repeated on the way ends the group.
   /// Nothing is copied from memory to memory then (SessionOptions::local_copies). Without a device.
   bool seal = false;
+  /// The root opens all connections, and there are none between the others: for members that reach
+  /// neither the root, as where it is behind NAT or a firewall, nor each other. With algorithm
+  /// "sequential", without a device.
+  bool root_connects = false;
 };
 
 /// Buffers of one size, for messages of one group or several. All functions may be called by any
@@ -178,12 +182,15 @@ class MemoryPool {
 /// What GroupCallbacks::incoming may return in place of memory.
 inline void* const kNotYet = reinterpret_cast<void*>(~uintptr_t{0});
 
-/// The members at which a group has failed.
+/// Where a group has failed, and what this member has of it.
 struct FailedMembers {
   /// Those to leave out of the next group: the first is where it failed, and the others are all
   /// that are known to be gone as well, as is a machine with several members. Empty: it is not
   /// known where.
   std::vector<uint32_t> members;
+  /// What this member has: messages 0 to `messages` - 1, those that `complete` was called for.
+  /// Others may have more or fewer; a new group of the survivors can tell them.
+  uint64_t messages = 0;
 
   /// The first, for callbacks that take no more.
   operator std::optional<uint32_t>() const {  // NOLINT: implicit, for their parameters

@@ -118,6 +118,9 @@ typedef struct prepost_group_options {
   /** 1: all that members say to each other in the group is encrypted and authenticated
    * (prepost::GroupOptions::seal); without a device. [0] */
   int seal;
+  /** 1: the root opens all connections, with algorithm "sequential"
+   * (prepost::GroupOptions::root_connects). [0] */
+  int root_connects;
 } prepost_group_options;
 
 /** Buffers of one size, for messages of one group or several. */
@@ -150,7 +153,8 @@ typedef struct prepost_group_callbacks {
   /** Something failed anywhere in the group; `cause`, which is valid until this returns, names it,
    * and `member` is where: the member to leave out, or PREPOST_NO_MEMBER where that is not known.
    * Called once, and then nothing of the group is called any more: all memory is the caller's
-   * again, the number is free, and a new group of the survivors can be created at once. */
+   * again, the number is free, and a new group of the survivors can be created at once. This
+   * member has the messages that `complete` was called for, and no others. */
   void (*failed)(void* context, prepost_code code, const char* cause, uint32_t member);
   /** Instead of `incoming`: each message takes a buffer, which is to be given back after
    * `complete`. While none is free the message waits; one that is larger than a buffer ends the

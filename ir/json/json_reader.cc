@@ -6,6 +6,7 @@
 #include "ir/json/json_reader.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
@@ -160,6 +161,10 @@ JsonForm& JsonForm::OneOf(const std::string& key, const std::string& other) {
   alternatives_.emplace_back(index_of(key), index_of(other));
   return *this;
 }
+JsonForm& JsonForm::NamesAllMissing() {
+  names_all_missing_ = true;
+  return *this;
+}
 JsonForm& JsonForm::OnBegin(std::function<void()> begin) {
   begin_ = std::move(begin);
   return *this;
@@ -236,22 +241,18 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     if (skipping_) return Unnest();
     const Frame top = stack_.back();
     stack_.back().key.clear();
+    const size_t missing = missing_.size();
     for (size_t i = 0; i < top.form->fields_.size(); ++i) {
       const JsonForm::Field& field = top.form->fields_[i];
-      if (field.need == JsonForm::Need::kRequired && !top.Has(i)) {
-        return Fail(fmt::format("key '{}' is missing", field.key));
-      }
+      if (field.need != JsonForm::Need::kRequired || top.Has(i)) continue;
+      missing_.push_back(Pointer() + "/" + PointerToken(field.key));
+      if (status_.ok()) Fail(fmt::format("key '{}' is missing", field.key));
+      if (!root_->names_all_missing_) return false;
     }
-    for (const auto& [a, b] : top.form->alternatives_) {
-      const std::string& key = top.form->fields_[a].key;
-      const std::string& other = top.form->fields_[b].key;
-      if (top.Has(a) && top.Has(b))
-        return Fail(fmt::format("keys '{}' and '{}' exclude each other", key, other));
-      if (!top.Has(a) && !top.Has(b))
-        return Fail(fmt::format("key '{}' or '{}' is missing", key, other));
-    }
-    if (top.form->end_) {
-      if (Status status = top.form->end_(); !status.ok()) return Fail(status.message());
+    if (missing_.size() == missing && !EndComplete(top)) return false;
+    if (stack_.size() == 1 && !missing_.empty()) {
+      if (missing_.size() > 1) Fail(fmt::format("keys are missing: {}", fmt::join(missing_, ", ")));
+      return false;
     }
     stack_.pop_back();
     NextElement();
@@ -344,6 +345,22 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     return "";
   }
 
+  /// Of an object that lacks no key.
+  bool EndComplete(const Frame& top) {
+    for (const auto& [a, b] : top.form->alternatives_) {
+      const std::string& key = top.form->fields_[a].key;
+      const std::string& other = top.form->fields_[b].key;
+      if (top.Has(a) && top.Has(b))
+        return Fail(fmt::format("keys '{}' and '{}' exclude each other", key, other));
+      if (!top.Has(a) && !top.Has(b))
+        return Fail(fmt::format("key '{}' or '{}' is missing", key, other));
+    }
+    if (top.form->end_) {
+      if (Status status = top.form->end_(); !status.ok()) return Fail(status.message());
+    }
+    return true;
+  }
+
   bool Enter(const JsonForm* form) {
     stack_.push_back({.form = form});
     if (form->begin_) form->begin_();
@@ -431,7 +448,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
-  bool Fail(std::string message) {
+  std::string Pointer() const {
     std::string pointer;
     for (const Frame& frame : stack_) {
       if (frame.key.empty() && frame.array == nullptr) continue;
@@ -439,6 +456,11 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
       if (frame.array != nullptr) pointer += fmt::format("/{}", frame.index);
       if (frame.is_in_list) pointer += fmt::format("/{}", frame.list_index);
     }
+    return pointer;
+  }
+
+  bool Fail(std::string message) {
+    const std::string pointer = Pointer();
     std::string where = fmt::format("{}:{}:{}", name_, source_.line(), source_.column());
     if (!pointer.empty()) where += ": " + pointer;
     status_ = Rejected(std::move(message), std::move(where));
@@ -450,6 +472,7 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
   JsonForm* root_;
   llvm::SmallVector<Frame, 8> stack_;
   uint32_t skipping_ = 0;
+  std::vector<std::string> missing_;  ///< keys, as pointers
   Status status_;
 };
 

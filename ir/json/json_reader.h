@@ -78,6 +78,9 @@ class JsonForm {
                             Need need = Need::kRequired);
   /// Exactly one of two optional keys, added before, must be there.
   JsonForm& OneOf(const std::string& key, const std::string& other);
+  /// Of a whole file: keys that it lacks are an error that names all of them, at its end; what is
+  /// checked of an object that lacks some is left out.
+  JsonForm& NamesAllMissing();
   /// Called when an object of this form begins and when it is complete.
   JsonForm& OnBegin(std::function<void()> begin);
   JsonForm& OnEnd(std::function<Status()> end);
@@ -113,6 +116,7 @@ class JsonForm {
   std::vector<std::pair<size_t, size_t>> alternatives_;  // of OneOf(), as indices into fields_
   std::function<void()> begin_;
   std::function<Status()> end_;
+  bool names_all_missing_ = false;
 };
 
 /// Readers for the usual scalars.

@@ -200,12 +200,16 @@ std::vector<ProfileSetting> SettingsOf(const std::vector<std::string>& texts,
 Result<ProfileText> LoadProfileText(const std::string& path) {
   Result<ProfileText> profile = FindProfileText(path);
   if (!profile.ok()) return profile;
-  std::istringstream in(profile->text);
-  std::vector<std::string> warnings;
-  const Status status = sim::ReadProfile(in, profile->name, &warnings).status();
-  PrintWarnings(profile->name, warnings);
-  if (!status.ok()) return status;
+  if (Status status = CheckProfileText(*profile); !status.ok()) return status;
   return profile;
+}
+
+Status CheckProfileText(const ProfileText& text) {
+  std::istringstream in(text.text);
+  std::vector<std::string> warnings;
+  const Status status = sim::ReadProfile(in, text.name, &warnings).status();
+  PrintWarnings(text.name, warnings);
+  return status;
 }
 
 Result<sim::Profile> ProfileWith(const ProfileText& text,

@@ -24,6 +24,9 @@ struct ProfileText {
 /// warnings go to stderr.
 Result<ProfileText> LoadProfileText(const std::string& path);
 
+/// Whether it can be read, with warnings on stderr. Errors: kRejected.
+Status CheckProfileText(const ProfileText& text);
+
 /// "apt, fractus, ...": the names of the shipped profiles (examples/profiles), which are part of
 /// the command, for --help and messages.
 std::string ShippedProfiles();

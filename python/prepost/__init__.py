@@ -17,8 +17,9 @@ docs/library.md explains groups, docs/plan.md plans.
 from ._errors import EnvironmentError, Error, RejectedError, Timeout, TransferError, UsageError
 from ._collectives import Call, Collectives
 from ._native import version as __version__
-from ._plan import Finding, Plan, RolledPlan, compile, roll
+from ._plan import Finding, Plan, RolledPlan, choose, compile, profile, roll
 from ._session import PORT, Group, MemoryPool, Paths, Session
+from ._sweep import sweep
 
 __all__ = [
     "Call",
@@ -38,6 +39,9 @@ __all__ = [
     "TransferError",
     "UsageError",
     "__version__",
+    "choose",
     "compile",
+    "profile",
     "roll",
+    "sweep",
 ]

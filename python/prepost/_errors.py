@@ -27,11 +27,13 @@ class TransferError(Error):
 
     `members` are the numbers of the session's members to leave out of a new group: the first is
     where it failed, and the others are all that are known to be gone as well; empty where that is
-    not known. `member` is the first of them, or None.
+    not known. `member` is the first of them, or None. `messages` says what this member has, as
+    Group.messages does.
     """
 
     member: Optional[int] = None
     members: Tuple[int, ...] = ()
+    messages: int = 0
 
 
 class Timeout(Error, TimeoutError):

@@ -254,6 +254,76 @@ def _wanted(spec: Union[Mapping[str, Any], Path, None], keys: Mapping[str, Any])
     return wanted
 
 
+def _words(**flags: Any) -> List[str]:
+    """Those flags that are not None, as a command takes them."""
+    words: List[str] = []
+    for name, value in flags.items():
+        if value is not None:
+            words += ["--" + name.replace("_", "-"), _check.text(name, str(value))]
+    return words
+
+
+def _json(what: str, value: Any) -> str:
+    try:
+        return json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise UsageError(f"{what} is no JSON: {error}") from error
+
+
+def _topology_text(topology: Union[Path, Mapping[str, Any], None]) -> Optional[str]:
+    if topology is None:
+        return None
+    found = _topology(topology, "")
+    if not isinstance(found, Mapping):
+        raise _check.wrong("topology", "a path or a mapping", topology)
+    head = {"format": "prepost.topology", "version": "1.0"}
+    return _json("the topology", {**head, **found})
+
+
+def profile(name: str) -> Dict[str, Any]:
+    """A shipped profile, to change and to give to Plan.simulate(). Raises UsageError, with the
+    names of all.
+
+        slower = prepost.profile("fractus")
+        slower["host"]["interrupt"] = {"value": "20us", "assumed": "to see what it does"}
+    """
+    result: Dict[str, Any] = json.loads(_native.shipped_profile(_check.text("name", name)))
+    return result
+
+
+def choose(
+    spec: Union[Mapping[str, Any], Path, None] = None,
+    *,
+    profile: Optional[Path] = None,
+    executor: Optional[str] = None,
+    transport: Optional[str] = None,
+    rules: Optional[Path] = None,
+    rate: Optional[str] = None,
+    latency: Optional[str] = None,
+    block_overhead: Optional[str] = None,
+    **keys: Any,
+) -> Dict[str, Any]:
+    """What "auto" is for a spec, and what that was compared with: what `prepost choose --json`
+    prints (docs/compiler.md), by models.
+
+    spec, keys: as in compile(); what they leave open is chosen. The others are the flags of these
+        names.
+
+        best = prepost.choose(nodes=16, message_bytes=256 << 20, profile="tcp-10g")["algorithm"]
+    """
+    words = _words(
+        profile=profile,
+        executor=executor,
+        transport=transport,
+        rules=rules,
+        rate=rate,
+        latency=latency,
+        block_overhead=block_overhead,
+    )
+    result: Dict[str, Any] = json.loads(_native.choose(_spec_text(_wanted(spec, keys)), words))
+    return result
+
+
 def _write(path: Path, text: str) -> None:
     with open(_check.path("path", path), "w", encoding="utf-8", newline="\n") as file:
         file.write(text)
@@ -379,16 +449,17 @@ class Plan(_AnyPlan["_native.Plan"]):
 
     def simulate(
         self,
-        profile: Path,
+        profile: Union[Path, Mapping[str, Any]],
         *,
+        topology: Union[Path, Mapping[str, Any], None] = None,
         executor: str = "both",
         wait: Optional[str] = None,
         settings: Optional[Mapping[str, Any]] = None,
         groups: Optional[int] = None,
-        delay: Sequence[str] = (),
-        slow: Sequence[str] = (),
-        preempt: Optional[str] = None,
-        neighbours: Optional[str] = None,
+        delay: Union[str, Sequence[str]] = (),
+        slow: Union[str, Sequence[str]] = (),
+        preempt: Union[str, Sequence[str]] = (),
+        neighbours: Union[str, Sequence[str]] = (),
         seed: Optional[int] = None,
         mode: Optional[str] = None,
         device_profile: Optional[Path] = None,
@@ -398,7 +469,10 @@ class Plan(_AnyPlan["_native.Plan"]):
         """How long it takes on a modelled cluster: what `prepost simulate --json` prints
         (docs/simulate.md), all of it modelled.
 
-        profile: the cluster: a shipped one, such as "fractus", or a file.
+        profile: the cluster: a shipped one, such as "fractus", a file, or what is in one, such as
+            a changed profile().
+        topology: the network in place of the profile's, a file or what is in one: node i of the
+            plan is its host i.
         executor: "cpu", "offload" (preposted) or "both".
         wait: how hosts wait: "polling", "hybrid" or "interrupt".
         settings: values of the profile in place of the file's, {"host.completion": "1us"}.
@@ -408,17 +482,20 @@ class Plan(_AnyPlan["_native.Plan"]):
         Other collectives than multicasts are CPU-driven only: "both" leaves out the other way, and
         "offload" raises RejectedError. The others are the flags of these names.
         """
-        words = [
-            "--profile",
-            _check.path("profile", profile),
-            "--executor",
-            _check.text("executor", executor),
-        ]
+        words = ["--executor", _check.text("executor", executor)]
+        given = _json("the profile", profile) if isinstance(profile, Mapping) else None
+        if given is None:
+            words += ["--profile", _check.path("profile", profile, "a path, a name or a mapping")]
         if settings is not None and not isinstance(settings, Mapping):
             raise _check.wrong("settings", "a mapping", settings)
         for key, value in (settings or {}).items():
             words += ["--set", _check.text("settings", f"{key}={value}")]
-        for flag, values in (("--delay", delay), ("--slow", slow)):
+        for flag, values in (
+            ("--delay", delay),
+            ("--slow", slow),
+            ("--preempt", preempt),
+            ("--neighbours", neighbours),
+        ):
             name = flag.strip("-")
             for value in (
                 [values]
@@ -426,20 +503,53 @@ class Plan(_AnyPlan["_native.Plan"]):
                 else _check.several(name, values, "a str or a list of them")
             ):
                 words += [flag, _check.text(name, value)]
-        for flag, one in (
-            ("--wait", wait),
-            ("--groups", groups),
-            ("--preempt", preempt),
-            ("--neighbours", neighbours),
-            ("--seed", seed),
-            ("--mode", mode),
-            ("--device-profile", device_profile),
-        ):
-            if one is not None:
-                words += [flag, _check.text(flag.strip("-"), str(one))]
+        words += _words(
+            wait=wait, groups=groups, seed=seed, mode=mode, device_profile=device_profile
+        )
         words += ["--copy-first-block"] if copy_first_block else []
         words += ["--causes"] if causes else []
-        result: Dict[str, Any] = json.loads(self._native.simulate(words))
+        result: Dict[str, Any] = json.loads(
+            self._native.simulate(words, given, _topology_text(topology))
+        )
+        return result
+
+    def stats(self, topology: Union[Path, Mapping[str, Any], None] = None) -> Dict[str, Any]:
+        """What it costs, and how near it is to what is possible: what `prepost stats --json` prints
+        (docs/inspect.md).
+
+        topology: a file or what is in one: node i of the plan is its host i.
+        """
+        result: Dict[str, Any] = json.loads(self._native.stats(_topology_text(topology)))
+        return result
+
+    def explain(self, what: Union[str, int]) -> Dict[str, Any]:
+        """Why an op waits: what `prepost explain --json` prints (docs/inspect.md).
+
+        what: "5/12", op 12 of node 5; "0>4:2", the message that carries block 2 from node 0 to
+            node 4; "5", or 5, node 5; ":3", block 3.
+        """
+        text = str(what) if isinstance(what, int) else _check.text("what", what)
+        result: Dict[str, Any] = json.loads(self._native.explain(text))
+        return result
+
+    def lower(
+        self,
+        *,
+        node: Optional[int] = None,
+        mode: Optional[str] = None,
+        masters: Optional[str] = None,
+        device_profile: Optional[Path] = None,
+    ) -> Dict[str, Any]:
+        """What its queue programs need of NICs, and which shipped profiles they fit: what `prepost
+        lower --json` prints (docs/offload.md).
+
+        node: only this node's. The others are the flags of these names.
+
+        Raises RejectedError where it does not fit `device_profile`, or is no multicast.
+        """
+        words = _words(mode=mode, masters=masters, device_profile=device_profile)
+        number = None if node is None else _check.number("node", node, 32)
+        result: Dict[str, Any] = json.loads(self._native.lower(words, number))
         return result
 
     @property

@@ -260,11 +260,13 @@ class Session:
         incoming: Optional[Incoming] = None,
         backlog_bytes: int = BACKLOG_BYTES,
         seal: bool = False,
+        root_connects: bool = False,
     ) -> "Group":
         """Creates a group; returns at once.
 
         To be called by all `members` (numbers of the session's members, this one among them; None:
-        all), each in its own time, with the same arguments up to `device`, and the same `seal`.
+        all), each in its own time, with the same arguments up to `device`, and the same `seal`
+        and `root_connects`.
         `number` is free here; any number of groups may exist at once.
 
         algorithm: a schedule of `prepost compile --algorithm`, or "auto".
@@ -297,6 +299,8 @@ class Session:
             until others were received.
         seal: all that members say to each other in the group is encrypted and authenticated;
             without a device. Nothing is copied from memory to memory then (local_copies).
+        root_connects: the root opens all connections: for members that reach neither the root, as
+            where it is behind NAT, nor each other. With algorithm "sequential".
 
         Raises UsageError, and EnvironmentError if the device cannot be used.
         """
@@ -331,6 +335,7 @@ class Session:
                     "backlog_bytes", backlog_bytes, 64, "a number of bytes"
                 ),
                 seal=_check.flag("seal", seal),
+                root_connects=_check.flag("root_connects", root_connects),
             )
         return Group(native, self, is_root)
 
@@ -609,6 +614,13 @@ class Group(Membership):
     def available(self) -> int:
         """How many messages receive() would return at once."""
         return self._native.available
+
+    @property
+    def messages(self) -> int:
+        """How many messages this member has, the first ones of the group: at the root those that
+        were sent and whose memory may be changed. Also after a failure, when others may have more
+        or fewer: a new group can tell them. receive() still returns those that it has not yet."""
+        return self._native.messages
 
     @property
     def sent(self) -> int:

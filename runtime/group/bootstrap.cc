@@ -24,6 +24,9 @@
 //
 // A node that ends after the leader has let it in ends the group (session/keeper.h).
 //
+// Where the leader connects, it opens all of its connections, that for control first, and a node
+// waits for it: nobody but the leader needs to be reached.
+//
 // Where connections are opened later, who connects is the same, and who listens takes whatever may
 // be wanted, though it does not want it yet: it may come to that later.
 #include "runtime/group/bootstrap.h"
@@ -130,19 +133,28 @@ LinkName Bootstrap::DataLink(NodeId one, NodeId other, Lane lane, LinkPurpose pu
     return !sites.empty() && sites[node.index()] == sites[group_.leader.index()];
   };
   const auto [low, high] = std::minmax(one, other);
-  const bool calls_up = is_near(low) && !is_near(high);
+  const bool calls_up =
+      group_.leader_connects ? low == group_.leader : is_near(low) && !is_near(high);
   return {
       .from = calls_up ? low : high, .to = calls_up ? high : low, .purpose = purpose, .lane = lane};
+}
+
+/// Of `node` with the leader.
+LinkName Bootstrap::ControlLink(NodeId node) const {
+  const bool is_called = group_.leader_connects;
+  return {.from = is_called ? group_.leader : node,
+          .to = is_called ? node : group_.leader,
+          .purpose = LinkPurpose::kControl};
 }
 
 void Bootstrap::ListLinks() {
   const NodeId self = options_.node;
   for (uint32_t node = 0; node < group_.nodes; ++node) {
     if (NodeId(node) == group_.leader || (self != group_.leader && NodeId(node) != self)) continue;
-    links_.emplace_back().name = {
-        .from = NodeId(node), .to = group_.leader, .purpose = LinkPurpose::kControl};
+    links_.emplace_back().name = ControlLink(NodeId(node));
   }
-  const GateTree tree(group_.nodes, group_.leader);
+  const GateTree tree(group_.nodes, group_.leader,
+                      group_.leader_connects ? group_.nodes : GateTree::kFanOut);
   const auto add_gate = [this](NodeId from, NodeId to) {
     if (to != group_.leader)
       links_.emplace_back().name = {.from = from, .to = to, .purpose = LinkPurpose::kGates};
@@ -162,14 +174,14 @@ void Bootstrap::ListLinks() {
   }
   for (const NodeId node : options_.known) {
     if (node == self) continue;
-    if (is_leader()) {
+    if (is_leader() && !group_.leader_connects) {
       Link& probe = links_.emplace_back();
       probe.name = {.from = self, .to = node, .purpose = LinkPurpose::kControl};
       probe.is_probe = true;
     }
     for (Link& link : links_) link.is_expected |= link.name.to == node;
   }
-  if (is_leader() && options_.ask_after.count() > 0) ListQuestions();
+  if (is_leader() && options_.ask_after.count() > 0 && !group_.leader_connects) ListQuestions();
 }
 
 void Bootstrap::ListQuestions() {
@@ -379,7 +391,8 @@ void Bootstrap::NoteRefused(const LinkName& name, const std::string& address,
 }
 
 std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) {
-  if (to_leader_only_) return std::nullopt;
+  const bool is_leaders = group_.leader_connects && name == ControlLink(options_.node);
+  if (to_leader_only_ && !is_leaders) return std::nullopt;
   if (name.to != options_.node) return Refusal::kWrongNode;
   if (name.from.index() >= group_.nodes) return Refusal::kUnexpected;
   const GroupTerms* const own = TermsOf(name);
@@ -417,6 +430,9 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name);
     link.name.streams = name.streams;
     link.fd = std::move(fd);
+    link.keys = std::move(keys);
+  } else if (!is_leader()) {
+    link.fd = std::move(fd);  // for TakeControl()
     link.keys = std::move(keys);
   } else {
     link.given = true;
@@ -547,6 +563,11 @@ bool Bootstrap::ServeCall(Call& call) {
   }
   if (!ConfigureTcp(call.fd).ok()) return EndCall(call, "the connection broke");
   call.link.calling = false;
+  if (is_leader() && call.link.name.purpose == LinkPurpose::kControl) {
+    call.link.given = true;
+    arrival_(call.link.name.to, ControlSocket(std::move(call.fd), call.hello.Keys().seal));
+    return false;
+  }
   call.link.fd = std::move(call.fd);
   call.link.keys = call.hello.Keys();
   return false;
@@ -558,7 +579,8 @@ bool Bootstrap::TakeRefusal(Call& call) {
   const Refusal refusal = call.hello.refusal();
   const bool differs =
       call.hello.is_proved() && (refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal);
-  if (call.link.is_asking && differs) {
+  const bool is_leaders = is_leader() && call.link.name.purpose == LinkPurpose::kControl;
+  if (is_leaders && differs) {
     if (std::exchange(call.link.has_differed, true))
       differing_ = {.peer = call.link.name.to, .why = refusal};
   } else if (call.link.is_probe && call.hello.has_proved()) {

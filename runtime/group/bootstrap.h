@@ -42,6 +42,9 @@ struct Membership {
   bool is_rolled = false;  ///< the connections are a rolled plan's, of which each has a file
   /// Any two nodes may have connections besides, once either wants them: Bootstrap::Want().
   bool opens_later = false;
+  /// The leader opens all of its connections, control among them, and others have none to each
+  /// other.
+  bool leader_connects = false;
   bool has_eager_tree = false;  ///< connections along the EagerTree below the leader
 };
 
@@ -164,6 +167,7 @@ class Bootstrap final : public Lobby::Owner {
   void ListQuestions();
   std::string Name(NodeId node) const;
   bool is_leader() const { return options_.node == group_.leader; }
+  LinkName ControlLink(NodeId node) const;
   bool IsServed(const Link& link) const;
   static bool IsGone(const Link& link);
   const GroupTerms* TermsOf(const LinkName& name) const;

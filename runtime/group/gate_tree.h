@@ -21,20 +21,22 @@ class GateTree {
  public:
   static constexpr uint32_t kFanOut = 16;
 
-  /// `leader` is one of the `nodes`.
-  GateTree(uint32_t nodes, NodeId leader) : nodes_(nodes), leader_(leader) {}
+  /// `leader` is one of the `nodes`. `fan_out`: of a group whose members do not reach each other as
+  /// many as there are.
+  GateTree(uint32_t nodes, NodeId leader, uint32_t fan_out = kFanOut)
+      : nodes_(nodes), leader_(leader), fan_out_(fan_out) {}
 
   /// Of the leader none.
   std::optional<NodeId> ParentOf(NodeId node) const {
     const uint32_t place = PlaceOf(node);
     if (place == 0) return std::nullopt;
-    return At((place - 1) / kFanOut);
+    return At((place - 1) / fan_out_);
   }
   /// In the order of their places; of most nodes none.
   std::vector<NodeId> ChildrenOf(NodeId node) const {
     std::vector<NodeId> children;
-    const uint64_t first = uint64_t{PlaceOf(node)} * kFanOut + 1;
-    for (uint64_t place = first; place < std::min<uint64_t>(first + kFanOut, nodes_); ++place)
+    const uint64_t first = uint64_t{PlaceOf(node)} * fan_out_ + 1;
+    for (uint64_t place = first; place < std::min<uint64_t>(first + fan_out_, nodes_); ++place)
       children.push_back(At(static_cast<uint32_t>(place)));
     return children;
   }
@@ -46,6 +48,7 @@ class GateTree {
 
   uint32_t nodes_;
   NodeId leader_;
+  uint32_t fan_out_;
 };
 
 }  // namespace prepost

@@ -433,6 +433,7 @@ void Engine::Obey(Command command) {
                     .paths = group.options.paths,
                     .terms = group.terms,
                     .is_sealed = group.options.is_sealed,
+                    .leader_connects = group.options.root_connects,
                     .created = group.created});
       return;
     case Command::Kind::kSend:
@@ -516,7 +517,8 @@ void Engine::Hear(KeeperEvent event) {
       }
       FailCalls(*group, event.status);
       if (group->callbacks.failed)
-        group->callbacks.failed(event.status, {.members = std::move(event.members)});
+        group->callbacks.failed(event.status,
+                                {.members = std::move(event.members), .messages = group->have});
       return Unlist(*group);
   }
 }

@@ -52,6 +52,7 @@ struct EngineGroupOptions {
   PathOptions paths = {};
   std::vector<uint32_t> sites = {};  ///< by node; empty: all are at one
   bool is_sealed = false;            ///< all its connections are; without a mover
+  bool root_connects = false;        ///< to all others, which have no connections to each other
   std::string terms;                 ///< what else members must agree on
 };
 

@@ -34,6 +34,7 @@
 #include "runtime/group/control_message.h"
 #include "runtime/group/control_socket.h"
 #include "runtime/group/eager_tree.h"
+#include "runtime/group/gate_tree.h"
 #include "runtime/group/group_key.h"
 #include "runtime/group/lobby.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
@@ -83,8 +84,9 @@ struct KeptGroup {
   bool has_eager_tree = false;  ///< there are connections along the EagerTree
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
-  PlanHash terms;          ///< what members must agree on: TermsOfGroup(), or the plan's hash
-  bool is_sealed = false;  ///< all its connections are; of all members or of none
+  PlanHash terms;                ///< what members must agree on: TermsOfGroup(), or the plan's hash
+  bool is_sealed = false;        ///< all its connections are; of all members or of none
+  bool leader_connects = false;  ///< to all others, which have no connections to each other
   std::optional<KeptRun> run = {};
   std::chrono::steady_clock::time_point created;  ///< by the caller
   /// Control connections that are there already, so that nothing is to be formed or connected: at
@@ -92,6 +94,11 @@ struct KeptGroup {
   std::vector<FileDescriptor> controls = {};
   /// Likewise: connections with the neighbours in the GateTree other than the leader.
   std::vector<GateSocket> gates = {};
+
+  GateTree Tree() const {
+    const auto nodes = static_cast<uint32_t>(members.size());
+    return GateTree(nodes, leader, leader_connects ? nodes : GateTree::kFanOut);
+  }
 };
 
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and

@@ -199,7 +199,7 @@ void Keeper::AddFormed(KeptGroup kept) {
     if (FileDescriptor& control = group.kept.controls[i]; control.valid())
       peer.control.emplace(std::move(control));
   }
-  group.tree = GateTree(static_cast<uint32_t>(group.kept.members.size()), group.kept.leader);
+  group.tree = group.kept.Tree();
   group.children = group.tree.ChildrenOf(group.kept.self);
   AddGates(group, std::move(group.kept.gates));
   groups_.emplace(group.kept.serial, std::move(made));
@@ -235,6 +235,7 @@ void Keeper::AddGroup(KeptGroup kept) {
                            .terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
                            .data_terms = {},
                            .opens_later = group.kept.opens_later,
+                           .leader_connects = group.kept.leader_connects,
                            .has_eager_tree = group.kept.has_eager_tree};
   if (group.kept.run) {
     options.carrier = options_.only_group->carrier;
@@ -249,7 +250,7 @@ void Keeper::AddGroup(KeptGroup kept) {
                              .is_sealed = group.kept.is_sealed};
   }
   group.bootstrap = std::make_unique<Bootstrap>(std::move(membership), std::move(options));
-  group.tree = GateTree(nodes, group.kept.leader);
+  group.tree = group.kept.Tree();
   group.children = group.tree.ChildrenOf(group.kept.self);
   for (uint32_t node = 0; node < (group.is_leader() ? nodes : 1); ++node)
     group.peers.push_back(

@@ -191,7 +191,8 @@ ProfileForm::ProfileForm(std::vector<std::string>* warnings) {
       .Object("nic", &nic_.form())
       .Object("host", &host_.form())
       .Object("tcp", &tcp_values_.form(), Need::kOptional)
-      .Object("control", &control_values_.form(), Need::kOptional);
+      .Object("control", &control_values_.form(), Need::kOptional)
+      .NamesAllMissing();
 }
 
 void ProfileForm::AddNetwork() {

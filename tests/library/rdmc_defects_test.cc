@@ -91,14 +91,14 @@ TEST_P(SizesTest, AreExactAndNothingIsWrittenBehindThem) {
   const uint32_t nodes = GetParam();
   SessionOptions options;
   options.waiting = Waiting::kInterrupt;  // as many threads as there are do not spin
-  Sessions sessions(nodes, options);
   const std::vector<uint32_t> members = Members(nodes);
   const uint32_t root = nodes / 3;
   std::vector<std::vector<std::byte>> messages;
   for (uint64_t k = 1; k <= 6; ++k) messages.push_back(Bytes(k * kBlockBytes - 5 * k, k + nodes));
   GuardedMemory memory;
   std::mutex mutex;
-  std::map<uint64_t, std::vector<uint64_t>> sizes;  // by group, of all members
+  std::map<uint64_t, std::vector<uint64_t>> sizes;   // by group, of all members
+  Sessions sessions(nodes, test::Patient(options));  // uses these until it is gone
   // Of large groups, whose connections take their time, this run's part of the schedules.
   test::Sample sample(Schedules().size(), nodes < 16 ? 1 : test::SampleDivisor());
   std::vector<const Schedule*> schedules;

@@ -279,6 +279,39 @@ TEST(SessionTest, MembersThatDifferHearOfItAtOnce) {
   }
 }
 
+// Members that know of nobody where to find them, as behind NAT. Catches one that connects to the
+// root, or to another member for gates, of which there are none up to 17.
+TEST(SessionTest, TheRootMayOpenAllConnections) {
+  for (const uint32_t count : {2u, 20u}) {
+    for (const bool is_sealed : {false, true}) {
+      const std::vector<std::byte> message = Bytes(1u << 20, 1);
+      SCOPED_TRACE(std::to_string(count) + (is_sealed ? " sealed" : ""));
+      Sessions sessions(count, {}, nullptr, [](SessionOptions& own) {
+        for (uint32_t member = 0; member < own.members.size(); ++member) {
+          if (own.self != 1 && member != own.self) own.members[member] = {"127.0.0.1", 1};
+        }
+      });
+      const std::vector<uint32_t> members = Members(count);
+      sessions.Create(1, members, /*root=*/1,
+                      {.algorithm = "sequential", .seal = is_sealed, .root_connects = true});
+      for (const uint32_t member : members) sessions.Barrier(1, member);
+      ASSERT_TRUE(sessions[1].Send(1, message.data(), message.size()).ok());
+      ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) {
+        return log.completed.size() == 1 && log.passed == 1;
+      }));
+      for (const uint32_t member : members) ASSERT_TRUE(sessions[member].DestroyGroup(1).ok());
+      ASSERT_TRUE(sessions.Wait(1, members, [](const GroupLog& log) { return log.closed == 1; }));
+      for (const uint32_t member : members) {
+        if (member == 1) continue;
+        EXPECT_EQ(sessions.LogOf(member, 1).messages.front(), message);
+      }
+    }
+  }
+  Sessions sessions(2);
+  EXPECT_THAT(sessions[0].CreateGroup(1, {0, 1}, 0, {.root_connects = true}, {}).message(),
+              HasSubstr("algorithm \"sequential\""));
+}
+
 void ExpectFailure(Sessions& sessions, uint64_t group, const std::vector<uint32_t>& survivors,
                    uint32_t victim) {
   const auto killed = std::chrono::steady_clock::now();

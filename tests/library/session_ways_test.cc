@@ -284,6 +284,8 @@ TEST_P(SessionWaysTest, SurvivorsOfAFailureHearOfItOnceAndGoOn) {
       EXPECT_THAT(sessions.LogOf(member, 1).failures.front(),
                   HasSubstr("member " + std::to_string(victim)));
       EXPECT_EQ(sessions.LogOf(member, 1).failed_member, victim);
+      EXPECT_EQ(sessions.LogOf(member, 1).failed_messages,
+                sessions.LogOf(member, 1).completed.size());
       EXPECT_FALSE(sessions[member].Barrier(1, {}).ok());
       ASSERT_TRUE(
           sessions[member]

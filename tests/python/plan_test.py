@@ -289,6 +289,144 @@ class Plans(unittest.TestCase):
         with self.assertRaises(prepost.Error):
             plan.simulate("no such cluster")
 
+    # Catches arguments that get lost on the way to what the command does with its flags.
+    def test_reports_are_those_of_the_command(self):
+        topology = SOURCE / "examples/topologies/4x8.json"
+        plan = prepost.compile(
+            nodes=6, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="chain", root=1
+        )
+        plan.save(self.path)
+
+        def want(name, *arguments):
+            return json.loads(command(name, self.path, *arguments, "--json"))
+
+        self.assertEqual(plan.stats(), want("stats"))
+        got, expected = plan.stats(topology), want("stats", "--topology", topology)
+        self.assertNotEqual(got.pop("topology"), expected.pop("topology"))  # its name
+        self.assertEqual(got, expected)
+        self.assertEqual(plan.stats(json.loads(topology.read_text())), plan.stats(topology))
+        for what in ("2/3", "1>2:0", "4", ":1"):
+            self.assertEqual(plan.explain(what), want("explain", what))
+        self.assertEqual(plan.explain(4), plan.explain("4"))
+        self.assertEqual(plan.lower(), want("lower"))
+        self.assertEqual(
+            plan.lower(node=2, mode="managed", masters="lane"),
+            want("lower", "--node", 2, "--mode", "managed", "--masters", "lane"),
+        )
+        with self.assertRaisesRegex(prepost.RejectedError, "node 9"):
+            plan.explain("9/0")
+        with self.assertRaisesRegex(prepost.UsageError, "mode"):
+            plan.lower(mode="odd")
+        for keys, flags in (
+            ({"nodes": 8, "message_bytes": 1 << 20}, ["--nodes", 8, "--message-bytes", "1MiB"]),
+            (
+                {
+                    "nodes": 6,
+                    "message_bytes": 1 << 16,
+                    "collective": "allreduce",
+                    "combine": "sum:float32",
+                    "profile": "fractus",
+                },
+                ["--nodes", 6, "--message-bytes", "64KiB", "--collective", "allreduce"]
+                + ["--combine", "sum:float32", "--profile", "fractus"],
+            ),
+        ):
+            self.assertEqual(
+                prepost.choose(**keys), json.loads(command("choose", *flags, "--json"))
+            )
+        with self.assertRaisesRegex(prepost.Error, "chan"):
+            prepost.choose(nodes=8, message_bytes=1, algorithm="chan")
+
+    def test_simulate_takes_what_is_in_files(self):
+        plan = prepost.compile(
+            nodes=8, message_bytes=1 << 20, block_bytes=1 << 18, algorithm="chain"
+        )
+        plan.save(self.path)
+        profile = prepost.profile("fractus")
+        self.assertEqual(plan.simulate(profile)["cpu"], plan.simulate("fractus")["cpu"])
+        profile["host"]["post_send"]["value"] = "1ms"
+        self.assertGreater(
+            plan.simulate(profile)["cpu"]["completion_seconds"],
+            plan.simulate("fractus")["cpu"]["completion_seconds"],
+        )
+        for key in ("cqe", "wqe"):
+            del profile["nic"][key]
+        with self.assertRaisesRegex(prepost.RejectedError, "missing: /nic/wqe, /nic/cqe"):
+            plan.simulate(profile)
+        with self.assertRaisesRegex(prepost.UsageError, "known are apt, "):
+            prepost.profile("no such cluster")
+        topology = SOURCE / "examples/topologies/4x8.json"
+        want = json.loads(
+            command(
+                *("simulate", self.path, "--profile", "fractus", "--json"),
+                *("--topology", topology),
+                *("--neighbours", "node=1,count=2,slice=4ms"),
+                *("--neighbours", "node=2,count=1,slice=1ms"),
+            )
+        )
+        for given in (topology, json.loads(topology.read_text())):
+            got = plan.simulate(
+                "fractus",
+                topology=given,
+                neighbours=["node=1,count=2,slice=4ms", "node=2,count=1,slice=1ms"],
+            )
+            self.assertEqual(got["cpu"], want["cpu"])
+            self.assertEqual(got["offload"], want["offload"])
+        with self.assertRaisesRegex(prepost.UsageError, "changes nothing"):
+            plan.simulate("fractus", topology=topology, settings={"network.rack_latency": "1us"})
+
+    # Catches values that are given to another than is said, and rows that are lost.
+    def test_sweep(self):
+        over = {"nodes": [3, 4], "host.interrupt": ["1us", "9us"], "wait": ["polling", "interrupt"]}
+        fixed = {"message_bytes": 1 << 18, "block_bytes": 1 << 16, "algorithm": "chain"}
+        rows = prepost.sweep(over, profile="fractus", executor="cpu", **fixed)
+        self.assertEqual(
+            [tuple(row["point"].values()) for row in rows], list(itertools.product(*over.values()))
+        )
+        for row in rows:
+            point = row["point"]
+            alone = prepost.compile(nodes=point["nodes"], **fixed).simulate(
+                "fractus",
+                executor="cpu",
+                wait=point["wait"],
+                settings={"host.interrupt": point["host.interrupt"]},
+            )
+            self.assertEqual(row["simulation"], alone)
+        plan = prepost.compile(nodes=4, **fixed)
+        rows = prepost.sweep({"profile": ["fractus", "sierra"]}, plan=plan, jobs=1)
+        self.assertEqual(
+            [row["simulation"] for row in rows], [plan.simulate("fractus"), plan.simulate("sierra")]
+        )
+        rows = prepost.sweep(
+            {"seed": range(3)},
+            plan=plan,
+            profile="fractus",
+            preempt=["rate=50000,for=100us,hosts=1", "rate=9000,for=100us,node=2"],
+        )
+        times = [row["simulation"]["cpu"]["completion_seconds"] for row in rows]
+        self.assertGreater(len(set(times)), 1)
+        rows = prepost.sweep({"nodes": [0, 2]}, profile="fractus", **fixed)
+        self.assertIn("/nodes", rows[0]["error"])
+        self.assertIn("simulation", rows[1])
+        for text, call in (
+            (
+                "nodes: the plan is given",
+                lambda: prepost.sweep({"nodes": [2]}, plan=plan, profile=""),
+            ),
+            ("profile: the cluster is missing", lambda: prepost.sweep({"nodes": [2]})),
+            (
+                "nodes: it is swept",
+                lambda: prepost.sweep({"nodes": [2]}, nodes=3, profile="fractus"),
+            ),
+            (
+                "8000000 combinations",
+                lambda: prepost.sweep({k: range(200) for k in "abc"}, profile="fractus"),
+            ),
+            ("over.'nodes'. is a list", lambda: prepost.sweep({"nodes": 3}, profile="fractus")),
+        ):
+            with self.assertRaisesRegex(prepost.UsageError, text):
+                call()
+
     def test_errors(self):
         for error, text, keys in (
             (prepost.RejectedError, "^spec: /nodes: .* at least 1 node", {"message_bytes": 1}),

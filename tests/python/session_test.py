@@ -1286,15 +1286,21 @@ class Errors(unittest.TestCase):
             for group in groups:
                 group.wait_opened(TIMEOUT)
             self.assertIsNone(groups[1].failure)
+            groups[0].broadcast(b"first", TIMEOUT)
+            groups[2].receive(timeout=TIMEOUT)
+            self.assertEqual(groups[2].messages, 1)
             waiting = threading.Thread(target=members.sessions[2].close)
             waiting.start()
             for group in groups[:2]:
                 with self.assertRaises(prepost.TransferError) as raised:
                     group.broadcast(None if group is groups[1] else bytes(1 << 24), TIMEOUT)
+                    group.receive(timeout=TIMEOUT) if group is groups[1] else None
                     group.barrier(TIMEOUT)  # the root may have been through with sending
                 self.assertEqual((raised.exception.member, raised.exception.members), (2, (2,)))
                 self.assertRegex(str(raised.exception), "member 2")
                 self.assertEqual(str(group.failure), str(raised.exception))
+                self.assertGreaterEqual(raised.exception.messages, 1)
+                self.assertEqual(raised.exception.messages, group.messages)
             waiting.join()
             survivors = [session.group(1, [0, 1]) for session in members.sessions[:2]]
             self.assertEqual(

@@ -41,6 +41,7 @@ struct GroupLog {
   std::vector<std::string> failures;
   std::optional<uint32_t> failed_member;
   std::vector<uint32_t> failed_members;
+  uint64_t failed_messages = 0;
 };
 
 /// For tests of many threads that nothing fails in: a busy machine may keep one waiting for long.
@@ -107,6 +108,7 @@ class Sessions {
         log.failures.push_back(cause.ToString());
         log.failed_member = where;
         log.failed_members = where.members;
+        log.failed_messages = where.messages;
       });
     };
     return callbacks;

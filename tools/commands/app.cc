@@ -11,9 +11,10 @@ namespace prepost::tools {
 namespace {
 
 constexpr void (*kCommands[])(CLI::App&, Action*) = {
-    AddCompile,  AddChoose, AddUnroll, AddVerify,  AddStats,   AddExplain,  AddDiff,
-    AddDraw,     AddLower,  AddRun,    AddNode,    AddCompare, AddSimulate, AddCalibrate,
-    AddTopology, AddExport, AddImport, AddDevices, AddProbe,   AddPush,     AddReceive};
+    AddCompile,  AddChoose,    AddUnroll,  AddVerify,   AddStats,  AddExplain,
+    AddDiff,     AddDraw,      AddLower,   AddRun,      AddNode,   AddCompare,
+    AddSimulate, AddCalibrate, AddProfile, AddTopology, AddExport, AddImport,
+    AddDevices,  AddProbe,     AddPush,    AddReceive};
 
 }  // namespace
 

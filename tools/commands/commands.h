@@ -31,6 +31,7 @@ void AddImport(CLI::App& app, Action* action);
 void AddLower(CLI::App& app, Action* action);
 void AddNode(CLI::App& app, Action* action);
 void AddProbe(CLI::App& app, Action* action);
+void AddProfile(CLI::App& app, Action* action);
 void AddPush(CLI::App& app, Action* action);
 void AddReceive(CLI::App& app, Action* action);
 void AddRun(CLI::App& app, Action* action);

@@ -12,8 +12,8 @@
 #include "ir/plan_tables.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
+#include "planning/report/plan_stats.h"
 #include "planning/text/messages.h"
-#include "tools/report/plan_stats.h"
 #include "viz/page_data/page.h"
 
 namespace prepost::tools {

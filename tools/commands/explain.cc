@@ -8,10 +8,9 @@
 #include <string>
 
 #include "planning/files/plan_file.h"
+#include "planning/report/explain_print.h"
 #include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/flags/op_reference.h"
-#include "tools/report/explain_print.h"
 
 namespace prepost::tools {
 namespace {
@@ -22,46 +21,17 @@ struct ExplainFlags {
   bool json = false;
 };
 
-Explanation ExplainOp(const Reasons& reasons, OpRef ref) {
-  const OpReasons op = reasons.Explain(ref);
-  return {.block = {}, .node = {}, .ops = {op}, .chain = reasons.ChainOf(op.message)};
-}
-
-Explanation ExplainMessage(const PlanTables& tables, const Reasons& reasons, uint32_t message) {
-  Explanation explanation = ExplainOp(reasons, tables.RefOf(tables.messages().send(message)));
-  explanation.ops.push_back(reasons.Explain(tables.RefOf(tables.messages().recv(message))));
-  return explanation;
-}
-
-Explanation ExplainNode(const PlanTables& tables, const Reasons& reasons, NodeId node) {
-  Explanation explanation = {.block = {}, .node = Summarise(tables, reasons.times(), node)};
-  if (explanation.node->last_message) {
-    explanation.chain = reasons.ChainOf(*explanation.node->last_message);
-  }
-  return explanation;
-}
-
 Status Run(const ExplainFlags& flags) {
   const Result<VerifiedPlan> plan = LoadAnyPlan(flags.plan);
   if (!plan.ok()) return plan.status();
   const PlanTables tables(*plan);
-  const Result<OpReference> what = ParseOpReference(flags.what, tables);
-  if (!what.ok()) return what.status();
   const Reasons reasons(tables);
-  Explanation explanation;
-  if (const auto* block = std::get_if<BlockReference>(&*what)) {
-    explanation.block = block->block;
-  } else if (const auto* node = std::get_if<NodeId>(&*what)) {
-    explanation = ExplainNode(tables, reasons, *node);
-  } else if (const auto* ref = std::get_if<OpRef>(&*what)) {
-    explanation = ExplainOp(reasons, *ref);
-  } else {
-    explanation = ExplainMessage(tables, reasons, std::get<MessageReference>(*what).message);
-  }
+  const Result<Explanation> explanation = Explain(tables, reasons, flags.what);
+  if (!explanation.ok()) return explanation.status();
   if (flags.json) {
-    PrintJson(ExplanationJson(tables, reasons.times(), explanation), std::cout);
+    PrintJson(ExplanationJson(tables, reasons.times(), *explanation), std::cout);
   } else {
-    PrintExplanation(tables, reasons.times(), explanation, std::cout);
+    PrintExplanation(tables, reasons.times(), *explanation, std::cout);
   }
   return {};
 }

@@ -25,6 +25,7 @@
 #include "planning/files/plan_file.h"
 #include "planning/flags/lowering_flags.h"
 #include "planning/flags/values.h"
+#include "planning/report/program_report.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
@@ -43,22 +44,6 @@ struct LowerFlags {
   bool bytes = false;  ///< below each entry of the list
   bool json = false;
 };
-
-nlohmann::ordered_json ProgramSummaryJson(const nic::QueueProgram& program) {
-  nlohmann::ordered_json nodes = nlohmann::ordered_json::array();
-  for (const nic::NodeProgram& node : program.nodes) {
-    nodes.push_back({{"node", node.node.value},
-                     {"qps", node.qps.size()},
-                     {"cqs", node.cqs.size()},
-                     {"wqes", node.wqes()},
-                     {"waits", node.waits()},
-                     {"send_enables", node.enables()},
-                     {"doorbells", node.doorbells()},
-                     {"rearms", node.rearms()},
-                     {"ring_bytes", node.ring_bytes()}});
-  }
-  return {{"mode", Name(program.mode)}, {"nodes", nodes}};
-}
 
 Result<nic::QueueProgram> LowerPlan(const LowerFlags& flags, const VerifiedPlan& plan) {
   Result<nic::LowerOptions> options = flags.lowering.ToOptions();
@@ -94,22 +79,30 @@ std::string NoteOnMissingNodes(const nic::QueueProgram& program, const PlanHeade
 }
 
 /// What goes to stdout, or to a file: `plan` is null when there is none.
-Status Write(const LowerFlags& flags, const Plan* plan, const nic::QueueProgram& program) {
+Status Write(const LowerFlags& flags, const VerifiedPlan* plan, const nic::QueueProgram& program) {
   if (!flags.output.empty()) {
     const bool binary = flags.output.ends_with(".bin");
     return WriteFile(flags.output, [&](std::ostream& out) {
       out << (binary ? nic::ToBinary(program) : nic::ToJson(program));
     });
   }
-  if (flags.json) {
-    PrintJson(ProgramSummaryJson(program), std::cout);
-    return {};
-  }
   if (flags.list) {
     std::cout << nic::List(*plan, program, flags.bytes);
     return {};
   }
-  for (const nic::NodeProgram& node : program.nodes) std::cout << nic::Summary(node) << "\n";
+  std::vector<ProfileFit> fits;
+  if (plan != nullptr && flags.from_list.empty()) {
+    Result<nic::LowerOptions> options = flags.lowering.ToOptions();
+    if (!options.ok()) return options.status();
+    if (flags.node) options->node = NodeId(*flags.node);
+    const Ticker ticker("lowering for the shipped profiles");
+    fits = FitsOf(*plan, *std::move(options));
+  }
+  if (flags.json) {
+    PrintJson(ToJson(program, fits), std::cout);
+  } else {
+    Print(program, fits, std::cout);
+  }
   return {};
 }
 
@@ -206,7 +199,9 @@ void AddLower(CLI::App& app, Action* action) {
       "device is refused with the\n"
       "numbers; queues longer than its rings are written in parts, and every part after the first "
       "is a re-arm. The bytes\n"
-      "are read back and their order is compared with the plan's, always.\n\n"
+      "are read back and their order is compared with the plan's, always. A last line is about all "
+      "nodes together, and says\n"
+      "which shipped profiles (prepost profile) the plan fits.\n\n"
       "Examples:\n"
       "  prepost lower plan.json\n"
       "  prepost lower plan.json --node 1 --list\n"

@@ -10,10 +10,10 @@
 
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
+#include "planning/report/plan_stats.h"
 #include "planning/text/messages.h"
 #include "planning/text/plan_text.h"
 #include "tools/commands/commands.h"
-#include "tools/report/plan_stats.h"
 
 namespace prepost::tools {
 namespace {

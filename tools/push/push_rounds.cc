@@ -33,7 +33,8 @@ constexpr milliseconds kAnswerSlack{3000};     ///< for a host to say how far it
 constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that the cause names
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
-constexpr int kTriesMax = 3;                   ///< of a group that fails although nobody is out
+constexpr const char* kSequential = "sequential";
+constexpr int kTriesMax = 3;  ///< of a group that fails although nobody is out
 
 /// Where `receiver` reaches this machine: by as many addresses as it has, if they are different.
 std::string OwnHost(const PushReceiver& receiver) {
@@ -165,7 +166,8 @@ Status PushRounds::OpenGroup() {
                                                 {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
                                                  .device = options_.device,
-                                                 .seal = IsSealed(options_)},
+                                                 .seal = IsSealed(options_),
+                                                 .root_connects = RootConnects()},
                                                 group_->Callbacks()));
   for (PushReceiver* const member : of_group_) SendGroup(*member, numbers, addresses);
   for (const Message& message : window_) SendMessage(message);
@@ -185,6 +187,7 @@ void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& 
                                    {"algorithm", algorithm_},
                                    {"device", options_.device},
                                    {"seal", IsSealed(options_)},
+                                   {"root_connects", RootConnects()},
                                    {"block_bytes", options_.block_bytes}}}});
 }
 
@@ -393,21 +396,25 @@ std::string PushRounds::WhyNotConnected(const Status& cause) const {
   return receivers_.NameHosts(cause.message());
 }
 
-/// All hosts answer and this machine has connections to all, but some have none to each other: then
-/// it sends to each of them itself. Once.
+/// All hosts answer over their own connections, but some do not reach this machine or each other:
+/// then it connects to each of them and sends to it itself. Once.
 bool PushRounds::GoSequential(const Status& cause) {
-  constexpr const char* kSequential = "sequential";
-  const bool may = was_opened_ && send_failure_.ok() && Written() == began_with_ &&
-                   algorithm_ != kSequential && options_.device.empty() && of_group_.size() > 1;
+  const bool may = send_failure_.ok() && Written() == began_with_ && algorithm_ != kSequential &&
+                   options_.device.empty();
   if (!may) return false;
   algorithm_ = kSequential;
   if (options_.note) {
-    options_.note(
-        fmt::format("not all hosts reach each other, so this machine sends to each of them itself, "
-                    "as with --algorithm sequential: {}",
-                    WhyNotConnected(cause)));
+    options_.note(fmt::format(
+        "not all hosts reach {}, so this machine connects and sends to each of them "
+        "itself, as with --algorithm sequential: {}",
+        was_opened_ ? "each other" : "this machine and each other", WhyNotConnected(cause)));
   }
   return true;
+}
+
+/// Hosts then need reach neither this machine nor each other.
+bool PushRounds::RootConnects() const {
+  return algorithm_ == kSequential && options_.device.empty();
 }
 
 /// Of the group at hand, by the session's word or else a member's, or what put a member out, or

@@ -70,6 +70,7 @@ class PushRounds {
   uint64_t NextBytes() const;
   std::string WhyNotConnected(const Status& cause) const;
   bool GoSequential(const Status& cause);
+  bool RootConnects() const;
   Status CauseOfFailure() const;
   Status WhoIsLeft(Status* cause);
 

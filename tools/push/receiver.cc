@@ -291,7 +291,8 @@ class Receiver {
                                  {.algorithm = group.at("algorithm"),
                                   .block_bytes = group.at("block_bytes"),
                                   .device = group.at("device"),
-                                  .seal = group.at("seal")},
+                                  .seal = group.at("seal"),
+                                  .root_connects = group.at("root_connects")},
                                  arrivals_->Callbacks(group.at("first")));
   }
 

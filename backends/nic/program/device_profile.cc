@@ -74,7 +74,8 @@ Result<DeviceProfile> ReadDeviceProfile(std::istream& in, const std::string& nam
       .Scalar("version", ExpectVersion(kDeviceMajor, kDeviceMinor, warnings))
       .Scalar("name", ReadString(&profile.name))
       .Object("limits", limits.form(), Need::kOptional)
-      .Object("capabilities", capabilities.form());
+      .Object("capabilities", capabilities.form())
+      .NamesAllMissing();
   PREPOST_RETURN_IF_ERROR(ReadJson(in, name, &form));
   return profile;
 }

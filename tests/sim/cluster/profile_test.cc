@@ -73,6 +73,10 @@ Section With(Section section, const std::string& key, const std::string& value) 
   section[key] = value;
   return section;
 }
+Section Without(Section section, const std::vector<std::string>& keys) {
+  for (const std::string& key : keys) section.erase(key);
+  return section;
+}
 std::string Racks(const Section& racks) { return Text(kNetwork, ", \"racks\": " + Text(racks)); }
 
 // A value that is read into another one's place.
@@ -216,7 +220,7 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
        "/host/preemption: key 'lengths' is missing"},
       {File({.host = Text(kHost, ", \"preemption\": " + Text(With(kPreemption, "rate", "0")))}),
        "/host/preemption/rate/value: 0 is too small, the least is 1e-09"},
-      {File({.more = R"(, "tcp": {})"}), "/tcp: key 'system_call' is missing"},
+      {File({.more = R"(, "tcp": {})"}), "keys are missing: /tcp/system_call, /tcp/copy_rate"},
       {File({.more = ", \"tcp\": " +
                      Text({{"system_call", "1"}, {"copy_rate", "1"}, {"segment_calls", "1"}})}),
        "/tcp: key 'segment_bytes' is missing: without it blocks are copied as a whole, and "
@@ -230,7 +234,9 @@ TEST(ProfileTest, SaysWhereAndWhatIsWrong) {
       {R"({"format": "prepost.profile", "version": "2.0"})",
        "/version: version 2.0 is not supported, this program reads 1.x"},
       {R"({"format": "prepost.profile", "version": "1.0", "name": "n"})",
-       "key 'cluster' is missing"}};
+       "keys are missing: /cluster, /network, /nic, /host"},
+      {File({.nic = Text(Without(kNic, {"wqe", "cqe"})), .host = Text(Without(kHost, {"poll"}))}),
+       "keys are missing: /nic/wqe, /nic/cqe, /host/poll"}};
   for (const auto& [text, error] : cases) EXPECT_EQ(ErrorOf(text), error) << text;
 }
 

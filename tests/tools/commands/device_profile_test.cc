@@ -109,7 +109,7 @@ TEST_F(DeviceProfileCommandTest, WrongProfilesAreRefused) {
       {"/limits", json::array(), "/limits: expected an object"},
       {"/capabilities/cd", 1, "/capabilities/cd: expected true or false"},
       {"/capabilities/cdd", true, "/capabilities/cdd: unknown key, did you mean 'cd'?"},
-      {"/capabilities", json::object(), "key 'cd"},
+      {"/capabilities", json::object(), "missing: /capabilities/cd, /capabilities/cq_oi"},
       {"/capabilities/cd", false, "device profile tiny: no capability cd"},
       {"/version", "2.0", "/version: version 2.0 is not supported"},
       {"/limits/qps", 1, "node 0: node needs "},

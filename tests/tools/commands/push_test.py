@@ -184,35 +184,30 @@ def blake2b(data, person=b""):
 
 
 def check_unreachable(world):
-    """Hosts that reach this machine, and not each other. Catches a push that serves nobody, and
-    one that says neither to where nor why."""
-    for host in range(1, HOSTS + 1):
-        isolate(host, True)
-    try:
-        done = subprocess.run(
-            world.words(world.image, "--connect-timeout", "2"), capture_output=True, timeout=HANG
-        )
+    """Hosts that do not reach each other, or not this machine either, as where it is behind NAT:
+    here it is not at the address that they are told. Catches a push that serves nobody, and one
+    that says neither to where nor why."""
+    for whom, address in (("each other", []), ("this machine", ["--address", "10.99.0.200"])):
+        for host in range(1, HOSTS + 1):
+            isolate(host, True)
+        try:
+            done = subprocess.run(
+                world.words(world.image, "--connect-timeout", "2", *address),
+                capture_output=True,
+                timeout=HANG,
+            )
+        finally:
+            for host in range(1, HOSTS + 1):
+                isolate(host, False)
         verdicts, _ = world.read(done.stdout)
         assert done.returncode == 0 and all(verdict["ok"] for verdict in verdicts), done
         said = done.stderr.decode()
         assert re.search(
-            r"not all hosts reach each other, .* --algorithm sequential: .*"
-            r"10\.99\.0\.\d:\d+: (no answer|No route to host)",
+            rf"not all hosts reach {whom}.* --algorithm sequential: .*"
+            r"10\.99\.0\.\d+:\d+: (no answer|No route to host)",
             said,
         ), said
-    finally:
-        for host in range(1, HOSTS + 1):
-            isolate(host, False)
-    world.clear()
-    done = subprocess.run(
-        world.words(world.image, "--connect-timeout", "2", "--address", "10.99.0.200"),
-        capture_output=True,
-        timeout=HANG,
-    )
-    verdicts, _ = world.read(done.stdout)
-    assert done.returncode == 1 and all(verdict["is_consequence"] for verdict in verdicts), done
-    assert "this machine (10.99.0.200:" in verdicts[0]["error"], verdicts
-    assert world.left() == []
+        world.clear()
 
 
 def check_slow_host(world):

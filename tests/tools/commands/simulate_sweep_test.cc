@@ -294,7 +294,7 @@ TEST_F(SimulateSweepTest, RefusesWhatIsNoSweep) {
          "--sweep host.poll: it is already set by --set host.poll=3us");
   expect({"--preempt", "rate=1,for=1us", "--sweep", "host.preemption.rate=1,2"}, 2,
          "host.preemption.rate is already set by --sweep host.preemption.rate=1");
-  sweep("host.preemption.rate=1,2", "key 'length' is missing");
+  sweep("host.preemption.rate=1,2", "missing: /host/preemption/length, ");
   expect({"--sweep", "seed=1,2", "--sweep", "seed=3"}, 2, "seed is there twice");
   expect({"--plot", "a.svg"}, 2, "--plot is for --sweep");
   expect({"--sweep", "seed=1,2", "--plot", "a.png"}, 2, "ends with .svg");

@@ -80,7 +80,8 @@ TEST(DeviceProfileTest, SaysWhereAndWhatIsWrong) {
        "d:1:45: /version: version 2.0 is not supported, this program reads 1.x"},
       {R"({"format": "prepost.device", "version": "1.0", "limits": 4})",
        "d:1:59: /limits: expected an object, found 4"},
-      {R"({"format": "prepost.device"})", "d:1:28: key 'version' is missing"},
+      {R"({"format": "prepost.device"})",
+       "d:1:28: keys are missing: /version, /name, /capabilities"},
       {"7", "d:1:1: expected an object, found 7"},
       {"", "d:1:0: the file is empty"}};
   for (const auto& [text, error] : cases) {

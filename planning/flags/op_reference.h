@@ -2,8 +2,8 @@
 //
 // OpReference: what of a plan a user asks about: a node, one of its ops, the message of a block, or
 // a block.
-#ifndef PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
-#define PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
+#ifndef PREPOST_PLANNING_FLAGS_OP_REFERENCE_H_
+#define PREPOST_PLANNING_FLAGS_OP_REFERENCE_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 #include "ir/plan_tables.h"
 
-namespace prepost::tools {
+namespace prepost {
 
 struct MessageReference {
   uint32_t message = 0;  ///< as in MessageTable
@@ -32,6 +32,6 @@ using OpReference = std::variant<NodeId, OpRef, MessageReference, BlockReference
 /// kUsage, with what the plan has instead.
 Result<OpReference> ParseOpReference(const std::string& text, const PlanTables& tables);
 
-}  // namespace prepost::tools
+}  // namespace prepost
 
-#endif  // PREPOST_TOOLS_FLAGS_OP_REFERENCE_H_
+#endif  // PREPOST_PLANNING_FLAGS_OP_REFERENCE_H_

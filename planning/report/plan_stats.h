@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // PlanStats: what `prepost stats` reports: all analyses of one plan, as text and as JSON.
-#ifndef PREPOST_TOOLS_REPORT_PLAN_STATS_H_
-#define PREPOST_TOOLS_REPORT_PLAN_STATS_H_
+#ifndef PREPOST_PLANNING_REPORT_PLAN_STATS_H_
+#define PREPOST_PLANNING_REPORT_PLAN_STATS_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "ir/analysis/network_load.h"
 #include "ir/analysis/traffic.h"
 
-namespace prepost::tools {
+namespace prepost {
 
 /// All analyses of one plan. `network` is Network::Uniform() unless there is a topology; then
 /// seconds of `load` are bytes.
@@ -57,6 +57,6 @@ void Print(const PlanStats& stats, bool per_node, std::ostream& out);
 /// All of it, with every node and channel.
 nlohmann::ordered_json ToJson(const PlanStats& stats);
 
-}  // namespace prepost::tools
+}  // namespace prepost
 
-#endif  // PREPOST_TOOLS_REPORT_PLAN_STATS_H_
+#endif  // PREPOST_PLANNING_REPORT_PLAN_STATS_H_

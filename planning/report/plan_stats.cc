@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/plan_stats.h"
+#include "planning/report/plan_stats.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 #include "ir/json/rate_text.h"
 #include "planning/text/plan_text.h"
 
-namespace prepost::tools {
+namespace prepost {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -65,7 +65,7 @@ struct Crossings {
 };
 Crossings CrossingsOf(const PlanStats& stats);
 
-bool IsMulticast(const PlanStats& stats) {
+bool IsOfMulticast(const PlanStats& stats) {
   return stats.tables.plan().header().collective.kind == CollectiveKind::kMulticast;
 }
 
@@ -234,7 +234,7 @@ Json TopologyJson(const PlanStats& stats) {
                     {"copies", cut.copies},
                     {"bytes_per_second", cut.rate},
                     {"seconds", cut.seconds}});
-    if (!IsMulticast(stats)) cuts.back()["bytes"] = cut.bytes;
+    if (!IsOfMulticast(stats)) cuts.back()["bytes"] = cut.bytes;
   }
   Json racks = Json::array();
   for (uint32_t r = 0; r < stats.network.racks.size(); ++r) {
@@ -267,7 +267,7 @@ Json TopologyJson(const PlanStats& stats) {
                 {{"min", crossings.min},
                  {"mean", crossings.mean},
                  {"max", crossings.max},
-                 {"needed", IsMulticast(stats) ? Json(crossings.least) : Json()},
+                 {"needed", IsOfMulticast(stats) ? Json(crossings.least) : Json()},
                  {"enters_racks_once", stats.load.enters_racks_once}}},
                {"racks", std::move(racks)}};
   if (!paths.empty()) json["paths"] = std::move(paths);
@@ -480,14 +480,14 @@ void PrintLatencyBound(const PlanStats& stats, std::ostream& out) {
        fmt::format("{}: {}, ceil(log{} {}), as those who {} grow {} at most in one;",
                    WriteLatency(latency.seconds), Count(latency.rounds, "round"),
                    uint64_t{header.ports} + 1,
-                   IsMulticast(stats) ? header.nodes : header.roles().members(),
-                   IsMulticast(stats) ? "have a block" : "know of a member's part",
+                   IsOfMulticast(stats) ? header.nodes : header.roles().members(),
+                   IsOfMulticast(stats) ? "have a block" : "know of a member's part",
                    header.ports == 1 ? "to twice as many"
                                      : fmt::format("{} times", uint64_t{header.ports} + 1)));
   const std::string crossing =
       latency.crosses
           ? fmt::format(", one in which {} changes {}s {}",
-                        IsMulticast(stats) ? "the message" : "a block", stats.network.RackWord(),
+                        IsOfMulticast(stats) ? "the message" : "a block", stats.network.RackWord(),
                         WriteLatency(latency.crossing_seconds))
           : "";
   Line(out, "",
@@ -526,7 +526,7 @@ void PrintTimes(const PlanStats& stats, std::ostream& out) {
   Line(out, "  network bound",
        fmt::format("{}, also without rounds: what simulate compares with",
                    WriteLatency(stats.network_bound.seconds)));
-  if (!IsMulticast(stats)) {
+  if (!IsOfMulticast(stats)) {
     PrintCollectiveCuts(stats, out);
     return PrintLatencyBound(stats, out);
   }
@@ -575,7 +575,7 @@ std::string CrossingsText(const PlanStats& stats) {
   const std::string word = stats.network.RackWord();
   std::string text = fmt::format("of {}s per block: min {}, mean {:.1f}, max {}", word,
                                  crossings.min, crossings.mean, crossings.max);
-  if (!IsMulticast(stats)) return text;
+  if (!IsOfMulticast(stats)) return text;
   return fmt::format("{}, where {} would do: {}", text, crossings.least,
                      stats.load.enters_racks_once
                          ? fmt::format("each block enters each {} once", word)
@@ -716,4 +716,4 @@ Json ToJson(const PlanStats& stats) {
   return json;
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/report/explain_print.h"
+#include "planning/report/explain_print.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,8 +11,9 @@
 
 #include "ir/analysis/expressions.h"
 #include "ir/base/count.h"
+#include "planning/flags/op_reference.h"
 
-namespace prepost::tools {
+namespace prepost {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -495,7 +496,37 @@ Json BlockJson(const PlanTables& tables, const BlockFate& fate) {
   return json;
 }
 
+Explanation ExplainOp(const Reasons& reasons, OpRef ref) {
+  const OpReasons op = reasons.Explain(ref);
+  return {.block = {}, .node = {}, .ops = {op}, .chain = reasons.ChainOf(op.message)};
+}
+
+Explanation ExplainMessage(const PlanTables& tables, const Reasons& reasons, uint32_t message) {
+  Explanation explanation = ExplainOp(reasons, tables.RefOf(tables.messages().send(message)));
+  explanation.ops.push_back(reasons.Explain(tables.RefOf(tables.messages().recv(message))));
+  return explanation;
+}
+
+Explanation ExplainNode(const PlanTables& tables, const Reasons& reasons, NodeId node) {
+  Explanation explanation = {.block = {}, .node = Summarise(tables, reasons.times(), node)};
+  if (explanation.node->last_message) {
+    explanation.chain = reasons.ChainOf(*explanation.node->last_message);
+  }
+  return explanation;
+}
+
 }  // namespace
+
+Result<Explanation> Explain(const PlanTables& tables, const Reasons& reasons,
+                            const std::string& what) {
+  const Result<OpReference> found = ParseOpReference(what, tables);
+  if (!found.ok()) return found.status();
+  if (const auto* block = std::get_if<BlockReference>(&*found))
+    return Explanation{.block = block->block};
+  if (const auto* node = std::get_if<NodeId>(&*found)) return ExplainNode(tables, reasons, *node);
+  if (const auto* ref = std::get_if<OpRef>(&*found)) return ExplainOp(reasons, *ref);
+  return ExplainMessage(tables, reasons, std::get<MessageReference>(*found).message);
+}
 
 void PrintExplanation(const PlanTables& tables, const EventTimes& times,
                       const Explanation& explanation, std::ostream& out) {
@@ -529,4 +560,4 @@ Json ExplanationJson(const PlanTables& tables, const EventTimes& times,
   return json;
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/flags/op_reference.h"
+#include "planning/flags/op_reference.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace prepost::tools {
+namespace prepost {
 namespace {
 
 constexpr size_t kReferenceBytesShownMax = 40;  ///< bytes of what a user wrote
@@ -152,4 +152,4 @@ Result<OpReference> ParseOpReference(const std::string& given, const PlanTables&
   return FindMessage(node, NodeId((*numbers)[1]), (*numbers)[2], tables);
 }
 
-}  // namespace prepost::tools
+}  // namespace prepost
