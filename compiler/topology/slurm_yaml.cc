@@ -59,10 +59,19 @@ class YamlReader {
   Result<TopologyImport> Run(const SlurmRates& rates) {
     if (const std::optional<size_t> deep = LineOfDepth(text_))
       return Rejected(fmt::format("it is nested more than {} deep", kDepthMax), WhereOf(*deep));
+    if (const size_t nul = text_.find('\0'); nul != std::string_view::npos) {
+      const auto line = 1 + std::ranges::count(text_.substr(0, nul), '\n');
+      return Rejected("a zero byte", WhereOf(static_cast<size_t>(line)));
+    }
     llvm::yaml::Stream stream(llvm::StringRef(text_.data(), text_.size()), sources_,
                               /*ShowColors=*/false);
     auto document = stream.begin();
     Status status = ReadTopologies(document == stream.end() ? nullptr : document->getRoot());
+    if (status.ok() && said_.ok() && document != stream.end() && ++document != stream.end()) {
+      const Node* const next = document->getRoot();
+      status = Rejected("a second document (---): one is read",
+                        WhereOf(next == nullptr ? 1 : LineOf(*next)));
+    }
     // What LLVM says comes first: after that it ends collections where they do not end.
     if (!said_.ok()) return said_;
     if (!status.ok()) return status;
@@ -95,12 +104,23 @@ class YamlReader {
     }
     return line_;
   }
+  /// What is read for what it says, and no reference to what is said elsewhere or otherwise.
+  Status CheckPlain(const Node* node, const Node& where) const {
+    if (node == nullptr) return {};
+    if (llvm::isa<llvm::yaml::AliasNode>(node)) return Wrong(where, "aliases (*name) are not read");
+    if (!node->getRawTag().empty())
+      return Wrong(where,
+                   fmt::format("tags ({}) are not read", node->getRawTag().str().substr(0, 40)));
+    return {};
+  }
   Status Wrong(const Node& node, std::string what) const {
     return Rejected(std::move(what), WhereOf(LineOf(node)));
   }
 
   /// Empty and an error of `*status`: it is none.
   std::string Scalar(Node* node, std::string_view key, const Node& where, Status* status) const {
+    *status = CheckPlain(node, where);
+    if (!status->ok()) return "";
     auto* const scalar = llvm::dyn_cast_or_null<llvm::yaml::ScalarNode>(node);
     llvm::SmallString<64> storage;
     const std::string value = scalar == nullptr ? "" : scalar->getValue(storage).str();
@@ -111,6 +131,7 @@ class YamlReader {
   /// `read`: of each key, with its line; its value's node must be looked at, or skipped.
   template <typename Read>
   Status ReadMapping(Node* node, const Node& where, const std::string& what, Read read) {
+    PREPOST_RETURN_IF_ERROR(CheckPlain(node, where));
     auto* const mapping = llvm::dyn_cast_or_null<MappingNode>(node);
     if (mapping == nullptr) return Wrong(where, fmt::format("{} has no keys", what));
     for (llvm::yaml::KeyValueNode& pair : *mapping) {
@@ -125,6 +146,7 @@ class YamlReader {
 
   template <typename Read>
   Status ReadList(llvm::yaml::KeyValueNode& pair, const std::string& key, Read read) {
+    PREPOST_RETURN_IF_ERROR(CheckPlain(pair.getValue(), pair));
     auto* const list = llvm::dyn_cast_or_null<SequenceNode>(pair.getValue());
     if (list == nullptr) return Wrong(pair, fmt::format("{} is no list", key));
     for (Node& item : *list) PREPOST_RETURN_IF_ERROR(read(item));
@@ -132,6 +154,7 @@ class YamlReader {
   }
 
   Status ReadTopologies(Node* root) {
+    if (root != nullptr) PREPOST_RETURN_IF_ERROR(CheckPlain(root, *root));
     auto* const list = llvm::dyn_cast_or_null<SequenceNode>(root);
     if (list == nullptr) {
       return Rejected("expected a list of topologies, as topology.yaml(5) has it", WhereOf(1));

@@ -191,6 +191,10 @@ struct FailedMembers {
   /// What this member has: messages 0 to `messages` - 1, those that `complete` was called for.
   /// Others may have more or fewer; a new group of the survivors can tell them.
   uint64_t messages = 0;
+  /// Not all connections could be made in time: two members do not reach each other, or one has not
+  /// come. Where the root reaches all, it can send to each itself: the algorithm `sequential` with
+  /// GroupOptions::root_connects.
+  bool unreached = false;
 
   /// The first, for callbacks that take no more.
   operator std::optional<uint32_t>() const {  // NOLINT: implicit, for their parameters

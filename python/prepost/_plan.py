@@ -266,6 +266,8 @@ def _words(**flags: Any) -> List[str]:
 def _json(what: str, value: Any) -> str:
     try:
         return json.dumps(value, allow_nan=False)
+    except RecursionError:
+        raise UsageError(f"{what} is nested too deep") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{what} is no JSON: {error}") from error
 

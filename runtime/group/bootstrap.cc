@@ -58,6 +58,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kRetryWait{200};  ///< after all addresses and ports of a peer
 constexpr milliseconds kTryMax{3000};
+constexpr milliseconds kQuestionWait{1000};
 constexpr size_t kMissingMax = 4;  ///< nodes named when not all have come
 constexpr size_t kAskedMax = 8;    ///< at once, of those that have not come
 /// Its two connections, and what finding out takes whether it is on this machine.
@@ -181,11 +182,12 @@ void Bootstrap::ListLinks() {
     }
     for (Link& link : links_) link.is_expected |= link.name.to == node;
   }
-  if (is_leader() && options_.ask_after.count() > 0 && !group_.leader_connects) ListQuestions();
+  if (options_.ask_after.count() > 0 && is_leader() != group_.leader_connects) ListQuestions();
 }
 
 void Bootstrap::ListQuestions() {
   for (uint32_t node = 0; node < group_.nodes; ++node) {
+    if (!is_leader() && NodeId(node) != group_.leader) continue;
     const bool is_known = std::ranges::count(options_.known, NodeId(node)) > 0;
     if (NodeId(node) == options_.node || is_known || options_.peers[node].host.empty()) continue;
     Link& question = links_.emplace_back();
@@ -232,6 +234,18 @@ void Bootstrap::Want(NodeId peer, milliseconds within) {
   refused_ = AddPeer(peer, Clock::now() + within);
 }
 
+bool Bootstrap::SeekMember(NodeId node) {
+  bool is_sought = false;
+  for (Link& link : links_) {
+    if (link.name.purpose != LinkPurpose::kControl || PeerOf(link) != node) continue;
+    link.given = false;
+    if (!link.is_probe) continue;
+    is_sought = true;
+    if (!link.lost_at) link.lost_at = Clock::now();
+  }
+  return is_sought;
+}
+
 std::optional<Bootstrap::Unreached> Bootstrap::Overdue() const {
   for (const Link& link : links_) {
     if (link.due && !IsServed(link) && Clock::now() >= *link.due)
@@ -267,9 +281,21 @@ Status Bootstrap::AddStreams(const LinkName& first) {
 ControlSocket Bootstrap::TakeControl() {
   PREPOST_CHECK(to_leader_only_ && connected());
   to_leader_only_ = false;
-  links_.front().given = true;
   Link& link = links_.front();
+  link.given = true;
+  // Who was not called yet by the leader calls it no more.
+  std::erase_if(calls_, [](const auto& call) { return call->link.is_asking; });
+  for (Link& it : links_) it.given |= it.is_asking;
   return ControlSocket(std::move(link.fd), std::move(link.keys.seal));
+}
+
+void Bootstrap::SeekLeader() {
+  to_leader_only_ = true;
+  for (Link& link : links_) {
+    if (&link != &links_.front() && !link.is_asking) continue;
+    link.given = link.calling = false;
+    link.next_try = Clock::now() + kRetryWait;
+  }
 }
 
 void Bootstrap::GiveBack(const TcpSocket& socket) {
@@ -365,8 +391,9 @@ Status Bootstrap::Step() {
   if (settled()) return {};
   Clock::time_point due = to_leader_only_ || is_leader() ? due_ : due_ + options_.leader_first;
   // Who calls knows at which address, and what came of it; who is called knows nothing to say.
-  const bool calls = std::ranges::any_of(
-      links_, [this](const Link& it) { return !IsServed(it) && it.name.from == options_.node; });
+  const bool calls = std::ranges::any_of(links_, [this](const Link& it) {
+    return it.name.from == options_.node && !it.is_asking && !IsServed(it);
+  });
   if (!is_leader() && !calls) due += options_.leader_first / 4;
   if (Clock::now() >= due && !connected()) return NotThere();
   StartCalls();
@@ -390,7 +417,8 @@ void Bootstrap::NoteRefused(const LinkName& name, const std::string& address,
   }
 }
 
-std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& terms) {
+std::optional<Refusal> Bootstrap::Judge(const LinkName& name, const GroupTerms& terms,
+                                        const TcpAddress& /*from*/) {
   const bool is_leaders = group_.leader_connects && name == ControlLink(options_.node);
   if (to_leader_only_ && !is_leaders) return std::nullopt;
   if (name.to != options_.node) return Refusal::kWrongNode;
@@ -446,7 +474,7 @@ void Bootstrap::StartCalls() {
   auto asked = static_cast<size_t>(
       std::ranges::count_if(calls_, [](const auto& call) { return call->link.is_asking; }));
   for (Link& link : links_) {
-    const bool is_wanted = to_leader_only_ ? &link == &links_.front() : true;
+    const bool is_wanted = !to_leader_only_ || &link == &links_.front() || link.is_asking;
     if (!is_wanted || link.name.from != options_.node || IsServed(link)) continue;
     if (TermsOf(link.name) == nullptr) continue;
     if (link.calling || Clock::now() < link.next_try) continue;
@@ -549,6 +577,12 @@ bool Bootstrap::ServeCall(Call& call) {
       call.link.lost_at.reset();
       call.link.is_lost = false;
       call.link.is_expected = false;
+      // Until it says more.
+      if (call.link.name.purpose == LinkPurpose::kControl)
+        call.link.seen.Note({Telling::kNoConnection,
+                             fmt::format("{}: it is there, and has not come to this group: does it "
+                                         "mean the same one?",
+                                         call.address)});
     }
   }
   switch (call.hello.state()) {
@@ -563,13 +597,17 @@ bool Bootstrap::ServeCall(Call& call) {
   }
   if (!ConfigureTcp(call.fd).ok()) return EndCall(call, "the connection broke");
   call.link.calling = false;
+  // Where the leader connects, it answers so when the group is over there: it has a last word.
+  const bool is_question = call.link.is_asking && !is_leader();
+  if (is_question && IsServed(links_.front())) return false;
+  Link& link = is_question ? links_.front() : call.link;
   if (is_leader() && call.link.name.purpose == LinkPurpose::kControl) {
     call.link.given = true;
     arrival_(call.link.name.to, ControlSocket(std::move(call.fd), call.hello.Keys().seal));
     return false;
   }
-  call.link.fd = std::move(call.fd);
-  call.link.keys = call.hello.Keys();
+  link.fd = std::move(call.fd);
+  link.keys = call.hello.Keys();
   return false;
 }
 
@@ -577,23 +615,27 @@ bool Bootstrap::ServeCall(Call& call) {
 /// proved the secret and that it is the leader.
 bool Bootstrap::TakeRefusal(Call& call) {
   const Refusal refusal = call.hello.refusal();
-  const bool differs =
-      call.hello.is_proved() && (refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal);
+  const bool differs = call.hello.is_proved() && IsOfTerms(refusal);
   const bool is_leaders = is_leader() && call.link.name.purpose == LinkPurpose::kControl;
   if (is_leaders && differs) {
     if (std::exchange(call.link.has_differed, true))
       differing_ = {.peer = call.link.name.to, .why = refusal};
-  } else if (call.link.is_probe && call.hello.has_proved()) {
+  } else if (call.link.is_probe && call.hello.has_proved() && is_leader()) {
     call.link.given = true;  // it will call
   }
   const std::string why = call.hello.Why();
   const bool is_proved_leader = call.hello.is_proved() && refusal != Refusal::kWrongNode;
-  if (to_leader_only_ && (is_proved_leader || call.tries_per_sweep == 1)) {
+  const bool is_final =
+      call.link.is_asking ? differs : is_proved_leader || call.tries_per_sweep == 1;
+  if (to_leader_only_ && is_final) {
     if (differs) differing_ = {.peer = call.link.name.to, .why = refusal};
     refused_ = Rejected(fmt::format("{} at {} refuses {}: {}", Name(call.link.name.to),
                                     call.address, Name(options_.node), why));
   }
-  return EndCall(call, "it refuses this node: " + why);
+  EndCall(call, "it refuses this node: " + why);
+  // It is the leader that will call, unless its group ends before that.
+  if (call.link.is_asking && !is_leader()) call.link.next_try = Clock::now() + kQuestionWait;
+  return false;
 }
 
 std::vector<NodeId> Bootstrap::Lost(milliseconds max) const {

@@ -64,8 +64,9 @@ struct BootstrapOptions {
   std::function<void(const std::string& missing)> waiting = {};
   /// Nodes other than the leader wait so much longer, for the leader to say who is missing.
   std::chrono::milliseconds leader_first{2000};
-  /// The leader calls those that have not come after so long: they may hold another node for the
-  /// leader, and wait as well. 0: never.
+  /// Who is to be called is called after so long, if nobody has: the leader calls those that have
+  /// not come, who may hold another node for the leader and wait as well, and where the leader
+  /// connects, they call it. 0: never.
   std::chrono::milliseconds ask_after{0};
   /// Nodes that were there a moment ago. Those that do not answer Lost() names; for that the leader
   /// calls the ones that are to call it.
@@ -102,6 +103,14 @@ class Bootstrap final : public Lobby::Owner {
   bool settled() const;
   /// When connected() with the leader, which is another node: the control connection.
   ControlSocket TakeControl();
+  /// After TakeControl(), before it has any other connection: what it took was nobody's of this
+  /// group, and the leader is sought again.
+  void SeekLeader();
+  /// At the leader: the same of `node`, whose control connection has arrived. False: it cannot be
+  /// sought, and may come by itself.
+  bool SeekMember(NodeId node);
+  /// After an error of Step(): it is no matter of time, but a refusal or what this process lacks.
+  bool is_final() const { return !refused_.ok(); }
   /// Whether the connection is there already that `name` would be.
   bool HasServed(const LinkName& name);
   void set_data_terms(const GroupTerms& terms) { group_.data_terms = terms; }
@@ -113,7 +122,7 @@ class Bootstrap final : public Lobby::Owner {
   /// twice. Once may be of a group that is just ending there.
   struct Differing {
     NodeId peer;
-    Refusal why = Refusal::kOtherPlan;  ///< or kOtherSeal
+    Refusal why = Refusal::kOtherPlan;  ///< IsOfTerms()
   };
   std::optional<Differing> differing() const { return differing_; }
   /// Who is to have what arrives at the leader.
@@ -145,7 +154,8 @@ class Bootstrap final : public Lobby::Owner {
   /// The missing node, if it is one.
   std::optional<NodeId> OnlyMissing() const;
 
-  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
+  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms,
+                               const TcpAddress& from) override;
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,

@@ -24,7 +24,7 @@ struct MessageType {
 /// In the order of ControlMessage.
 constexpr std::array<MessageType, std::variant_size_v<ControlMessage>> kTypes = {
     {{"query", 1},   {"progress", 4}, {"joined", 0}, {"arrived", 2}, {"passed", 3},
-     {"stalled", 1}, {"failed", 4},   {"gone", 1},   {"abort", 3},   {"last", 1},
+     {"stalled", 1}, {"failed", 7},   {"gone", 1},   {"abort", 4},   {"last", 1},
      {"done", 1},    {"release", 1},  {"have", 1},   {"waiting", 3}, {"device", 1},
      {"next", 1},    {"report", 2},   {"sum", 1},    {"summed", 2},  {"commit", 2}}};
 
@@ -51,9 +51,12 @@ auto FieldsOf([[maybe_unused]] Message& message) {
   } else if constexpr (kFields == 3) {
     auto& [a, b, c] = message;
     return std::tie(a, b, c);
-  } else {
+  } else if constexpr (kFields == 4) {
     auto& [a, b, c, d] = message;
     return std::tie(a, b, c, d);
+  } else {
+    auto& [a, b, c, d, e, f, g] = message;
+    return std::tie(a, b, c, d, e, f, g);
   }
 }
 
@@ -114,6 +117,7 @@ class FieldWriter {
   void operator()(bool flag) { out_.Put(static_cast<uint8_t>(flag)); }
   void operator()(Gate gate) { out_.Put(static_cast<uint8_t>(gate)); }
   void operator()(StatusCode code) { out_.Put(static_cast<uint8_t>(code)); }
+  void operator()(FailureKind kind) { out_.Put(static_cast<uint8_t>(kind)); }
   void operator()(uint64_t number) { out_.Put(number); }
   void operator()(NodeId node) { out_.Put(node.value); }
   void operator()(const std::optional<NodeId>& node) {
@@ -153,6 +157,9 @@ class FieldReader {
   void operator()(bool& flag) { flag = Number(in_.Get<uint8_t>(), 1, "a flag") != 0; }
   void operator()(Gate& gate) {
     gate = static_cast<Gate>(Number(in_.Get<uint8_t>(), kGates - 1, "gate"));
+  }
+  void operator()(FailureKind& kind) {
+    kind = static_cast<FailureKind>(Number(in_.Get<uint8_t>(), kFailureKinds - 1, "kind"));
   }
   void operator()(StatusCode& code) {
     const auto value = in_.Get<uint8_t>();

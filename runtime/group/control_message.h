@@ -32,6 +32,15 @@ enum class Gate : uint8_t {
 };
 inline constexpr size_t kGates = 4;
 
+/// Of what kind the cause of a failure is, as far as members go by it.
+enum class FailureKind : uint8_t {
+  kOther,
+  kGone,      ///< a member is not there any more
+  kTerms,     ///< members mean different things by one group
+  kUnreached  ///< two members cannot connect to each other
+};
+inline constexpr size_t kFailureKinds = 4;
+
 /// The messages: who sends what when (M a member, L the leader). In any group:
 ///
 ///     L  Query     again and again: how far are you? First of all, so that the group's generation
@@ -92,16 +101,20 @@ struct Stalled {
 };
 struct Failed {
   StatusCode code = StatusCode::kRejected;  ///< none that is ok
-  bool lost_peer = false;                   ///< only because a peer is gone
-  std::optional<NodeId> where = {};         ///< as far as that is known
+  FailureKind kind = FailureKind::kOther;
+  bool lost_peer = false;            ///< only because a peer is gone
+  std::optional<NodeId> where = {};  ///< as far as that is known
+  uint64_t age_ms = 0;               ///< how long ago the member has created the group
+  uint64_t ended_ms = 0;             ///< and how long ago it has ended there
   std::string cause;
 };
 struct Gone {
   std::vector<NodeId> nodes;  ///< kControlNodesMax at most; more follow in another one
 };
 struct Abort {
-  bool is_gone = false;  ///< because the node `where` is
+  FailureKind kind = FailureKind::kOther;
   std::optional<NodeId> where = {};
+  uint64_t age_ms = 0;  ///< how long ago the leader has created the group
   std::string cause;
 };
 struct Last {
@@ -162,7 +175,7 @@ const char* Name(const ControlMessage& message);
 /// Little-endian:
 ///
 ///     bytes  field
-///         1  a flag, 0 or 1; a gate; a status code
+///         1  a flag, 0 or 1; a gate; a status code; a kind of failure
 ///         4  a node
 ///         5  a node, if it is known: a flag, and the node or 0
 ///         8  a number

@@ -36,7 +36,7 @@ constexpr std::string_view kLabels[] = {"prepost hello challenge"sv, "prepost he
                                         "prepost hello verdict  "sv, "prepost hello link key "sv};
 static_assert(kLabels[0].size() == kLabels[1].size() && kLabels[0].size() == kLabels[2].size() &&
               kLabels[0].size() == kLabels[3].size());
-constexpr uint32_t kRefusalsKnown = 9;  ///< what a verdict may say
+constexpr uint32_t kRefusalsKnown = 11;  ///< what a verdict may say
 constexpr size_t kVerdictSaidBytes = kVerdictBytes - sizeof(MacBytes);
 
 void PutPrefix(ByteWriter& writer) {
@@ -88,6 +88,11 @@ bool SameStream(const LinkName& a, const LinkName& b) {
   return a == same;
 }
 
+bool IsOfTerms(Refusal refusal) {
+  return refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal ||
+         refusal == Refusal::kOtherOrder || refusal == Refusal::kOtherRoot;
+}
+
 std::string_view Name(Carrier carrier) {
   switch (carrier) {
     case Carrier::kTcp:
@@ -109,6 +114,10 @@ std::string HelloSide::Why() const {
       return "it is another node";
     case Refusal::kOtherPlan:
       return "it has another plan or other options";
+    case Refusal::kOtherOrder:
+      return "it has the members in another order";
+    case Refusal::kOtherRoot:
+      return "it has another root";
     case Refusal::kDuplicate:
       return "this node is there already";
     case Refusal::kUnexpected:

@@ -27,7 +27,7 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 17;
+inline constexpr uint32_t kProtocolVersion = 18;
 
 enum class LinkPurpose : uint32_t {
   kControl = 1,  ///< of a member with the leader
@@ -80,8 +80,12 @@ enum class Refusal : uint32_t {
   kOtherCarrier = 6,  ///< it goes over something else
   kOtherSize = 7,     ///< it is for a message of another size, with the same rolled plan
   kOtherSeal = 8,     ///< it seals its connections, or does not
-  kOtherVersion = 9,  ///< never sent: the prefix says it
+  kOtherOrder = 9,    ///< of a session's group: it has the members in another order
+  kOtherRoot = 10,    ///< the same with another root
+  kOtherVersion = 11  ///< never sent: the prefix says it
 };
+/// Whether the two ends mean one group, and have other terms of it.
+bool IsOfTerms(Refusal refusal);
 
 /// The conversation, all sizes fixed, integers little-endian. C connects, L listens:
 ///

@@ -117,7 +117,8 @@ void Lobby::Reconsider() {
   std::erase_if(guests_, [this](const auto& guest) {
     if (!guest->is_parked()) return false;
     if (!guest->IsQuiet()) return true;  // it has given up meanwhile
-    const std::optional<Refusal> refusal = owner_.Judge(guest->hello.link(), guest->hello.terms());
+    const std::optional<Refusal> refusal =
+        owner_.Judge(guest->hello.link(), guest->hello.terms(), guest->address);
     if (!refusal) return false;
     return !guest->Send(guest->hello.Decide(*refusal)) || !AfterTalk(*guest);
   });
@@ -135,8 +136,8 @@ Status Lobby::AcceptGuests() {
     guests_.push_back(std::make_unique<Guest>(
         std::move(fd), from,
         HelloListener(options_.key, RandomNonce(), options_.terms,
-                      [this](const LinkName& name, const GroupTerms& terms) {
-                        return owner_.Judge(name, terms);
+                      [this, from](const LinkName& name, const GroupTerms& terms) {
+                        return owner_.Judge(name, terms, from);
                       })));
     const auto parked = static_cast<size_t>(
         std::ranges::count_if(guests_, [](const auto& guest) { return guest->is_parked(); }));

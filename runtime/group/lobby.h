@@ -22,6 +22,7 @@
 #include "runtime/group/group_key.h"
 #include "runtime/group/hello.h"
 #include "runtime/group/peers_file.h"
+#include "runtime/transport/tcp/tcp_address.h"
 
 namespace prepost {
 
@@ -51,9 +52,10 @@ class Lobby {
   class Owner {
    public:
     virtual ~Owner() = default;
-    /// About a peer that has proved the secret; none: it waits, and is asked about again by every
-    /// Reconsider().
-    virtual std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) = 0;
+    /// About a peer that has proved the secret, and calls from `from`; none: it waits, and is asked
+    /// about again by every Reconsider().
+    virtual std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms,
+                                         const TcpAddress& from) = 0;
     /// Somebody at `address` who may or may not be who he says was refused.
     virtual void NoteRefused(const LinkName& name, const std::string& address,
                              const std::string& why) = 0;

@@ -518,7 +518,9 @@ void Engine::Hear(KeeperEvent event) {
       FailCalls(*group, event.status);
       if (group->callbacks.failed)
         group->callbacks.failed(event.status,
-                                {.members = std::move(event.members), .messages = group->have});
+                                {.members = std::move(event.members),
+                                 .messages = group->have,
+                                 .unreached = event.failure == FailureKind::kUnreached});
       return Unlist(*group);
   }
 }

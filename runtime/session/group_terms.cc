@@ -29,11 +29,6 @@ constexpr size_t kWordBytes = sizeof(uint32_t);
 constexpr size_t kRootOffset = kTermsHalf + kWordBytes;
 constexpr size_t kRestOffset = kRootOffset + kWordBytes;
 
-bool IsSame(const PlanHash& a, const PlanHash& b, size_t begin, size_t end) {
-  return std::ranges::equal(std::span(a).subspan(begin, end - begin),
-                            std::span(b).subspan(begin, end - begin));
-}
-
 }  // namespace
 
 PlanHash TermsOfGroup(uint64_t number, const std::vector<uint32_t>& members, NodeId root,
@@ -63,20 +58,22 @@ PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation) {
   return data;
 }
 
-bool SameGroup(const PlanHash& a, const PlanHash& b) { return IsSame(a, b, 0, kTermsHalf); }
+bool SameGroup(const PlanHash& a, const PlanHash& b) {
+  return std::ranges::equal(std::span(a).first(kTermsHalf), std::span(b).first(kTermsHalf));
+}
 
-std::string_view TermsDifference(const PlanHash& own, const PlanHash& other) {
-  if (!IsSame(own, other, kTermsHalf, kRootOffset)) return "its members in another order";
-  if (!IsSame(own, other, kRootOffset, kRestOffset)) return "another root";
-  return own == other ? "" : "other options or another plan";
+Refusal TermsDifference(const PlanHash& own, const PlanHash& other) {
+  if (OrderOf(own) != OrderOf(other)) return Refusal::kOtherOrder;
+  if (RootOf(own) != RootOf(other)) return Refusal::kOtherRoot;
+  return own == other ? Refusal::kNone : Refusal::kOtherPlan;
 }
 
 NodeId RootOf(const PlanHash& terms) {
   return NodeId(ByteReader(std::span(terms).subspan(kRootOffset)).Get<uint32_t>());
 }
 
-bool SameOrder(const PlanHash& a, const PlanHash& b) {
-  return IsSame(a, b, kTermsHalf, kRootOffset);
+uint32_t OrderOf(const PlanHash& terms) {
+  return ByteReader(std::span(terms).subspan(kTermsHalf)).Get<uint32_t>();
 }
 
 }  // namespace prepost

@@ -7,11 +7,11 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "ir/ids.h"
 #include "runtime/files/plan_hash.h"
+#include "runtime/group/hello.h"
 
 namespace prepost {
 
@@ -29,11 +29,11 @@ PlanHash DataTermsOfGroup(const PlanHash& terms, uint64_t generation);
 /// Whether both are of one group, whatever else its members say of it.
 bool SameGroup(const PlanHash& a, const PlanHash& b);
 
-/// Of two terms of one group: what `other` has, "another root"; "" if they are equal.
-std::string_view TermsDifference(const PlanHash& own, const PlanHash& other);
+/// Of two terms of one group: what `other` has, kOtherRoot; kNone if they are equal.
+Refusal TermsDifference(const PlanHash& own, const PlanHash& other);
 
-/// Whether nodes have the same numbers in both, which are of one group.
-bool SameOrder(const PlanHash& a, const PlanHash& b);
+/// Of terms of one group: the same where nodes have the same numbers.
+uint32_t OrderOf(const PlanHash& terms);
 
 /// By the order of who says it.
 NodeId RootOf(const PlanHash& terms);

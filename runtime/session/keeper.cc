@@ -188,7 +188,7 @@ void Keeper::Run() {
         Break(*group);
       }
     }
-    ServeUnformed();
+    ServeFormers();
     std::erase_if(groups_, [](const auto& group) { return group.second->is_over; });
     EndPartings();
     Wait();
@@ -321,9 +321,11 @@ void Keeper::FailPart(Group& group, Command command) {
   EndForming(group, std::move(failure));
 }
 
-/// If the leader is not there yet, it is still to hear why.
+/// If the leader is not there yet, it is still to hear why. Over terms it is told when it asks
+/// (JudgeByFormer()): a call with these might end the next group.
 void Keeper::EndForming(Group& group, Failure failure) {
-  if (group.is_leader() || group.peers.front().control) return End(group, failure);
+  const bool is_told = failure.kind == FailureKind::kTerms;
+  if (group.is_leader() || is_told || group.peers.front().control) return End(group, failure);
   ReportFailure(group, failure, /*is_own_finding=*/true);
   group.last_word = std::move(failure);
 }

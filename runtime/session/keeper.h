@@ -23,6 +23,7 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "ir/base/status.h"
@@ -140,6 +141,7 @@ struct KeeperEvent {
   ControlMessage message = {};
   Status status = {};
   bool is_own_finding = false;  ///< kFailed: the leader has not said it
+  FailureKind failure = FailureKind::kOther;
   /// kFailed: of the session: where, if that is known, and then all others that are gone.
   std::vector<uint32_t> members = {};
   std::vector<TcpSocket> sockets = {};
@@ -243,38 +245,38 @@ class Keeper final : private Lobby::Owner {
   };
   struct Failure {
     Status cause;
-    std::optional<NodeId> where;    ///< as far as that is known
-    bool is_gone = false;           ///< the cause is that this one is not there any more
+    std::optional<NodeId> where;  ///< as far as that is known
+    FailureKind kind = FailureKind::kOther;
     std::optional<NodeId> by = {};  ///< of a lost connection: its other end, which says so
     std::vector<NodeId> also_gone = {};
   };
   /// What a member says of a group that it creates, too.
   struct OtherTerms {
-    std::optional<NodeId> node = {};  ///< none: its numbers of members mean others
-    std::string what = {};            ///< "another root"; "": of seals
-    std::string address = {};         ///< where it called from
+    Refusal what = Refusal::kOtherPlan;  ///< IsOfTerms()
+    std::optional<NodeId> node = {};     ///< none: its numbers of members mean others
+    std::string host = {};               ///< then: where it called from
   };
+  /// A member that calls, by the order of members that it goes by: OrderOf(), its own number.
+  using Caller = std::pair<uint32_t, NodeId>;
   /// When a member was there last, or was found to be gone.
   struct Sighting {
     PeerAddress address;
     Clock::time_point at;
   };
-  /// A group that failed at its leader while it formed. Members that come later hear of it, as long
-  /// as the leader has not created the next group.
-  struct Unformed {
-    PlanHash terms;
-    bool is_sealed = false;
-    NodeId leader;
-    size_t nodes = 0;
-    std::set<NodeId> told;  ///< have heard of the failure, by this or from the group itself
-    control::Abort last_word;
-    Clock::time_point from, until;
-  };
-  /// A group that ended here over other terms: a leader that asks with others still hears so for a
-  /// while, unless this member creates the next group.
-  struct Differed {
+  /// A group that failed here while it formed. Members that call this one as its leader later hear
+  /// of it once, as does its leader that asks, as long as this member has not created the next
+  /// group.
+  struct Former {
     GroupTerms terms;
-    Clock::time_point until;
+    NodeId leader;
+    bool was_leader = false;
+    std::vector<uint32_t> members;  ///< of the session
+    std::string self;               ///< this member, in messages
+    std::set<Caller> told = {};     ///< have heard of the failure, by this or from the group itself
+    Failure failure = {};
+    Clock::time_point created, ended;
+    Clock::time_point asked_until = {};  ///< leaders that ask hear of it
+    Clock::time_point until = {};
   };
   /// A control connection that is over: its last words are still under way.
   struct Parting {
@@ -294,15 +296,20 @@ class Keeper final : private Lobby::Owner {
   void Say(Group& group, const ControlMessage& message);
   void FailPart(Group& group, Command command);
 
-  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms) override;
+  std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms,
+                               const TcpAddress& from) override;
   void NoteRefused(const LinkName& name, const std::string& address,
                    const std::string& why) override;
   void Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor fd,
              LinkKeys keys) override;
   Group* FindByTerms(const PlanHash& terms);
-  Unformed* FindUnformed(const LinkName& name, const PlanHash& terms);
-  void NoteUnformed(const Group& group, const Failure& failure);
-  void ServeUnformed();
+  Former* FindFormer(const PlanHash& terms);
+  std::optional<Refusal> JudgeByFormer(const LinkName& name, const GroupTerms& terms);
+  static Refusal DifferenceOf(const GroupTerms& own, const GroupTerms& other);
+  static ControlMessage LastWordFor(const Former& former, const LinkName& name,
+                                    const GroupTerms& terms);
+  void NoteFormer(const Group& group, const Failure& failure);
+  void ServeFormers();
 
   void AddGroup(KeptGroup kept);
   void AddFormed(KeptGroup kept);
@@ -326,7 +333,7 @@ class Keeper final : private Lobby::Owner {
   static bool IsNews(const Group& group, const Peer& peer, const ControlMessage& message);
   static bool RepeatsTooOften(Peer& peer, Clock::time_point now);
   void HearMember(Group& group, Peer& peer, const ControlMessage& message);
-  void HearFailed(Group& group, const Peer& peer, const control::Failed& failed);
+  void HearFailed(Group& group, Peer& peer, const control::Failed& failed);
   void HearLeader(Group& group, const ControlMessage& message);
   void RelayClaim(Group& group, Peer& peer, const control::Waiting& claim);
   void ReportClaim(const Group& group, const control::Waiting& claim);
@@ -336,9 +343,9 @@ class Keeper final : private Lobby::Owner {
   void CheckSilence(Group& group);
   bool is_silent(const Peer& peer) const;
   void CheckLosses(Group& group);
-  std::optional<Refusal> JudgeOther(Group& group, const LinkName& name, const GroupTerms& terms);
+  std::optional<Refusal> JudgeOther(Group& group, const LinkName& name, const GroupTerms& terms,
+                                    const TcpAddress& from);
   static bool IsAsking(const LinkName& name, const GroupTerms& terms);
-  void NoteDiffered(const Group& group);
   void EndOverTerms(Group& group);
   void EndForming(Group& group, Failure failure);
   void Lose(Group& group, Failure failure);
@@ -354,8 +361,11 @@ class Keeper final : private Lobby::Owner {
   static const Failure& CauseOf(const std::vector<Failure>& suspicions);
   void End(Group& group, const Failure& failure);
   void ReportFailure(const Group& group, const Failure& failure, bool is_own_finding);
-  static control::Failed FailedOf(const Failure& failure, bool lost_peer);
-  static control::Abort AbortOf(const Failure& failure);
+  static control::Failed FailedOf(const Failure& failure, Clock::time_point created,
+                                  bool lost_peer = false);
+  static bool IsOfFormer(const Group& group, uint64_t age_ms);
+  static uint64_t MsSince(Clock::time_point when);
+  static control::Abort AbortOf(const Failure& failure, Clock::time_point created);
   Failure NotAuthenticFrom(const Group& group, NodeId node) const;
   Failure Nonsense(const Group& group, NodeId node, const std::string& what) const;
   Failure Nonsense(const Group& group, NodeId node, const ControlMessage& message) const;
@@ -389,8 +399,7 @@ class Keeper final : private Lobby::Owner {
   Clock::time_point awake_at_;     ///< when it was known to run last
   std::map<GroupSerial, std::unique_ptr<Group>> groups_;
   std::vector<Parting> partings_;
-  std::vector<Unformed> unformed_;
-  std::vector<Differed> differed_;
+  std::vector<Former> formers_;
   std::map<uint32_t, Sighting> losses_;  ///< by member, the last
   /// By member: those that were still there in a group that has failed.
   std::map<uint32_t, Sighting> seen_;

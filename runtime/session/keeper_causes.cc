@@ -29,6 +29,11 @@
 #include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
+namespace {
+
+constexpr uint64_t kAgeMax = 200'000'000;  ///< ms; more says no more
+
+}  // namespace
 
 void Keeper::CheckSilence(Group& group) {
   for (Peer& peer : group.peers) {
@@ -40,16 +45,23 @@ void Keeper::CheckSilence(Group& group) {
       return End(group, Nonsense(group, peer.node, peer.control->nonsense()));
     }
     const std::string who = Who(group, peer.node) + leader;
+    // One that was let in and never said a word may come again, or else Lost() names it.
+    const bool may_come = group.is_leader() && !group.is_formed && !group.kept.run &&
+                          !group.kept.leader_connects && !peer.has_spoken;
+    if (peer.control->closed() && may_come && group.bootstrap->SeekMember(peer.node)) {
+      peer.control.reset();
+      continue;
+    }
     if (peer.control->closed()) {
-      return Lose(
-          group,
-          {.cause = Rejected(fmt::format("{} is gone", who)), .where = peer.node, .is_gone = true});
+      return Lose(group, {.cause = Rejected(fmt::format("{} is gone", who)),
+                          .where = peer.node,
+                          .kind = FailureKind::kGone});
     }
     if (is_silent(peer)) {
       return Lose(group, {.cause = Rejected(fmt::format("{} has said nothing for {} ms", who,
                                                         silence_max_.count())),
                           .where = peer.node,
-                          .is_gone = true});
+                          .kind = FailureKind::kGone});
     }
   }
 }
@@ -103,7 +115,7 @@ void Keeper::NoteMembers(const Group& group, const Failure& failure) {
   for (size_t i = 0; i < group.kept.members.size(); ++i) {
     const NodeId node = NodeId::FromIndex(i);
     const Sighting sighting = {.address = group.kept.addresses[i], .at = now};
-    const bool is_lost = (failure.is_gone && failure.where == node) ||
+    const bool is_lost = (failure.kind == FailureKind::kGone && failure.where == node) ||
                          std::ranges::count(failure.also_gone, node) > 0;
     if (is_lost) {
       losses_[group.kept.members[i]] = sighting;
@@ -161,7 +173,8 @@ void Keeper::Suspect(Group& group, Failure failure) {
   const bool has_said =
       std::ranges::any_of(group.suspicions, [&](const Failure& it) { return it.by == failure.by; });
   if (has_said || (!is_first && !group.is_leader())) return;
-  if (!group.is_leader()) Broadcast(group, FailedOf(failure, /*lost_peer=*/true));
+  if (!group.is_leader())
+    Broadcast(group, FailedOf(failure, group.kept.created, /*lost_peer=*/true));
   group.suspicions.push_back(std::move(failure));
   if (!is_first) return;
   group.suspicion_due = Clock::now() + (group.is_leader() ? grace_ : silence_max_ + grace_);
@@ -184,7 +197,7 @@ const Keeper::Failure& Keeper::CauseOf(const std::vector<Failure>& suspicions) {
 /// `failure` is this node's own finding, which the leader passes on.
 void Keeper::End(Group& group, const Failure& failure) {
   if (!group.is_leader()) {
-    Broadcast(group, FailedOf(failure, /*lost_peer=*/false));
+    Broadcast(group, FailedOf(failure, group.kept.created));
   } else {
     std::span<const NodeId> gone = failure.also_gone;
     while (!gone.empty()) {
@@ -192,35 +205,53 @@ void Keeper::End(Group& group, const Failure& failure) {
       Broadcast(group, control::Gone{{some.begin(), some.end()}});
       gone = gone.subspan(some.size());
     }
-    Broadcast(group, AbortOf(failure));
+    Broadcast(group, AbortOf(failure, group.kept.created));
   }
   ReportFailure(group, failure, /*is_own_finding=*/true);
-  NoteUnformed(group, failure);
   Part(group);
 }
 
 void Keeper::ReportFailure(const Group& group, const Failure& failure, bool is_own_finding) {
   NoteMembers(group, failure);
+  NoteFormer(group, failure);
   KeeperEvent event = {.kind = KeeperEvent::Kind::kFailed,
                        .group = group.kept.serial,
                        .status = failure.cause,
-                       .is_own_finding = is_own_finding};
+                       .is_own_finding = is_own_finding,
+                       .failure = failure.kind};
   if (failure.where) event.members.push_back(group.kept.members[failure.where->index()]);
   for (const NodeId node : failure.also_gone)
     event.members.push_back(group.kept.members[node.index()]);
   Report(std::move(event));
 }
 
-control::Failed Keeper::FailedOf(const Failure& failure, bool lost_peer) {
+uint64_t Keeper::MsSince(Clock::time_point when) {
+  const auto since = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - when);
+  return static_cast<uint64_t>(std::max<int64_t>(since.count(), 0));
+}
+
+/// Whether a failure is that of the last group of this number, of which there are news while this
+/// one forms: the other end, which created its group `age_ms` ago, has not created this one yet.
+bool Keeper::IsOfFormer(const Group& group, uint64_t age_ms) {
+  const std::chrono::milliseconds age(std::min(age_ms, kAgeMax));
+  return group.bootstrap != nullptr && group.former_ended &&
+         Clock::now() - age < *group.former_ended;
+}
+
+control::Failed Keeper::FailedOf(const Failure& failure, Clock::time_point created,
+                                 bool lost_peer) {
   return {.code = failure.cause.code(),
+          .kind = failure.kind,
           .lost_peer = lost_peer,
           .where = failure.where,
+          .age_ms = MsSince(created),
           .cause = ControlText(failure.cause.ToString())};
 }
 
-control::Abort Keeper::AbortOf(const Failure& failure) {
-  return {.is_gone = failure.is_gone,
+control::Abort Keeper::AbortOf(const Failure& failure, Clock::time_point created) {
+  return {.kind = failure.kind,
           .where = failure.where,
+          .age_ms = MsSince(created),
           .cause = ControlText(failure.cause.ToString())};
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // How a group forms: connections of members come in through the lobby and are for the group of
-// their terms; the bootstrap finds the members; then peers introduce themselves to each other. A
-// group that fails before all have heard of it leaves word: at the leader for those that come in
-// late, elsewhere for the leader itself.
+// their terms; the bootstrap finds the members; then peers introduce themselves to each other. Of a
+// group that fails before all have come a Former stays for a while, for those who call later.
 #include <fmt/format.h>
 #include <sodium.h>
 
@@ -26,6 +25,7 @@ namespace {
 constexpr std::chrono::milliseconds kAskAfter{150};
 /// Leaders ask twice (Bootstrap::differing()).
 constexpr std::chrono::milliseconds kDifferedMax{1000};
+constexpr size_t kOrdersMax = 4;  ///< in which members call that hear of a failure, more or less
 
 constexpr size_t kFilesPerGroup =
     10;  ///< beside its connections, and a name for each that introduces itself
@@ -36,6 +36,22 @@ constexpr size_t kFilesPerEagerLink = 5;
 /// On one machine: what is on the way to a child, and to the parent.
 constexpr size_t kEagerRingBytes = size_t{256} << 10;
 constexpr size_t kEagerReportBytes = size_t{4} << 10;
+
+/// What `who` has done, whose terms are others than those of `self`.
+std::string OtherTermsOf(Refusal what, const std::string& who, bool who_seals,
+                         const std::string& self) {
+  switch (what) {
+    case Refusal::kOtherSeal:
+      return fmt::format("{} seals its connections and {} does not: all members do, or none",
+                         who_seals ? who : self, who_seals ? self : who);
+    case Refusal::kOtherOrder:
+      return who + " creates the group with its members in another order";
+    case Refusal::kOtherRoot:
+      return who + " creates the group with another root";
+    default:
+      return who + " creates the group with other options or another plan";
+  }
+}
 
 }  // namespace
 
@@ -62,75 +78,70 @@ bool Keeper::IsAsking(const LinkName& name, const GroupTerms& terms) {
 
 /// A connection of a group that is not here yet waits for it, as does one that the group has
 /// already: it is for the next group of that number.
-std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms) {
+std::optional<Refusal> Keeper::Judge(const LinkName& name, const GroupTerms& terms,
+                                     const TcpAddress& from) {
   Group* const group = FindByTerms(terms.plan);
-  if (const Unformed* unformed = FindUnformed(name, terms.plan);
-      group == nullptr && unformed != nullptr) {
-    return unformed->is_sealed == terms.is_sealed ? Refusal::kNone : Refusal::kOtherSeal;
-  }
-  if (group == nullptr && IsAsking(name, terms)) {
-    for (const Differed& it : differed_) {
-      const bool is_over = Clock::now() >= it.until || !SameGroup(it.terms.plan, terms.plan);
-      if (is_over || it.terms == terms) continue;
-      return it.terms.plan == terms.plan ? Refusal::kOtherSeal : Refusal::kOtherPlan;
-    }
-  }
-  if (group == nullptr || group->bootstrap == nullptr) return std::nullopt;
-  if (name.purpose == LinkPurpose::kControl && !group->kept.run && !group->is_formed &&
-      !TermsDifference(group->kept.terms, terms.plan).empty())
-    return JudgeOther(*group, name, terms);
-  const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms);
+  if (group == nullptr) return JudgeByFormer(name, terms);
+  if (group->bootstrap == nullptr) return std::nullopt;
+  const bool is_control = name.purpose == LinkPurpose::kControl;
+  if (is_control && !group->kept.run && !group->is_formed &&
+      TermsDifference(group->kept.terms, terms.plan) != Refusal::kNone)
+    return JudgeOther(*group, name, terms, from);
+  const std::optional<Refusal> refusal = group->bootstrap->Judge(name, terms, from);
   if (group->kept.run) return refusal;
   if (group->is_formed && refusal != Refusal::kNone) return std::nullopt;
   // Of another generation: it ends as soon as its member hears that this is over, or it is early.
-  const bool is_other = refusal == Refusal::kOtherPlan || refusal == Refusal::kOtherSeal;
-  if (name.purpose != LinkPurpose::kControl && is_other) return std::nullopt;
-  if (is_other) return JudgeOther(*group, name, terms);
+  const bool is_other = refusal && IsOfTerms(*refusal);
+  if (!is_control && is_other) return std::nullopt;
+  if (is_other) return JudgeOther(*group, name, terms, from);
   return refusal == Refusal::kDuplicate ? std::nullopt : refusal;
+}
+
+Refusal Keeper::DifferenceOf(const GroupTerms& own, const GroupTerms& other) {
+  const Refusal difference = TermsDifference(own.plan, other.plan);
+  if (difference != Refusal::kNone) return difference;
+  return own.is_sealed == other.is_sealed ? Refusal::kNone : Refusal::kOtherSeal;
 }
 
 /// Of a group that forms: who calls has the secret, so it is a member, and it will not come with
 /// other terms later. But a leader that asks (BootstrapOptions::ask_after) may be of a group that
 /// is just ending, so it is heard once more.
 std::optional<Refusal> Keeper::JudgeOther(Group& group, const LinkName& name,
-                                          const GroupTerms& terms) {
-  const bool has_order = SameOrder(group.kept.terms, terms.plan);
+                                          const GroupTerms& terms, const TcpAddress& from) {
+  if (!group.Has(name.from) || !group.Has(name.to)) return Refusal::kUnexpected;
+  const bool has_order = OrderOf(group.kept.terms) == OrderOf(terms.plan);
   // In the name of a member that is here already it is for the next group, or not that member.
   if (has_order && group.bootstrap->HasServed(name)) return std::nullopt;
-  const std::string_view what = TermsDifference(group.kept.terms, terms.plan);
-  const Refusal refusal = what.empty() ? Refusal::kOtherSeal : Refusal::kOtherPlan;
-  if (group.is_leader() || !IsAsking(name, terms) ||
-      !group.other_leaders.insert(name.from).second) {
-    group.other_terms = OtherTerms{.what = std::string(what)};
-    if (has_order && group.Has(name.from)) group.other_terms->node = name.from;
+  const Refusal what =
+      DifferenceOf({.plan = group.kept.terms, .is_sealed = group.kept.is_sealed}, terms);
+  const bool asks = IsAsking(name, terms);
+  const bool is_heard_once_more =
+      asks && !group.is_leader() && group.other_leaders.insert(name.from).second;
+  if (!is_heard_once_more && !group.other_terms) {
+    group.other_terms = OtherTerms{.what = what, .host = from.Host()};
+    if (has_order) group.other_terms->node = name.from;
   }
-  return refusal;
-}
-
-void Keeper::NoteDiffered(const Group& group) {
-  differed_.push_back({.terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
-                       .until = Clock::now() + kDifferedMax});
+  if (asks) return what;
+  // Who takes this member for the leader: at one it waits for the word that the group is over.
+  if (group.is_leader()) return std::nullopt;
+  const bool is_new = group.refused.size() <= kOrdersMax * group.kept.members.size() &&
+                      group.refused.emplace(OrderOf(terms.plan), name.from).second;
+  return is_new ? std::optional(what) : std::nullopt;
 }
 
 /// Over those of another member.
 void Keeper::EndOverTerms(Group& group) {
-  NoteDiffered(group);
   const OtherTerms& other = *group.other_terms;
   const std::string who =
-      other.node ? Who(group, *other.node) : fmt::format("a member at {}", other.address);
-  std::string what = fmt::format("{} creates the group with {}", who, other.what);
-  if (other.what.empty()) {
-    const std::string self = Who(group, group.kept.self);
-    what = fmt::format("{} seals its connections and {} does not: all members do, or none",
-                       group.kept.is_sealed ? self : who, group.kept.is_sealed ? who : self);
-  }
-  EndForming(group, {.cause = Rejected(what), .where = other.node});
+      other.node ? Who(group, *other.node) : fmt::format("a member at {}", other.host);
+  EndForming(group, {.cause = Rejected(OtherTermsOf(other.what, who, !group.kept.is_sealed,
+                                                    Who(group, group.kept.self))),
+                     .where = other.node,
+                     .kind = FailureKind::kTerms});
 }
 
 void Keeper::NoteRefused(const LinkName& name, const std::string& address, const std::string& why) {
   for (const auto& [serial, group] : groups_) {
-    if (group->other_terms && group->other_terms->address.empty())
-      group->other_terms->address = address;
     if (group->bootstrap != nullptr) group->bootstrap->NoteRefused(name, address, why);
   }
 }
@@ -139,48 +150,87 @@ void Keeper::Admit(const LinkName& name, const GroupTerms& terms, FileDescriptor
                    LinkKeys keys) {
   Group* const group = FindByTerms(terms.plan);
   if (group != nullptr) return group->bootstrap->Admit(name, terms, std::move(fd), std::move(keys));
-  Unformed* const unformed = FindUnformed(name, terms.plan);
-  unformed->told.insert(name.from);
+  Former& former = *FindFormer(terms.plan);
+  former.told.emplace(OrderOf(terms.plan), name.from);
   ControlSocket control(std::move(fd), std::move(keys.seal));
-  control.Send(unformed->last_word);
+  control.Send(LastWordFor(former, name, terms));
   Part(std::move(control));
 }
 
-/// Of which the member at the other end has not heard, though it is time.
-Keeper::Unformed* Keeper::FindUnformed(const LinkName& name, const PlanHash& terms) {
-  if (name.purpose != LinkPurpose::kControl) return nullptr;
-  for (Unformed& group : unformed_) {
-    const bool is_it =
-        SameGroup(group.terms, terms) && group.leader == name.to && name.from.index() < group.nodes;
-    if (is_it && Clock::now() >= group.from && !group.told.contains(name.from)) return &group;
-  }
-  return nullptr;
+Keeper::Former* Keeper::FindFormer(const PlanHash& terms) {
+  const auto former = std::ranges::find_if(
+      formers_, [&terms](const Former& it) { return SameGroup(it.terms.plan, terms); });
+  return former == formers_.end() ? nullptr : &*former;
 }
 
-void Keeper::NoteUnformed(const Group& group, const Failure& failure) {
-  if (!group.is_leader() || group.is_formed) return;
+/// Where there is no such group: who has not heard that the last one failed is told; all else
+/// waits for the next one.
+std::optional<Refusal> Keeper::JudgeByFormer(const LinkName& name, const GroupTerms& terms) {
+  const Former* const former = FindFormer(terms.plan);
+  if (former == nullptr || name.purpose != LinkPurpose::kControl) return std::nullopt;
+  const Refusal difference = DifferenceOf(former->terms, terms);
+  const bool differs = former->failure.kind == FailureKind::kTerms && difference != Refusal::kNone;
+  if (IsAsking(name, terms) && difference != Refusal::kNone) {
+    const bool is_due = differs && Clock::now() < former->asked_until;
+    return is_due ? std::optional(difference) : std::nullopt;
+  }
+  if (name.from.index() >= former->members.size()) return Refusal::kUnexpected;
+  if (former->told.size() > kOrdersMax * former->members.size() ||
+      former->told.contains({OrderOf(terms.plan), name.from}))
+    return std::nullopt;
+  const bool is_own = difference == Refusal::kNone;
+  const bool is_missed = is_own && former->was_leader && name.to == former->leader;
+  // Its leader, which does not know: where others have ended the group, EndForming() says nothing.
+  const bool is_leader =
+      is_own && name.from == former->leader && former->failure.kind == FailureKind::kTerms;
+  return differs || is_missed || is_leader ? std::optional(Refusal::kNone) : std::nullopt;
+}
+
+/// To the member that calls with `terms`.
+ControlMessage Keeper::LastWordFor(const Former& former, const LinkName& name,
+                                   const GroupTerms& terms) {
+  const Refusal difference = DifferenceOf(former.terms, terms);
+  if (IsAsking(name, terms)) {
+    control::Failed word = FailedOf(former.failure, former.created);
+    word.ended_ms = MsSince(former.ended);
+    return word;
+  }
+  if (difference == Refusal::kNone) return AbortOf(former.failure, former.created);
+  const std::string caller = fmt::format("member {}", former.members[name.from.index()]);
+  Failure failure = {
+      .cause = Rejected(OtherTermsOf(difference, former.self, former.terms.is_sealed, caller)),
+      .where = {},
+      .kind = FailureKind::kTerms};
+  if (difference != Refusal::kOtherOrder) failure.where = name.to;
+  return AbortOf(failure, former.created);
+}
+
+void Keeper::NoteFormer(const Group& group, const Failure& failure) {
+  if (lobby_ == nullptr || !group.kept.controls.empty()) return;  // it began with its connections
+  // A member has its own connections before it hears that all have theirs.
+  if (group.is_leader() ? group.is_formed : group.introductions_due.has_value()) return;
   const Clock::time_point now = Clock::now();
-  Unformed unformed = {.terms = group.kept.terms,
-                       .is_sealed = group.kept.is_sealed,
-                       .leader = group.kept.leader,
-                       .nodes = group.kept.members.size(),
-                       .told = {group.kept.self},
-                       .last_word = AbortOf(failure),
-                       .from = now + silence_max_,
-                       .until = now + 2 * options_.failure_max};
-  // Who came with other terms was refused.
-  if (group.other_terms && group.other_terms->node) unformed.told.insert(*group.other_terms->node);
+  Former former = {.terms = {.plan = group.kept.terms, .is_sealed = group.kept.is_sealed},
+                   .leader = group.kept.leader,
+                   .was_leader = group.is_leader(),
+                   .members = group.kept.members,
+                   .self = Who(group, group.kept.self),
+                   .told = group.refused,
+                   .failure = failure,
+                   .created = group.kept.created,
+                   .ended = now,
+                   .asked_until = now + kDifferedMax,
+                   .until = now + 2 * options_.failure_max};
   for (const Peer& peer : group.peers) {
-    if (peer.control) unformed.told.insert(peer.node);
+    if (peer.control) former.told.emplace(OrderOf(group.kept.terms), peer.node);
   }
-  unformed_.push_back(std::move(unformed));
+  formers_.push_back(std::move(former));
 }
 
-void Keeper::ServeUnformed() {
+void Keeper::ServeFormers() {
+  if (formers_.empty()) return;
   const Clock::time_point now = Clock::now();
-  std::erase_if(differed_, [now](const Differed& group) { return now >= group.until; });
-  if (unformed_.empty()) return;
-  std::erase_if(unformed_, [now](const Unformed& group) { return now >= group.until; });
+  std::erase_if(formers_, [now](const Former& group) { return now >= group.until; });
   lobby_->Reconsider();
 }
 
@@ -207,10 +257,10 @@ void Keeper::AddFormed(KeptGroup kept) {
 
 void Keeper::AddGroup(KeptGroup kept) {
   if (!kept.controls.empty()) return AddFormed(std::move(kept));
-  std::erase_if(differed_,
-                [&kept](const Differed& group) { return SameGroup(group.terms.plan, kept.terms); });
-  std::erase_if(unformed_,
-                [&kept](const Unformed& group) { return SameGroup(group.terms, kept.terms); });
+  std::optional<Clock::time_point> former_ended;
+  if (const Former* const former = FindFormer(kept.terms)) former_ended = former->ended;
+  std::erase_if(formers_,
+                [&kept](const Former& group) { return SameGroup(group.terms.plan, kept.terms); });
   for (const auto& [serial, group] : groups_) {
     const bool is_before = group->last_word && SameGroup(group->kept.terms, kept.terms);
     if (is_before && !group->is_over) Part(*group);
@@ -218,6 +268,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   auto made = std::make_unique<Group>();
   Group& group = *made;
   group.kept = std::move(kept);
+  group.former_ended = former_ended;
   const auto nodes = static_cast<uint32_t>(group.kept.members.size());
   BootstrapOptions options = {.node = group.kept.self,
                               .peers = group.kept.addresses,
@@ -243,8 +294,10 @@ void Keeper::AddGroup(KeptGroup kept) {
     membership.terms = *options_.only_group;
     membership.data_terms = membership.terms;
     membership.is_rolled = group.kept.run->is_rolled;
-  } else if (group.is_leader()) {
+  } else {
     options.ask_after = kAskAfter;
+  }
+  if (!group.kept.run && group.is_leader()) {
     while (group.generation == 0) randombytes_buf(&group.generation, sizeof(group.generation));
     membership.data_terms = {.plan = DataTermsOfGroup(group.kept.terms, group.generation),
                              .is_sealed = group.kept.is_sealed};
@@ -259,6 +312,7 @@ void Keeper::AddGroup(KeptGroup kept) {
     Peer& peer = group.peers[node.index()];
     peer.control.emplace(std::move(control));
     peer.heard = Clock::now();
+    peer.has_spoken = peer.has_answered = false;
     peer.control->Queue(control::Query{group.generation});
   });
   const size_t eager_links =
@@ -279,25 +333,23 @@ void Keeper::SayLastWord(Group& group) {
   if (!bootstrap.Step().ok()) return Part(group);
   if (!bootstrap.connected()) return;
   group.peers.front().control.emplace(bootstrap.TakeControl());
-  Broadcast(group, FailedOf(*group.last_word, /*lost_peer=*/false));
+  Broadcast(group, FailedOf(*group.last_word, group.kept.created));
   Part(group);
 }
 
 void Keeper::Connect(Group& group) {
   Bootstrap& bootstrap = *group.bootstrap;
   const Status status = bootstrap.Step();
+  const std::optional<Bootstrap::Differing> other = bootstrap.differing();
   if (!status.ok()) {
-    Status cause = group.kept.run ? status : InMemberWords(status, group.kept.members);
-    if (!group.kept.run && bootstrap.differing()) {
-      NoteDiffered(group);
-      cause = Rejected(cause.message() + ", such as the root or the order of members");
-    }
-    return End(group, {.cause = std::move(cause), .where = bootstrap.OnlyMissing()});
+    return End(group, {.cause = group.kept.run ? status : InMemberWords(status, group.kept.members),
+                       .where = bootstrap.OnlyMissing(),
+                       .kind = other                  ? FailureKind::kTerms
+                               : bootstrap.is_final() ? FailureKind::kOther
+                                                      : FailureKind::kUnreached});
   }
-  if (const auto other = bootstrap.differing(); other && group.is_leader()) {
-    group.other_terms = OtherTerms{.node = other->peer};
-    if (other->why == Refusal::kOtherPlan)
-      group.other_terms->what = "another root, order of members, plan or other options";
+  if (other && group.is_leader()) {
+    group.other_terms = OtherTerms{.what = other->why, .node = other->peer};
     return EndOverTerms(group);
   }
   if (!bootstrap.connected()) return bootstrap.TellWaiting();
@@ -309,6 +361,7 @@ void Keeper::Connect(Group& group) {
     Hear(group, group.peers.front());
     return group.is_over ? void() : Connect(group);
   }
+  if (!group.is_leader() && !group.kept.run && group.generation == 0) return;
   TakeNewcomers(group);
   if (group.is_over) return;
   AddGates(group, bootstrap.TakeGates());
@@ -354,7 +407,8 @@ void Keeper::CheckJoined(Group& group) {
   if (missing == group.peers.end()) return;
   End(group, {.cause = Rejected(fmt::format("{} has not connected to all others for {} ms",
                                             Who(group, missing->node), join_max_.count())),
-              .where = missing->node});
+              .where = missing->node,
+              .kind = FailureKind::kUnreached});
 }
 
 /// Connections that are wanted, or that a peer has opened, while the group runs.
@@ -370,6 +424,7 @@ void Keeper::ConnectLater(Group& group) {
           {.cause = Rejected(fmt::format("{} cannot connect to {}: {}", Who(group, group.kept.self),
                                          Who(group, unreached->peer), unreached->why)),
            .where = unreached->peer,
+           .kind = FailureKind::kUnreached,
            .by = group.kept.self});
 }
 

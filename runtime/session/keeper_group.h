@@ -32,6 +32,8 @@ struct Keeper::Peer {
   NodeId node;
   std::optional<ControlSocket> control;
   Clock::time_point heard;
+  bool has_spoken = false;    ///< since it has this connection
+  bool has_answered = false;  ///< at the leader: so that it knows which group this is
   // So many messages more may be read of it, as of `allowed_at`; and how many have said nothing
   // new since `repeats_since`.
   double allowance = 0;
@@ -93,7 +95,10 @@ struct Keeper::Group {
   GateCounts reported;                    ///< it and all below it, up the tree
   std::optional<OtherTerms> other_terms;  ///< of a member that came with them while it formed
   std::set<NodeId> other_leaders;         ///< not at the leader: who has asked once with others
-  std::vector<Failure> suspicions;        ///< lost connections, one of each member that says so
+  std::set<Caller> refused;               ///< not at the leader: who has called it as theirs
+  /// When the last group of these members and this number has ended here, before it was formed.
+  std::optional<Clock::time_point> former_ended;
+  std::vector<Failure> suspicions;  ///< lost connections, one of each member that says so
   Clock::time_point suspicion_due;
   std::optional<Clock::time_point> gathered_at;  ///< at the leader: all have joined
   std::vector<Stall> stalls;       ///< at the leader: not judged yet, one by each member

@@ -54,6 +54,7 @@ void Keeper::Hear(Group& group, Peer& peer) {
     const std::optional<ControlMessage> message = peer.control->Receive();
     if (!message) break;
     peer.heard = now;
+    peer.has_spoken = true;
     if (!IsNews(group, peer, *message) && RepeatsTooOften(peer, now))
       return End(group, Nonsense(group, peer.node, "messages without pause that say nothing new"));
     if (group.is_leader()) {
@@ -90,6 +91,7 @@ bool Keeper::RepeatsTooOften(Peer& peer, Clock::time_point now) {
 void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message) {
   if (TakeRunMessage(group, peer.node, message)) return;
   if (const auto* progress = std::get_if<control::Progress>(&message)) {
+    peer.has_answered = true;
     peer.progress = progress->steps;
     peer.waiting = progress->waits_for;
     JudgeStall(group, peer.node, milliseconds(std::min(progress->attention_ms, kAttentionMax)));
@@ -131,7 +133,18 @@ void Keeper::HearMember(Group& group, Peer& peer, const ControlMessage& message)
   }
 }
 
-void Keeper::HearFailed(Group& group, const Peer& peer, const control::Failed& failed) {
+void Keeper::HearFailed(Group& group, Peer& peer, const control::Failed& failed) {
+  // The answer to a question of this group (EndForming()); one that has answered before is in it.
+  const bool is_of_terms = failed.kind == FailureKind::kTerms && !group.gathered_at;
+  if (is_of_terms && !peer.has_answered) {
+    const milliseconds ended(std::min(failed.ended_ms, kAttentionMax));
+    const bool is_before = group.former_ended && Clock::now() - ended < group.kept.created;
+    if (IsOfFormer(group, failed.age_ms) || (is_before && group.bootstrap != nullptr)) {
+      peer.control.reset();
+      group.bootstrap->SeekMember(peer.node);
+      return lobby_->Reconsider();
+    }
+  }
   const bool is_interrupted = failed.code == StatusCode::kInterrupted;
   const bool is_of_machine =
       failed.code == StatusCode::kEnvironment && group.kept.run && group.kept.run->is_one_machine;
@@ -140,8 +153,15 @@ void Keeper::HearFailed(Group& group, const Peer& peer, const control::Failed& f
                 is_interrupted ? fmt::format("{} was interrupted", Who(group, peer.node))
                                : fmt::format("{}: {}", Who(group, peer.node), failed.cause)},
       .where = group.WhereOf(failed.where),
+      .kind = failed.kind == FailureKind::kGone ? FailureKind::kOther : failed.kind,
       .by = peer.node};
-  return failed.lost_peer ? Suspect(group, std::move(failure)) : End(group, failure);
+  if (failed.lost_peer) return Suspect(group, std::move(failure));
+  // It has ended its own, and may come again before this one has another: then it is told.
+  if (is_of_terms && peer.control) {
+    Part(*std::move(peer.control));
+    peer.control.reset();
+  }
+  End(group, failure);
 }
 
 void Keeper::HearLeader(Group& group, const ControlMessage& message) {
@@ -169,10 +189,15 @@ void Keeper::HearLeader(Group& group, const ControlMessage& message) {
     std::ranges::copy_if(gone->nodes, std::back_inserter(group.also_gone),
                          [&group](NodeId node) { return group.Has(node); });
   } else if (const auto* abort = std::get_if<control::Abort>(&message)) {
+    // The leader's first word: it has not created this group yet, but told of the one before.
+    if (group.generation == 0 && IsOfFormer(group, abort->age_ms)) {
+      group.peers.front().control.reset();
+      return group.bootstrap->SeekLeader();
+    }
     ReportFailure(group,
                   {.cause = Rejected(abort->cause),
                    .where = group.WhereOf(abort->where),
-                   .is_gone = abort->is_gone,
+                   .kind = abort->kind,
                    .also_gone = std::move(group.also_gone)},
                   /*is_own_finding=*/false);
     Part(group);

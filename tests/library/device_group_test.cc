@@ -263,7 +263,7 @@ TEST(DeviceGroupSessionTest, MembersWithOtherDevicesAreRefused) {
       sessions[1].CreateGroup(1, {0, 1}, 0, {.device = "emulated"}, sessions.Callbacks(1, 1)).ok());
   ASSERT_TRUE(
       sessions.Wait(1, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
-  EXPECT_THAT(sessions.LogOf(1, 1).failures.front(), HasSubstr("it has another plan"));
+  EXPECT_THAT(sessions.LogOf(1, 1).failures.front(), HasSubstr("other options or another plan"));
 }
 
 }  // namespace

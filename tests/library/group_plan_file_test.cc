@@ -134,7 +134,7 @@ TEST_F(GroupPlanFileTest, MembersMustHaveTheSamePlan) {
   Create(sessions, [&](NodeId node) { return node.value == 4 ? wrong : path; });
   ASSERT_TRUE(
       sessions.Wait(7, kMembers, [](const GroupLog& log) { return log.failures.size() == 1; }));
-  EXPECT_THAT(sessions.LogOf(1, 7).failures.front(), HasSubstr("it has another plan"));
+  EXPECT_THAT(sessions.LogOf(1, 7).failures.front(), HasSubstr("other options or another plan"));
 }
 
 TEST_F(GroupPlanFileTest, RefusesFilesThatDoNotFit) {

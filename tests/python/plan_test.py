@@ -741,6 +741,11 @@ class Plans(unittest.TestCase):
                     prepost.compile(rounds=rounds)
         with self.assertRaisesRegex(prepost.UsageError, "^the spec is no JSON: "):
             prepost.compile(rounds=[[(0, 1, 0)]], message_bytes=float("nan"))
+        deep = {}
+        for _ in range(100_000):
+            deep = {"a": deep}
+        with self.assertRaisesRegex(prepost.UsageError, "^the profile is nested too deep$"):
+            prepost.compile(nodes=2, message_bytes=1).simulate(profile=deep)
         with self.assertRaisesRegex(
             prepost.RejectedError,
             r"0>1\+0 combines, and a multicast does not; collective and combine name another",

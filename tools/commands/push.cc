@@ -189,9 +189,9 @@ void PrintVerdicts(const PushReport& report, bool has_sums) {
   }
 }
 
-nlohmann::ordered_json SlowHostJson(const PushReport& report) {
-  return report.slow_host.empty() ? nlohmann::ordered_json()
-                                  : nlohmann::ordered_json(report.slow_host);
+/// null: there is none.
+nlohmann::ordered_json JsonOf(const std::string& text) {
+  return text.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(text);
 }
 
 void PrintVerdictsJson(const PushReport& report) {
@@ -231,7 +231,8 @@ void PrintVerdictsJson(const PushReport& report) {
   }
   const nlohmann::ordered_json all = {{"hosts", std::move(hosts)},
                                       {"files", std::move(files)},
-                                      {"slow_host", SlowHostJson(report)},
+                                      {"slow_host", JsonOf(report.slow_host)},
+                                      {"sequential_because", JsonOf(report.why_sequential)},
                                       {"bytes", report.bytes},
                                       {"seconds", report.seconds}};
   std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";

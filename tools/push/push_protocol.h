@@ -26,7 +26,7 @@
 
 namespace prepost::tools {
 
-inline constexpr int kPushProtocol = 8;
+inline constexpr int kPushProtocol = 9;
 
 /// What is pushed goes in messages of so many bytes, of which every host holds no more than
 /// kPushWindow, so that memory does not grow with the files.

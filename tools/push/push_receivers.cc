@@ -145,7 +145,8 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
     receiver.last_written = Clock::now();
   } else if (line.contains("broken")) {
     receiver.is_broken = true;
-    receiver.broken_text = line.at("broken");
+    receiver.broken_text = line.at("broken").at("text");
+    receiver.is_unreached = line.at("broken").at("unreached");
   } else if (line.contains("left")) {
     receiver.has_left = true;
     receiver.port = line.at("left").at("port");
@@ -240,6 +241,9 @@ Status PushReceivers::DropSilent(const std::function<bool(const PushReceiver&)>&
 }
 
 std::string PushReceivers::NameHosts(std::string text) const {
+  constexpr std::string_view kMembers = " members ";
+  for (size_t at = text.find(kMembers); at != std::string::npos; at = text.find(kMembers, at + 1))
+    text.replace(at, kMembers.size(), " hosts ");
   constexpr std::string_view kMember = "member ";
   for (size_t at = text.find(kMember); at != std::string::npos; at = text.find(kMember, at + 1)) {
     size_t member = 0;
@@ -255,6 +259,16 @@ std::string PushReceivers::NameHosts(std::string text) const {
     text.replace(at, end - at, member == 0 ? "this machine" : receivers_[member - 1]->given.label);
   }
   return text;
+}
+
+std::string PushReceivers::WordsOf(const PushReceiver& receiver) const {
+  const std::string text = NameHosts(receiver.broken_text);
+  // Another one may have said it first, who is named already.
+  const auto names_it = [&text](const auto& it) {
+    return text.starts_with(it->given.label + ": ") || text.starts_with(it->given.label + " ");
+  };
+  if (std::ranges::any_of(receivers_, names_it)) return text;
+  return fmt::format("{}: {}", receiver.given.label, text);
 }
 
 }  // namespace prepost::tools

@@ -44,6 +44,7 @@ struct PushReceiver {
   bool is_prepared = false;
   bool is_broken = false;  ///< since the group began
   std::string broken_text;
+  bool is_unreached = false;      ///< because two members could not connect to each other
   bool has_left = false;          ///< since then
   uint64_t written = 0;           ///< messages
   std::vector<LinkSpeed> speeds;  ///< from it to others, in the group at hand
@@ -100,6 +101,8 @@ class PushReceivers {
   Status DropSilent(const std::function<bool(const PushReceiver&)>& is_awaited);
   /// A session speaks of members, "member 3 (address)" or "member 3"; people know hosts.
   std::string NameHosts(std::string text) const;
+  /// Why the group is over, as `receiver` has said it, with the host that says so.
+  std::string WordsOf(const PushReceiver& receiver) const;
 
  private:
   void ShowWaiting(const std::string& what,

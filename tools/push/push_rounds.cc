@@ -21,6 +21,7 @@
 #include "runtime/base/event_fd.h"
 #include "runtime/transport/tcp/tcp_address.h"
 #include "tools/push/push_protocol.h"
+#include "tools/push/reach.h"
 #include "tools/report/quantities.h"
 
 namespace prepost::tools {
@@ -33,6 +34,7 @@ constexpr milliseconds kAnswerSlack{3000};     ///< for a host to say how far it
 constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that the cause names
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
+constexpr milliseconds kReachMax{2000};        ///< for a host that may not be reached
 constexpr const char* kSequential = "sequential";
 constexpr int kTriesMax = 3;  ///< of a group that fails although nobody is out
 
@@ -61,10 +63,10 @@ class PushRounds::GroupState {
       is_open_ = true;
       wake_.Signal();
     };
-    callbacks.failed = [this](const Status& cause, std::optional<uint32_t> member) {
+    callbacks.failed = [this](const Status& cause, const FailedMembers& where) {
       const std::lock_guard lock(mutex_);
       failure_ = cause;
-      member_ = member;
+      where_ = where;
       wake_.Signal();
     };
     return callbacks;
@@ -72,7 +74,7 @@ class PushRounds::GroupState {
   void Clear() {
     const std::lock_guard lock(mutex_);
     failure_ = Status();
-    member_.reset();
+    where_ = FailedMembers();
     is_open_ = false;
     wake_.Take();
   }
@@ -86,16 +88,16 @@ class PushRounds::GroupState {
     const std::lock_guard lock(mutex_);
     return failure_;
   }
-  std::optional<uint32_t> member() {
+  FailedMembers where() {
     const std::lock_guard lock(mutex_);
-    return member_;
+    return where_;
   }
 
  private:
   EventFd wake_;
   std::mutex mutex_;  ///< all below
   Status failure_;
-  std::optional<uint32_t> member_;
+  FailedMembers where_;
   bool is_open_ = false;
 };
 
@@ -160,7 +162,6 @@ Status PushRounds::OpenGroup() {
   }
   while (first_ < MinWritten()) DropFirst();
   was_opened_ = false;
-  began_with_ = Written();
   moved_at_ = Clock::now();
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = algorithm_,
@@ -176,7 +177,7 @@ Status PushRounds::OpenGroup() {
 
 void PushRounds::SendGroup(PushReceiver& receiver, const std::vector<uint32_t>& numbers,
                            json addresses) {
-  receiver.is_broken = false;
+  receiver.is_broken = receiver.is_unreached = false;
   receiver.has_left = false;
   addresses[0][0] = options_.own_address.empty() ? OwnHost(receiver) : options_.own_address;
   receiver.agent.channel().Send({{"group",
@@ -389,25 +390,52 @@ void PushRounds::ShowProgress() {
 /// what came of it, before those that have waited.
 std::string PushRounds::WhyNotConnected(const Status& cause) const {
   for (const PushReceiver* const member : of_group_) {
-    const std::string text = receivers_.NameHosts(member->broken_text);
-    if (member->is_broken && text.find('(') != std::string::npos)
-      return fmt::format("{}: {}", member->given.label, text);
+    const std::string words = receivers_.WordsOf(*member);
+    if (member->is_broken && words.find('(') != std::string::npos) return words;
   }
   return receivers_.NameHosts(cause.message());
 }
 
-/// All hosts answer over their own connections, but some do not reach this machine or each other:
-/// then it connects to each of them and sends to it itself. Once.
+/// Hosts that talk over their own connections cannot connect to each other or to this machine, and
+/// it is `where` that they miss, as far as that is known. Whoever is out of that is dropped, or
+/// algorithm_ is another one.
+Status PushRounds::JudgeUnreached(const Status& cause, std::optional<uint32_t> where) {
+  const milliseconds max = std::min(options_.connect_max, kReachMax);
+  const Result<std::vector<Unreached>> found =
+      FindUnreached(of_group_, max, [this] { return receivers_.CheckInterrupt(); });
+  if (!found.ok()) return found.status();
+  if (found->empty() && GoSequential(cause)) return {};
+  // Where nobody is reached it may be this machine's own network, or a firewall for it alone.
+  const auto is_missed = [where](const Unreached& it) { return it.receiver->member == where; };
+  const bool are_out = found->size() < of_group_.size() &&
+                       (!where || *where == 0 || std::ranges::any_of(*found, is_missed));
+  for (const Unreached& it : *found) {
+    if (are_out || is_missed(it))
+      PushReceivers::Drop(*it.receiver, "this machine does not reach it: " + it.why);
+  }
+  if (!are_out) DropNamed(cause, where);
+  return {};
+}
+
+void PushRounds::DropNamed(const Status& cause, std::optional<uint32_t> where) {
+  for (PushReceiver* const member : of_group_) {
+    if (where == member->member)
+      PushReceivers::Drop(*member, receivers_.NameHosts(cause.message()));
+  }
+}
+
+/// This machine reaches all hosts, but some do not reach it or each other: then it connects to each
+/// of them and sends to it itself. Once.
 bool PushRounds::GoSequential(const Status& cause) {
-  const bool may = send_failure_.ok() && Written() == began_with_ && algorithm_ != kSequential &&
-                   options_.device.empty();
-  if (!may) return false;
+  if (algorithm_ == kSequential || !options_.device.empty()) return false;
   algorithm_ = kSequential;
+  why_sequential_ = fmt::format("not all hosts reach {}: {}",
+                                was_opened_ ? "each other" : "this machine or each other",
+                                WhyNotConnected(cause));
   if (options_.note) {
     options_.note(fmt::format(
-        "not all hosts reach {}, so this machine connects and sends to each of them "
-        "itself, as with --algorithm sequential: {}",
-        was_opened_ ? "each other" : "this machine and each other", WhyNotConnected(cause)));
+        "this machine connects and sends to each host itself, as with --algorithm sequential: {}",
+        why_sequential_));
   }
   return true;
 }
@@ -422,8 +450,7 @@ bool PushRounds::RootConnects() const {
 Status PushRounds::CauseOfFailure() const {
   if (!group_->failure().ok()) return group_->failure();
   for (const PushReceiver* const member : of_group_) {
-    if (member->is_in() && member->is_broken)
-      return Rejected(fmt::format("{}: {}", member->given.label, member->broken_text));
+    if (member->is_in() && member->is_broken) return Rejected(receivers_.WordsOf(*member));
   }
   for (const PushReceiver* const member : of_group_) {
     if (!member->is_in())
@@ -435,13 +462,15 @@ Status PushRounds::CauseOfFailure() const {
 /// After a group that has failed, of what is `*cause`. Who does not answer is out.
 Status PushRounds::WhoIsLeft(Status* cause) {
   const std::vector<PushReceiver*> members = of_group_;
+  const std::string before = algorithm_;
   const auto is_out = [](const PushReceiver* member) { return !member->is_in(); };
   // A member may have heard of it before this one's session, which knows more.
   const Clock::time_point due = Clock::now() + kOwnFindingMax;
   while (group_->failure().ok() && std::ranges::none_of(members, is_out) && Clock::now() < due)
     PREPOST_RETURN_IF_ERROR(Pump(PushReceivers::kPumpMs, /*wants_stream=*/false));
   *cause = CauseOfFailure();
-  const std::optional<uint32_t> where = group_->member();
+  const FailedMembers failed = group_->where();
+  const std::optional<uint32_t> where = failed;
   session_.reset();
   for (PushReceiver* const member : members) {
     if (member->is_in()) member->agent.channel().Send({{"leave", number_}});
@@ -463,12 +492,12 @@ Status PushRounds::WhoIsLeft(Status* cause) {
       PushReceivers::Drop(*member, receivers_.NameHosts(cause->message()));
   }
   if (std::ranges::none_of(members, is_out)) {
-    if (GoSequential(*cause)) return {};
-    // All of them talk, so it is the network of one of them.
-    for (PushReceiver* const member : members) {
-      if (where == member->member)
-        PushReceivers::Drop(*member, receivers_.NameHosts(cause->message()));
-    }
+    // All of them talk, so it is the network of one of them, or that between two.
+    const bool is_unreached =
+        failed.unreached || std::ranges::any_of(members, &PushReceiver::is_unreached);
+    if (!is_unreached) DropNamed(*cause, where);
+    if (is_unreached) PREPOST_RETURN_IF_ERROR(JudgeUnreached(*cause, where));
+    if (algorithm_ != before) return {};
   }
   PREPOST_RETURN_IF_ERROR(receivers_.Check());
   if (options_.note && keep_going) {

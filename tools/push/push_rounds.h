@@ -40,6 +40,8 @@ class PushRounds {
   uint64_t sent_bytes() const { return sent_bytes_; }
   /// Of the last group.
   std::vector<LinkSpeed> Speeds() const;
+  /// Why this machine has sent to each host itself, though something else was asked for; or "".
+  const std::string& why_sequential() const { return why_sequential_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -69,6 +71,8 @@ class PushRounds {
   std::string SlowHost() const;
   uint64_t NextBytes() const;
   std::string WhyNotConnected(const Status& cause) const;
+  Status JudgeUnreached(const Status& cause, std::optional<uint32_t> where);
+  void DropNamed(const Status& cause, std::optional<uint32_t> where);
   bool GoSequential(const Status& cause);
   bool RootConnects() const;
   Status CauseOfFailure() const;
@@ -84,7 +88,7 @@ class PushRounds {
   uint64_t number_ = 0;                  ///< of it
   std::string algorithm_;                ///< of the next
   bool was_opened_ = false;              ///< this machine has had all its connections
-  uint64_t began_with_ = 0;              ///< messages that somebody had written before
+  std::string why_sequential_;           ///< though something else was asked for
   std::vector<LinkSpeed> own_speeds_;
   Status send_failure_;  ///< of it: a message could not be sent
   std::vector<std::unique_ptr<std::byte[]>> spare_;

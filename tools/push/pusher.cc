@@ -266,6 +266,7 @@ class Pusher {
                          .seconds = 0};
     for (size_t i = 0; i < files_.size() && i < source_.sums().size(); ++i)
       report.files[files_[i]].sum = source_.sums()[i].ToString();
+    if (rounds_) report.why_sequential = rounds_->why_sequential();
     const std::vector<LinkSpeed> links = rounds_ ? rounds_->Speeds() : std::vector<LinkSpeed>();
     const std::vector<double> speeds = MemberSpeeds(links, hosts_.all().size() + 1);
     if (const auto slow = SlowMember(links, speeds.size()))

@@ -34,7 +34,8 @@ struct PushReport {
   std::vector<HostVerdict> hosts;  ///< in the order of PushOptions::hosts
   std::vector<PushedFile> files;   ///< all; `sum` of those that were sent, or compared by it
   size_t files_sent = 0;
-  bool by_content = false;     ///< that the others are there was found by their sums
+  bool by_content = false;          ///< that the others are there was found by their sums
+  std::string why_sequential = {};  ///< PushRounds::why_sequential()
   std::string slow_host = {};  ///< whose connections carry less than half of the others'; "": none
   uint64_t bytes = 0;          ///< sent to each host that lacked something
   double seconds = 0;

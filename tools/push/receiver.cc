@@ -63,9 +63,10 @@ class Arrivals {
           {.number = first + message, .bytes = {static_cast<const std::byte*>(memory), bytes}});
       wake_.Signal();
     };
-    callbacks.failed = [this](const Status& cause, std::optional<uint32_t>) {
+    callbacks.failed = [this](const Status& cause, const FailedMembers& where) {
       const std::lock_guard lock(mutex_);
       failure_ = cause;
+      is_unreached_ = where.unreached;
       wake_.Signal();
     };
     return callbacks;
@@ -84,9 +85,10 @@ class Arrivals {
   void GiveBack(const Message& message) {
     PREPOST_CHECK(pool_->Give(const_cast<std::byte*>(message.bytes.data())).ok());
   }
-  /// Of the group, once; ok: it has not failed.
-  Status TakeFailure() {
+  /// Of the group, once; ok: it has not failed. `*is_unreached`: FailedMembers::unreached.
+  Status TakeFailure(bool* is_unreached) {
     const std::lock_guard lock(mutex_);
+    *is_unreached = is_unreached_;
     return std::exchange(failure_, Status());
   }
   /// The session is gone: what has not been taken is forgotten, and the next one may begin.
@@ -103,9 +105,10 @@ class Arrivals {
 
   EventFd wake_;
   const std::shared_ptr<MemoryPool> pool_;
-  std::mutex mutex_;  ///< both below
+  std::mutex mutex_;  ///< all below
   std::deque<Message> complete_;
   Status failure_;
+  bool is_unreached_ = false;
 };
 
 class Receiver {
@@ -326,8 +329,10 @@ class Receiver {
   }
 
   void ReportFailure() {
-    const Status failure = arrivals_->TakeFailure();
-    if (!failure.ok()) channel_.Send({{"broken", failure.ToString()}});
+    bool is_unreached = false;
+    const Status failure = arrivals_->TakeFailure(&is_unreached);
+    if (failure.ok()) return;
+    channel_.Send({{"broken", {{"text", failure.ToString()}, {"unreached", is_unreached}}}});
   }
 
   Status End(const json& end) {

@@ -138,6 +138,14 @@ TEST(TopologyImportTest, SaysWhereInSlurmsYaml) {
             "t.conf:2: Found invalid tab character in indentation");
   EXPECT_EQ(SlurmError("- topology: a\n  flat: true\n"),
             "t.conf:1: no tree is there: block and flat topologies are not read");
+  // What is read otherwise than it is meant is not read.
+  const std::string tree = switches + "      - switch: s\n        nodes: ";
+  EXPECT_EQ(SlurmError(tree + "&n x\n      - switch: r\n        nodes: *n\n"),
+            "t.conf:7: aliases (*name) are not read");
+  EXPECT_EQ(SlurmError(tree + "!env x\n"), "t.conf:5: tags (!env) are not read");
+  EXPECT_EQ(SlurmError(tree + "x\n---\n- topology: b\n"),
+            "t.conf:7: a second document (---): one is read");
+  EXPECT_EQ(SlurmError(tree + "x\n" + std::string(1, '\0') + "\n"), "t.conf:6: a zero byte");
   // What nests without end would take all of the stack.
   for (const char* const nest : {"- ", "[", "{a: ", "? "}) {
     std::string deep = "- topology: ";

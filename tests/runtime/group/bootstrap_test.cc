@@ -514,9 +514,9 @@ TEST_F(BootstrapTest, WhoIsNoNodeOfTheGroupIsNotJudgedFurther) {
   other.is_sealed = true;
   const LinkName stranger = {
       .from = NodeId(0xfffffff0), .to = NodeId(kRoot), .purpose = LinkPurpose::kControl};
-  EXPECT_EQ(root.Judge(stranger, other), Refusal::kUnexpected);
+  EXPECT_EQ(root.Judge(stranger, other, {}), Refusal::kUnexpected);
   const LinkName gate = {.from = NodeId(2), .to = NodeId(kRoot), .purpose = LinkPurpose::kGates};
-  EXPECT_EQ(root.Judge(gate, group.terms), Refusal::kUnexpected);
+  EXPECT_EQ(root.Judge(gate, group.terms, {}), Refusal::kUnexpected);
 }
 
 // All nodes at one address: each finds the others by trying the ports.
@@ -551,7 +551,7 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
                             .lane = lane,
                             .stream = stream,
                             .streams = streams},
-                           {.plan = data_terms});
+                           {.plan = data_terms}, {});
   };
   bootstrap.set_arrival([](NodeId, const ControlSocket&) {});
   for (const uint32_t from : {0u, 2u, 3u}) {
@@ -566,7 +566,7 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
   EXPECT_EQ(judge(2, static_cast<Lane>(2)), Refusal::kUnexpected);
   EXPECT_EQ(judge(2, Lane::kBlocks, 1, 2), Refusal::kUnexpected);
   EXPECT_EQ(judge(2, Lane::kCredits, 0, 2), Refusal::kUnexpected);
-  EXPECT_EQ(bootstrap.Judge({.from = NodeId(2), .to = NodeId(kRoot)}, {.plan = terms}),
+  EXPECT_EQ(bootstrap.Judge({.from = NodeId(2), .to = NodeId(kRoot)}, {.plan = terms}, {}),
             Refusal::kOtherPlan);
   std::vector<TcpSocket> taken;
   const auto admit = [&](Lane lane) {

@@ -15,7 +15,8 @@ namespace {
 
 class LobbyTest : public testing::Test, public Lobby::Owner {
  protected:
-  std::optional<Refusal> Judge(const LinkName& /*name*/, const GroupTerms& /*terms*/) override {
+  std::optional<Refusal> Judge(const LinkName& /*name*/, const GroupTerms& /*terms*/,
+                               const TcpAddress& /*from*/) override {
     return std::nullopt;  // a group that is not here yet
   }
   void NoteRefused(const LinkName&, const std::string&, const std::string&) override {}

@@ -187,27 +187,60 @@ def check_unreachable(world):
     """Hosts that do not reach each other, or not this machine either, as where it is behind NAT:
     here it is not at the address that they are told. Catches a push that serves nobody, and one
     that says neither to where nor why."""
-    for whom, address in (("each other", []), ("this machine", ["--address", "10.99.0.200"])):
-        for host in range(1, HOSTS + 1):
+    everyone = range(1, HOSTS + 1)
+    away = ["--address", "10.99.0.200"]
+    for isolated, away in ((everyone, []), (everyone, away), ((2, 3), [])):
+        for host in isolated:
             isolate(host, True)
         try:
             done = subprocess.run(
-                world.words(world.image, "--connect-timeout", "2", *address),
+                world.words(world.image, "--connect-timeout", "2", *away),
                 capture_output=True,
                 timeout=HANG,
             )
         finally:
-            for host in range(1, HOSTS + 1):
+            for host in isolated:
                 isolate(host, False)
-        verdicts, _ = world.read(done.stdout)
+        verdicts, report = world.read(done.stdout)
         assert done.returncode == 0 and all(verdict["ok"] for verdict in verdicts), done
         said = done.stderr.decode()
+        whom = "this machine or each other" if away else "(this machine or )?each other"
         assert re.search(
-            rf"not all hosts reach {whom}.* --algorithm sequential: .*"
+            rf"--algorithm sequential: not all hosts reach {whom}: .*"
             r"10\.99\.0\.\d+:\d+: (no answer|No route to host)",
             said,
         ), said
+        assert report["sequential_because"] in said, report
         world.clear()
+    check_no_data_network(world)
+
+
+def check_no_data_network(world):
+    """A host that answers, and whose address for data is dead. Catches a push that blames another
+    one, or that brings the others their files by itself, and goes on doing so."""
+    dead = 2
+    ip("-n", f"{PREFIX}{dead}", "link", "set", "eth0", "down")
+    try:
+        for keep_going in (["--keep-going"], []):
+            done = subprocess.run(
+                world.words(world.image, "--connect-timeout", "2", *keep_going),
+                capture_output=True,
+                timeout=HANG,
+            )
+            verdicts, report = world.read(done.stdout)
+            assert done.returncode == 1, done
+            assert report["sequential_because"] is None, report
+            assert [verdict["ok"] for verdict in verdicts] == [
+                bool(keep_going) and host != dead for host in range(1, HOSTS + 1)
+            ], verdicts
+            assert re.fullmatch(
+                r"this machine does not reach it: "
+                r"10\.99\.0\.3:\d+: (no answer|No route to host)",
+                verdicts[dead - 1]["error"],
+            ), verdicts
+            world.clear()
+    finally:
+        ip("-n", f"{PREFIX}{dead}", "link", "set", "eth0", "up")
 
 
 def check_slow_host(world):
