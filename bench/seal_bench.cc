@@ -59,13 +59,8 @@ class Bench {
     std::vector<std::unique_ptr<TcpEndpoint>> endpoints;
     std::vector<std::unique_ptr<CpuExecutor>> executors;
     for (const size_t node : {size_t{0}, size_t{1}}) {
-      for (TcpSocket& socket : mesh[node]) {
-        if (cipher == SealCipher::kNone) continue;
-        const std::byte lane{static_cast<uint8_t>(socket.lane)};
-        socket.seal =
-            std::make_unique<LinkSeal>(key_.Derive(std::span(&lane, 1)), cipher, node == 0);
-      }
       const NodeId id = NodeId::FromIndex(node);
+      if (cipher != SealCipher::kNone) SealSockets(id, mesh[node], key_, cipher);
       endpoints.push_back(TcpEndpoint::Make(plan_, id, std::move(mesh[node]), -1).value());
       executors.push_back(std::make_unique<CpuExecutor>(plan_, id, *endpoints.back()));
       executors.back()->Prepare(node == 0 ? NodeMemory{.source = message_, .target = {}}

@@ -12,6 +12,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -68,6 +70,20 @@ class Event {
 /// By the clock that all processes of this machine have in common.
 double Now() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
 
+/// What this process has of the machine.
+struct Holdings {
+  int64_t resident_bytes = 0;
+  int64_t descriptors = 0;
+
+  static Holdings Now() {
+    int64_t pages = 0;
+    std::ifstream("/proc/self/statm") >> pages >> pages;  // the second is what is resident
+    const std::filesystem::directory_iterator open("/proc/self/fd");
+    return {.resident_bytes = pages * int64_t{kPage},
+            .descriptors = std::distance(begin(open), end(open))};
+  }
+};
+
 class Bench {
  public:
   explicit Bench(const Options& options) : options_(options) {
@@ -108,12 +124,16 @@ class Bench {
     for (const uint64_t bytes : options_.bytes) {
       std::vector<double> times;  // when the root began, or when another member had it
       double cpu = 0;
+      Holdings held;
       for (uint32_t i = 0; i < options_.warm_up + options_.repeat; ++i) {
-        if (i == options_.warm_up) cpu = CpuSeconds();
+        if (i == options_.warm_up) {
+          cpu = CpuSeconds();
+          held = Holdings::Now();
+        }
         const double time = options_.self == 0 ? SendAll(bytes) : Receive();
         if (i >= options_.warm_up) times.push_back(time);
       }
-      Print(bytes, times, CpuSeconds() - cpu);
+      Print(bytes, times, CpuSeconds() - cpu, held);
     }
     Must(session_->DestroyGroup(1));
     Wait(closed_);
@@ -166,12 +186,17 @@ class Bench {
     Settle();
     return start;
   }
-  void Print(uint64_t bytes, const std::vector<double>& times, double cpu) const {
-    const nlohmann::ordered_json json = {{"bytes", bytes},
-                                         {"members", options_.members.size()},
-                                         {"cpu_seconds", cpu},
-                                         {"burst", options_.burst},
-                                         {options_.self == 0 ? "begun" : "had", times}};
+  void Print(uint64_t bytes, const std::vector<double>& times, double cpu,
+             const Holdings& before) const {
+    const Holdings now = Holdings::Now();
+    const nlohmann::ordered_json json = {
+        {"bytes", bytes},
+        {"members", options_.members.size()},
+        {"cpu_seconds", cpu},
+        {"burst", options_.burst},
+        {"grown_bytes", now.resident_bytes - before.resident_bytes},
+        {"grown_descriptors", now.descriptors - before.descriptors},
+        {options_.self == 0 ? "begun" : "had", times}};
     std::cout << json.dump() << std::endl;
   }
 

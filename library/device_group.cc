@@ -153,6 +153,7 @@ class DeviceGroup final : public MessageMover {
   WaitPacer pacer_;
   uint64_t next_ = 0;  ///< the number of the next message that begins
   std::vector<std::shared_ptr<const Lowered>> lowered_;  ///< the last used first
+  std::array<bool, 2> is_noted_ = {};  ///< that CPUs were chosen, that offload was
   std::array<Slot, kGroupDevices> slots_;
   /// Where a message must be polled to its end, peers say over their connections that they have
   /// done so: what the next one exchanges there comes after that.
@@ -377,6 +378,9 @@ Result<std::shared_ptr<const Lowered>> DeviceGroup::LoweredFor(uint64_t bytes,
       [&] { return device.Lower(*lowered->plan, options_.self); });
   if (!choice.ok())
     return Rejected(fmt::format("its plan does not fit the device: {}", choice.status().message()));
+  // The first of each is noted.
+  if (!choice->why.empty() && !std::exchange(is_noted_[choice->program ? 1 : 0], true))
+    report_({.kind = Event::Kind::kNoted, .text = "executor " + choice->note()});
   lowered->program = std::move(choice->program).value_or(nullptr);
   if (lowered_.size() == kLoweredMax) lowered_.pop_back();
   lowered_.insert(lowered_.begin(), lowered);

@@ -115,7 +115,7 @@ GroupCallbacks GroupState::Callbacks(const std::shared_ptr<GroupState>& state) {
   callbacks.opened = [state] { state->Note([&] { state->is_opened = true; }); };
   callbacks.closed = [state] { state->Note([&] { state->is_closed = true; }); };
   callbacks.failed = [state](const Status& cause, const FailedMembers& where) {
-    state->Note([&] { state->Fail({cause, where.members, where.messages}); });
+    state->Note([&] { state->Fail({.cause = cause, .where = where}); });
   };
   return callbacks;
 }
@@ -249,7 +249,9 @@ void GroupState::Close() {
   {
     const std::lock_guard lock(mutex);
     if (!is_closed && !failure)
-      Fail({UsageError("the session is closed"), {}, complete, /*is_of_group=*/false});
+      Fail({.cause = UsageError("the session is closed"),
+            .where = {.messages = complete},
+            .is_of_group = false});
   }
   changed_.notify_all();
   FreeViews();

@@ -26,8 +26,7 @@ namespace prepost::python {
 
 struct Failure {
   Status cause;
-  std::vector<uint32_t> members;
-  uint64_t messages = 0;    ///< FailedMembers::messages
+  FailedMembers where;
   bool is_of_group = true;  ///< else the session was closed here
 };
 

@@ -57,16 +57,17 @@ void Translate(std::exception_ptr thrown) {
     PyObject* const exception = PyObject_CallFunction(ClassOf(error), "s", error.what());
     if (exception == nullptr) return;
     if (error.kind() == StatusError::Kind::kGroup) {
-      PyObject* const members = PyTuple_New(static_cast<Py_ssize_t>(error.members().size()));
+      PyObject* const members = PyTuple_New(static_cast<Py_ssize_t>(error.where().members.size()));
       Py_ssize_t place = 0;
-      for (const uint32_t member : error.members())
+      for (const uint32_t member : error.where().members)
         PyTuple_SET_ITEM(members, place++, PyLong_FromUnsignedLong(member));
       PyObject_SetAttrString(exception, "members", members);
       if (place > 0) PyObject_SetAttrString(exception, "member", PyTuple_GET_ITEM(members, 0));
       Py_DECREF(members);
-      PyObject* const messages = PyLong_FromUnsignedLongLong(error.messages());
+      PyObject* const messages = PyLong_FromUnsignedLongLong(error.where().messages);
       PyObject_SetAttrString(exception, "messages", messages);
       Py_DECREF(messages);
+      PyObject_SetAttrString(exception, "unreached", error.where().unreached ? Py_True : Py_False);
     }
     PyErr_SetObject(ClassOf(error), exception);
     Py_DECREF(exception);

@@ -231,11 +231,20 @@ std::string TextOf(const NativePlan& plan, bool is_columns) {
   return std::move(out).str();
 }
 
+/// Its name, and its text if it is not the file of that name.
+using GivenTopology = std::pair<std::string, std::optional<std::string>>;
+
+Result<Network> TopologyOf(const GivenTopology& given) {
+  if (!given.second) return LoadTopology(given.first);
+  std::istringstream in(*given.second);
+  return ReadTopology(in, given.first);
+}
+
 struct DrawOptions {
   std::string view, format;
   std::vector<uint32_t> nodes, blocks;
   std::optional<std::pair<uint32_t, uint32_t>> rounds;
-  std::optional<std::string> topology;
+  std::optional<GivenTopology> topology;
   std::vector<std::string> traces;
 };
 
@@ -248,9 +257,9 @@ Result<std::string> Picture(const VerifiedPlan& plan, const DrawOptions& options
   if (!selection.ok()) return selection.status();
   std::optional<Network> network;
   if (options.topology) {
-    const Result<Network> topology = LoadTopology(*options.topology);
+    const Result<Network> topology = TopologyOf(*options.topology);
     if (!topology.ok()) return topology.status();
-    Result<Network> made = NetworkOfFile(*topology, *options.topology, plan.header().nodes);
+    Result<Network> made = NetworkOfFile(*topology, options.topology->first, plan.header().nodes);
     if (!made.ok()) return made.status();
     network = *std::move(made);
   }
@@ -293,20 +302,13 @@ void Parse(CLI::App& app, std::vector<std::string> words) {
   }
 }
 
-/// A topology that is no file, as text.
-Network TopologyOf(const std::string& text, const std::string& name) {
-  std::istringstream in(text);
-  return ValueOf(ReadTopology(in, name));
-}
-
-constexpr const char* kTopology = "topology";  ///< what one is called
-constexpr const char* kProfile = "profile";    ///< what one is called that is no file
+constexpr const char* kProfile = "profile";  ///< what one is called that is no file
 
 /// The flags of prepost simulate; what its --json prints. `profile`: the text of one, in place of
-/// --profile; `topology`: the text of one, in place of the profile's network.
+/// --profile; `topology`: in place of the profile's network.
 std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words,
                          const std::optional<std::string>& profile,
-                         const std::optional<std::string>& topology) {
+                         const std::optional<GivenTopology>& topology) {
   SimulateContext context = {.plan = plan.valid(), .is_quiet = true};
   ThrowIfError(ExpectPlayed(context.plan->plan));
   const ReleasedInterpreter released;
@@ -316,12 +318,12 @@ std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words,
   Parse(app, std::move(words));
   flags.given = CommandLine::Of(app);
   if (topology) {
-    ThrowIfError(CheckNoneOfNetwork(SettingsOf(flags.settings), kTopology));
+    ThrowIfError(CheckNoneOfNetwork(SettingsOf(flags.settings), "topology"));
     context.plan =
         std::make_shared<SimulatedPlan>(SimulatedPlan{.plan = context.plan->plan,
-                                                      .topology = TopologyOf(*topology, kTopology),
-                                                      .topology_path = kTopology});
-    flags.given.Add("--topology", kTopology);
+                                                      .topology = ValueOf(TopologyOf(*topology)),
+                                                      .topology_path = topology->first});
+    flags.given.Add("--topology", topology->first);
   }
   if (profile) {
     flags.profile = kProfile;
@@ -335,17 +337,17 @@ std::string SimulatePlan(const NativePlan& plan, std::vector<std::string> words,
 }
 
 /// What prepost stats --json prints.
-std::string StatsOf(const NativePlan& plan, const std::optional<std::string>& topology) {
+std::string StatsOf(const NativePlan& plan, const std::optional<GivenTopology>& topology) {
   const VerifiedPlan& valid = plan.valid()->plan;
   const uint32_t nodes = valid.header().nodes;
   Network network = Network::Uniform(nodes);
   if (topology) {
     ThrowIfError(ExpectPlayed(valid));
-    network = ValueOf(NetworkOfFile(TopologyOf(*topology, kTopology), kTopology, nodes));
+    network = ValueOf(NetworkOfFile(ValueOf(TopologyOf(*topology)), topology->first, nodes));
   }
   const PlanTables tables(valid);
   std::optional<std::string> name;
-  if (topology) name = kTopology;
+  if (topology) name = topology->first;
   return ToJson(PlanStats(tables, std::move(network), name)).dump();
 }
 
@@ -403,7 +405,7 @@ void AddPlans(py::module_& module) {
            [](const NativePlan& plan, std::string view, std::string format,
               std::vector<uint32_t> nodes, std::vector<uint32_t> blocks,
               std::optional<std::pair<uint32_t, uint32_t>> rounds,
-              std::optional<std::string> topology, std::vector<std::string> traces) {
+              std::optional<GivenTopology> topology, std::vector<std::string> traces) {
              return DrawPlan(
                  plan, {std::move(view), std::move(format), std::move(nodes), std::move(blocks),
                         rounds, std::move(topology), std::move(traces)});
@@ -445,6 +447,8 @@ void AddPlans(py::module_& module) {
       .def_property_readonly("programs", [](const RolledPlan& it) { return it.programs.size(); });
   module.def("choose", &ChooseFor, Release());
   module.def("shipped_profile", &ShippedProfile);
+  module.def("check_topology",
+             [](const std::string& path) { ThrowIfError(LoadTopology(path).status()); });
   module.def("roll", &RollPlan, Release());
   module.def("read_rolled", &ReadRolledText, Release());
   module.def("load_rolled", &LoadRolledFile, Release());

@@ -406,7 +406,7 @@ class NativeGroup {
   [[noreturn]] static void Throw(const Failure& failure) {
     ExitIfEnding();
     if (!failure.is_of_group) ThrowClosed();
-    throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.members, failure.messages);
+    throw StatusError(failure.cause, StatusError::Kind::kGroup, failure.where);
   }
   /// The group may have failed just before, and then that is the cause.
   [[noreturn]] void ThrowFor(const Status& status) {

@@ -10,9 +10,10 @@
 #include <exception>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "ir/base/status.h"
+#include "ir/base/utf8.h"
+#include "prepost/prepost.h"
 
 namespace prepost::python {
 
@@ -20,28 +21,23 @@ class StatusError : public std::exception {
  public:
   enum class Kind : uint8_t { kCall, kGroup, kTimeout };
 
-  explicit StatusError(Status status, Kind kind = Kind::kCall, std::vector<uint32_t> members = {},
-                       uint64_t messages = 0)
+  explicit StatusError(Status status, Kind kind = Kind::kCall, FailedMembers where = {})
       : status_(std::move(status)),
-        text_(status_.ToString()),
+        text_(PrintableLines(status_.ToString())),
         kind_(kind),
-        members_(std::move(members)),
-        messages_(messages) {}
+        where_(std::move(where)) {}
 
   const char* what() const noexcept override { return text_.c_str(); }
   StatusCode code() const { return status_.code(); }
   Kind kind() const { return kind_; }
-  /// kGroup: FailedMembers::members.
-  const std::vector<uint32_t>& members() const { return members_; }
-  /// kGroup: FailedMembers::messages.
-  uint64_t messages() const { return messages_; }
+  /// Of kGroup.
+  const FailedMembers& where() const { return where_; }
 
  private:
   Status status_;
   std::string text_;
   Kind kind_;
-  std::vector<uint32_t> members_;
-  uint64_t messages_;
+  FailedMembers where_;
 };
 
 inline void ThrowIfError(const Status& status) {

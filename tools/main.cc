@@ -127,6 +127,13 @@ void ExitWhenInterrupted() {
   }
 }
 
+/// `status`, or that its output could not be written.
+Status Flushed(Status status) {
+  std::cout.flush();
+  if (!status.ok() || std::cout) return status;
+  return Rejected("cannot write: the output is full or closed", "<stdout>");
+}
+
 int Main(int argc, char** argv) {
   ExitWhenInterrupted();
   std::signal(
@@ -145,16 +152,17 @@ int Main(int argc, char** argv) {
   } catch (const CLI::CallForHelp& help) {
     if (app.get_subcommands().empty() && !words.front().starts_with("-"))
       return Fail(UsageError(app, help, words));
-    return app.exit(help);
+    app.exit(help);
+    const Status status = Flushed({});
+    return status.ok() ? 0 : Fail(status);
   } catch (const CLI::CallForVersion& version) {
-    return app.exit(version);
+    app.exit(version);
+    const Status status = Flushed({});
+    return status.ok() ? 0 : Fail(status);
   } catch (const CLI::ParseError& error) {
     return Fail(UsageError(app, error, words));
   }
-  Status status = action();
-  std::cout.flush();
-  if (status.ok() && !std::cout)
-    status = Rejected("cannot write: the output is full or closed", "<stdout>");
+  const Status status = Flushed(action());
   return status.ok() ? 0 : Fail(status);
 }
 

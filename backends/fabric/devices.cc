@@ -16,7 +16,6 @@
 #include "backends/fabric/endpoints.h"
 #include "backends/fabric/triggered_player.h"
 #include "backends/triggered/deferred_program.h"
-#include "runtime/executor/executor_choice.h"
 
 namespace prepost::fabric {
 namespace {
@@ -38,7 +37,6 @@ class FabricDevice final : public PlayerDevice {
   Result<std::shared_ptr<const Program>> Lower(const VerifiedPlan& plan,
                                                NodeId node) const override {
     if (!provider_.is_triggered) return Rejected(kStartsNothing);
-    if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
     auto works = triggered::LowerDeferred(plan, node, {.counters_max = provider_.counters_max});
     if (!works.ok()) return works.status();
     return std::shared_ptr<const Program>(std::make_shared<FabricProgram>(*std::move(works)));

@@ -88,8 +88,8 @@ struct DeferredLimits {
 /// Lowers `node`'s part of `plan`. A send waits for the ops of its `after` and for what the sends
 /// before it on its channel wait for, as they start in that order. Conditions on several counters
 /// are joined by counters: at most as many per channel as there are others that its sends wait for,
-/// whatever the number of blocks. Errors (kRejected): more counters than the limits have, or higher
-/// ones.
+/// whatever the number of blocks. Errors (kRejected): WhyNotPreposted(); more counters than the
+/// limits have, or higher ones.
 Result<DeferredProgram> LowerDeferred(const VerifiedPlan& plan, NodeId node,
                                       const DeferredLimits& limits = {});
 

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "backends/triggered/deferred_program.h"
+#include "runtime/executor/executor_choice.h"
 
 namespace prepost::triggered {
 namespace {
@@ -184,6 +185,7 @@ const Program* FindProgram(const Plan& plan, NodeId node) {
 
 Result<DeferredProgram> LowerDeferred(const VerifiedPlan& plan, NodeId node,
                                       const DeferredLimits& limits) {
+  if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
   const Plan& flat = plan;
   const Program* const own = FindProgram(flat, node);
   if (own == nullptr) return Rejected(fmt::format("node {} has no program", node.value));

@@ -10,19 +10,26 @@ def json_lines(text):
     return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
 
 
-def run_members(words_of, members, environment=None):
-    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds", and in
-    "seconds", where members say when they have begun and had messages, how long each took.
-    `words_of(i)`: the command of member i. Ends the program if one fails."""
+def outputs_of(words_of, members, environment=None):
+    """What each member printed. `words_of(i)`: the command of member i. Ends the program if one
+    fails."""
     processes = [
         subprocess.Popen(
             list(map(str, words_of(i))), stdout=subprocess.PIPE, text=True, env=environment
         )
         for i in range(members)
     ]
-    outputs = [json_lines(process.communicate(timeout=600)[0]) for process in processes]
+    outputs = [process.communicate(timeout=600)[0] for process in processes]
     if any(process.returncode != 0 for process in processes):
-        sys.exit("run.py: a member failed")
+        sys.exit(f"{sys.argv[0]}: a member failed")
+    return outputs
+
+
+def run_members(words_of, members, environment=None):
+    """The JSON lines of member 0, with the processor time of all members in "cpu_seconds", and in
+    "seconds", where members say when they have begun and had messages, how long each took.
+    The others are outputs_of()'s."""
+    outputs = list(map(json_lines, outputs_of(words_of, members, environment)))
     lines = outputs[0]
     for line in lines:
         own = [

@@ -30,6 +30,8 @@ Status SlurmTree::ReadSpeed(std::string_view value, SlurmSwitch* out) {
   const char* const end = value.data() + value.size();
   const auto [rest, error] = std::from_chars(value.data(), end, number);
   const bool is_bare = error == std::errc() && rest == end;
+  out->has_default_speed = is_bare && number == 1;
+  if (out->has_default_speed) return {};
   const Result<double> rate =
       ParseRate(is_bare ? fmt::format("{}Gbit/s", value) : std::string(value));
   if (!rate.ok()) return rate.status();
@@ -152,6 +154,11 @@ Result<TopologyImport> SlurmTree::MakeRacks(const SlurmRates& rates) const {
     made.notes.push_back("nodes that stand at several switches are at the lowest of them");
   made.notes.push_back(
       fmt::format("{} has no rates of hosts: all have {}", kind_, WriteRate(rates.host_rate)));
+  if (!rates.up_rate && std::ranges::any_of(switches_, &SlurmSwitch::has_default_speed)) {
+    made.notes.push_back(
+        "LinkSpeed=1, which scontrol shows where none is set, is not taken as a rate: 1Gbit/s or "
+        "--up-rate would be");
+  }
   if (by_link_speed != 0) {
     made.notes.push_back(
         fmt::format("LinkSpeed is taken as the rate of switches' uplinks ({} have it), a bare "

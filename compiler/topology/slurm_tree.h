@@ -22,6 +22,7 @@ struct SlurmSwitch {
   std::string name;
   std::vector<std::string> nodes, switches;
   std::optional<double> link_speed;
+  bool has_default_speed = false;  ///< a bare 1
   size_t line = 0;
   bool has_parent = false;
   size_t number = 0, size = 0;  ///< those below it follow, and of how many it is the first

@@ -33,7 +33,7 @@ struct SlurmRates {
 
 /// Reads the tree form of topology.conf (SwitchName, Nodes, Switches, LinkSpeed): switches with
 /// nodes are racks. Slurm leaves LinkSpeed's unit open: a rate with a unit is taken as such, a bare
-/// number as Gbit/s. Errors: "name:line: ...".
+/// number as Gbit/s, and 1, its default, as none. Errors: "name:line: ...".
 Result<TopologyImport> ReadSlurmTopology(std::string_view text, const std::string& name,
                                          const SlurmRates& rates = {});
 

@@ -507,7 +507,14 @@ Result<Network> TopologyForm::Finish() const {
 Result<Network> ReadTopology(std::istream& in, const std::string& name,
                              std::vector<std::string>* warnings) {
   TopologyForm form(TopologyForm::Kind::kFile, warnings);
-  PREPOST_RETURN_IF_ERROR(ReadJson(in, name, form.form()));
+  if (const Status status = ReadJson(in, name, form.form()); !status.ok()) {
+    if (!status.message().starts_with("not JSON")) return status;
+    return Status(
+        status.code(),
+        status.message() +
+            "; of Slurm's files and what ibnetdiscover prints `prepost topology` makes one",
+        status.where());
+  }
   Result<Network> topology = form.Finish();
   if (topology.ok()) return topology;
   return Rejected(topology.status().message(), name + ": " + topology.status().where());

@@ -3,31 +3,31 @@
 // Brings a file from member 0 to all others:
 //
 //     broadcast SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE FILE
-#include <cstdlib>
+#include <cstdio>
+#include <exception>
 #include <fstream>
 #include <future>
 #include <iostream>
-#include <iterator>
 #include <sstream>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "prepost/prepost.h"
 
 namespace {
 
+/// Throws std::runtime_error.
 std::string Read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
+  std::ostringstream all;
+  if (!in || (in.peek() != EOF && !(all << in.rdbuf())))
+    throw std::runtime_error("cannot read " + path);
+  return std::move(all).str();
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
-  if (argc != 5) {
-    std::cerr << "usage: broadcast SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE FILE\n";
-    return 2;
-  }
+int Run(char** argv) {
   prepost::SessionOptions options;
   options.self = static_cast<uint32_t>(std::stoul(argv[1]));
   std::istringstream hosts(argv[2]);
@@ -67,6 +67,24 @@ int main(int argc, char** argv) {
     std::cerr << status.ToString() << "\n";
     return 1;
   }
-  if (options.self != 0) std::ofstream(argv[4], std::ios::binary) << message;
-  return 0;
+  if (options.self == 0) return 0;
+  std::ofstream file(argv[4], std::ios::binary);
+  if (file << message << std::flush) return 0;
+  std::cerr << "cannot write " << argv[4] << "\n";
+  return 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::cerr << "usage: broadcast SELF HOST[:PORT],HOST[:PORT],... SECRET-FILE FILE\n";
+    return 2;
+  }
+  try {
+    return Run(argv);
+  } catch (const std::exception& error) {  // a number or a file
+    std::cerr << error.what() << "\n";
+    return 1;
+  }
 }

@@ -299,8 +299,9 @@ struct PeerPaths {
 /// between the two carries while it is used.
 struct PeerSpeed {
   uint32_t member = 0;
-  uint64_t bytes = 0;       ///< that the other has acknowledged
-  double busy_seconds = 0;  ///< in which something was sent and not acknowledged yet
+  uint64_t bytes = 0;  ///< that the other has acknowledged
+  /// In which something was sent and not acknowledged yet, and the other had room for more.
+  double busy_seconds = 0;
 };
 
 /// One member of a session. All functions may be called by any thread, also in callbacks, except
@@ -395,7 +396,8 @@ class Session {
   /// What whoever runs the program may want to know of the group's paths, a sentence each: how
   /// often blocks cross between sites, members that are farther away than their sites say (at the
   /// root), buffers of this system that are too small for a long path. Known when `opened` is
-  /// called, empty before. Errors: as Barrier().
+  /// called, empty before. Over a device, where the library chooses between preposting and CPUs,
+  /// also which it is and why, from the first message on. Errors: as Barrier().
   Result<std::vector<std::string>> Notes(uint64_t group) const;
 
   /// Without own_thread: readable when Poll() has something to do. Programs that do not ask for it

@@ -59,4 +59,16 @@ std::string Printable(std::string_view text) {
   return out;
 }
 
+std::string PrintableLines(std::string_view text) {
+  constexpr std::string_view kContinued = "\n  ";
+  std::string lines;
+  for (;;) {
+    const size_t length = text.find(kContinued);
+    lines += Printable(text.substr(0, length));
+    if (length == std::string_view::npos) return lines;
+    lines += kContinued;
+    text.remove_prefix(length + kContinued.size());
+  }
+}
+
 }  // namespace prepost

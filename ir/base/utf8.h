@@ -19,9 +19,10 @@ size_t Utf8Length(std::string_view text);
 std::string FirstLetters(std::string_view text, size_t letters);
 
 /// `text` for a terminal, in one line: control characters (C0, DEL, C1) and bytes that are no UTF-8
-/// as
-/// \x1b.
+/// as \x1b.
 std::string Printable(std::string_view text);
+/// The same of a text that may go on in lines which begin with two spaces.
+std::string PrintableLines(std::string_view text);
 
 }  // namespace prepost
 

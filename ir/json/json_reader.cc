@@ -303,6 +303,8 @@ class JsonFormHandler : public nlohmann::json_sax<nlohmann::json> {
     const std::string cause(colon == std::string_view::npos ? what : what.substr(colon + 2));
     if (source_.is_empty()) return Fail("the file is empty");
     const auto says = [&](const char* words) { return cause.find(words) != std::string::npos; };
+    if (source_.is_behind_zero() && says("unexpected end of input"))
+      return Fail("not JSON: a zero byte");
     if (source_.Ahead(1).empty() &&
         (says("unexpected end of input") || says("missing closing quote")))
       return Fail("the file ends in the middle, as if it were cut");

@@ -64,6 +64,8 @@ class JsonSource {
   bool is_cut() const { return is_cut_; }
   uint64_t token_max() const { return token_max_; }
 
+  /// What was taken last is a zero byte, which the parser takes for the end.
+  bool is_behind_zero() const { return next_ > 0 && buffer_[next_ - 1] == 0; }
   /// The stream had nothing at all.
   bool is_empty() const { return is_ended_ && taken_before_ + end_ == 0; }
   uint64_t line() const { return line_; }

@@ -73,8 +73,8 @@ Result<std::chrono::milliseconds> ParseFailureMax(const std::string& text) {
 void AddFailureMax(CLI::App& command, std::string* text) {
   command
       .add_option("--failure-max", *text,
-                  "So long is silence borne: within this time all hear of one that is stopped or "
-                  "cut off; of one that is gone at once [15s]")
+                  "Within this time all hear of one that is stopped or cut off, and an outage of a "
+                  "quarter of it is borne; of one that is gone they hear at once [15s]")
       ->type_name("TIME");
 }
 

@@ -19,20 +19,6 @@ namespace {
 /// So many of the same warning are printed, one for each file of a folder.
 constexpr size_t kWarningsOfAKind = 3;
 
-/// How a text of several lines goes on.
-constexpr std::string_view kContinued = "\n  ";
-
-std::string PrintableLines(std::string_view text) {
-  std::string lines;
-  for (;;) {
-    const size_t length = text.find(kContinued);
-    lines += Printable(text.substr(0, length));
-    if (length == std::string_view::npos) return lines;
-    lines += kContinued;
-    text.remove_prefix(length + kContinued.size());
-  }
-}
-
 }  // namespace
 
 void PrintMessage(const std::string& text) {

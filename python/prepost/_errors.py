@@ -28,12 +28,15 @@ class TransferError(Error):
     `members` are the numbers of the session's members to leave out of a new group: the first is
     where it failed, and the others are all that are known to be gone as well; empty where that is
     not known. `member` is the first of them, or None. `messages` says what this member has, as
-    Group.messages does.
+    Group.messages does. `unreached`: not all connections could be made in time; where the root
+    reaches all, it can send to each itself: Session.group(algorithm="sequential",
+    root_connects=True).
     """
 
     member: Optional[int] = None
     members: Tuple[int, ...] = ()
     messages: int = 0
+    unreached: bool = False
 
 
 class Timeout(Error, TimeoutError):

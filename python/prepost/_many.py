@@ -41,6 +41,11 @@ def is_many(buffer: Any) -> bool:
     return isinstance(buffer, (list, tuple, dict))
 
 
+def begins_many(message: memoryview) -> bool:
+    """Whether it is, by its first bytes, the first message of pack()."""
+    return len(message) >= _HEAD.size and message[: len(_MAGIC)] == _MAGIC
+
+
 def _named(items: Many) -> List[Tuple[str, Any]]:
     if not isinstance(items, dict):
         return [(str(i), item) for i, item in enumerate(items)]

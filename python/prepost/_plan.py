@@ -2,6 +2,7 @@
 """Plans, by the same code as the command."""
 import array
 import json
+import numbers
 import operator
 import os
 import warnings
@@ -69,6 +70,7 @@ def _topology(value: Any, folder: str) -> Any:
         with open(path, encoding="utf-8") as file:
             return json.load(file)
     except (OSError, ValueError) as error:
+        _native.check_topology(path)  # says where, and what else it may be
         raise RejectedError(f"{path}: cannot read the topology: {error}") from error
 
 
@@ -162,12 +164,7 @@ def _spec_text(
     keys: Mapping[str, Any], defaults: Mapping[str, Any] = {"collective": "multicast"}
 ) -> str:
     keys = {**keys, "combine": _combine(keys["combine"])} if "combine" in keys else keys
-    try:
-        return json.dumps(
-            {"format": "prepost.spec", "version": "1.0", **defaults, **keys}, allow_nan=False
-        )
-    except (TypeError, ValueError) as error:
-        raise UsageError(f"the spec is no JSON: {error}") from error
+    return _json("the spec", {"format": "prepost.spec", "version": "1.0", **defaults, **keys})
 
 
 def compile(
@@ -263,23 +260,35 @@ def _words(**flags: Any) -> List[str]:
     return words
 
 
+def _number(value: Any) -> Union[int, float]:
+    """Of other types than Python's, as NumPy's."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, numbers.Real):
+            return float(value)
+        raise
+
+
 def _json(what: str, value: Any) -> str:
     try:
-        return json.dumps(value, allow_nan=False)
+        return json.dumps(value, allow_nan=False, default=_number)
     except RecursionError:
         raise UsageError(f"{what} is nested too deep") from None
     except (TypeError, ValueError) as error:
         raise UsageError(f"{what} is no JSON: {error}") from error
 
 
-def _topology_text(topology: Union[Path, Mapping[str, Any], None]) -> Optional[str]:
+def _given(topology: Union[Path, Mapping[str, Any], None]) -> Optional[Tuple[str, Optional[str]]]:
+    """Its name, and its text if it is not the file of that name."""
     if topology is None:
         return None
-    found = _topology(topology, "")
-    if not isinstance(found, Mapping):
+    if isinstance(topology, (str, os.PathLike)):
+        return _check.path("topology", topology), None
+    if not isinstance(topology, Mapping):
         raise _check.wrong("topology", "a path or a mapping", topology)
     head = {"format": "prepost.topology", "version": "1.0"}
-    return _json("the topology", {**head, **found})
+    return "topology", _json("the topology", {**head, **topology})
 
 
 def profile(name: str) -> Dict[str, Any]:
@@ -405,7 +414,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         nodes: Sequence[int] = (),
         blocks: Sequence[int] = (),
         rounds: Optional[Tuple[int, int]] = None,
-        topology: Optional[Path] = None,
+        topology: Union[Path, Mapping[str, Any], None] = None,
         trace: Union[Path, Sequence[Path], None] = None,
     ) -> str:
         """A picture, as `prepost draw` makes it (docs/inspect.md).
@@ -415,7 +424,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         format: "svg"; "html", a page for a browser with all views, of which `view` is shown first;
             or, of a graph, "dot".
         nodes, blocks, rounds: only these; rounds are (first, last).
-        topology: a topology file: node i of the plan is its host i, and racks are shown.
+        topology: a file or what is in one: node i of the plan is its host i, and racks are shown.
         trace: the file, or files, of a run of this plan (`prepost run --trace`), whose times are
             shown: spacetime and tree.
 
@@ -445,7 +454,7 @@ class Plan(_AnyPlan["_native.Plan"]):
             _check.numbers("nodes", nodes),
             _check.numbers("blocks", blocks),
             span,
-            None if topology is None else _check.path("topology", topology),
+            _given(topology),
             [_check.path("trace", path) for path in traces],
         )
 
@@ -510,9 +519,7 @@ class Plan(_AnyPlan["_native.Plan"]):
         )
         words += ["--copy-first-block"] if copy_first_block else []
         words += ["--causes"] if causes else []
-        result: Dict[str, Any] = json.loads(
-            self._native.simulate(words, given, _topology_text(topology))
-        )
+        result: Dict[str, Any] = json.loads(self._native.simulate(words, given, _given(topology)))
         return result
 
     def stats(self, topology: Union[Path, Mapping[str, Any], None] = None) -> Dict[str, Any]:
@@ -521,7 +528,7 @@ class Plan(_AnyPlan["_native.Plan"]):
 
         topology: a file or what is in one: node i of the plan is its host i.
         """
-        result: Dict[str, Any] = json.loads(self._native.stats(_topology_text(topology)))
+        result: Dict[str, Any] = json.loads(self._native.stats(_given(topology)))
         return result
 
     def explain(self, what: Union[str, int]) -> Dict[str, Any]:

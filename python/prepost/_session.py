@@ -24,7 +24,7 @@ from typing import (
 
 from . import _check, _native
 from ._errors import Error, RejectedError, UsageError
-from ._many import Coming, Many, is_many, pack
+from ._many import Coming, Many, begins_many, is_many, pack
 from ._memory import buffer_of
 from ._membership import Membership
 from ._plan import Path, Plan, RolledPlan
@@ -453,12 +453,18 @@ class Group(Membership):
         At the root: waits until the memory of `buffer` may be changed, and returns `buffer`.
         Elsewhere as receive(buffer, timeout), but a message of fewer bytes than `buffer` has, which
         fills its beginning, raises RejectedError. Of many, a list or a dict of buffers, as
-        send_many() and receive_many().
+        send_many() and receive_many(), also where `buffer` is None.
         """
         if not self._is_root:
-            if is_many(buffer):
+            if is_many(buffer) or (buffer is None and self._coming is not None):
                 return self.receive_many(buffer, timeout)
-            message = self.receive(buffer, timeout)
+            seconds = _check.timeout(timeout)
+            due = None if seconds is None else time.monotonic() + seconds
+            message = self.receive(buffer, seconds)
+            if buffer is None and begins_many(message):
+                self._kept = message
+                left = None if due is None else max(due - time.monotonic(), 0)
+                return self.receive_many(None, left)
             room = message.nbytes if buffer is None else memoryview(buffer_of(buffer)).nbytes
             if message.nbytes != room:
                 raise RejectedError(
@@ -563,15 +569,23 @@ class Group(Membership):
         view[:], self._kept = self._kept, None
         return view
 
+    def _check_root(self, call: str) -> None:
+        if not self._is_root:
+            raise UsageError(f"{call} is for the root of group {self.number}, which sends")
+
     def wait_sent(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until the memory of all messages that were queued before the call may
         be changed."""
-        self._native.wait_sent(_check.timeout(timeout))
+        seconds = _check.timeout(timeout)
+        self._check_root("wait_sent()")
+        self._native.wait_sent(seconds)
 
     def wait_delivered(self, timeout: Optional[float] = None) -> None:
         """At the root: waits until all members have all messages that were queued before the call.
         Needs notify_delivered."""
-        self._native.wait_delivered(_check.timeout(timeout))
+        seconds = _check.timeout(timeout)
+        self._check_root("wait_delivered()")
+        self._native.wait_delivered(seconds)
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:
         """Waits until this member's connections are there. Nothing needs it:

@@ -676,6 +676,7 @@ std::optional<NodeId> Bootstrap::OnlyMissing() const {
   for (const Link& link : links_) {
     if (IsServed(link)) continue;
     const NodeId peer = PeerOf(link);
+    if (link.name.purpose == LinkPurpose::kControl && peer == group_.leader) return peer;
     if (missing && *missing != peer) return std::nullopt;
     missing = peer;
   }

@@ -151,7 +151,7 @@ class Bootstrap final : public Lobby::Owner {
   void TellWaiting();
   /// Nodes that are missing and why: "node 3 (no answer); ...".
   std::string Missing() const;
-  /// The missing node, if it is one.
+  /// The missing node, if it is one. Without the leader the others wait for it as well.
   std::optional<NodeId> OnlyMissing() const;
 
   std::optional<Refusal> Judge(const LinkName& name, const GroupTerms& terms,

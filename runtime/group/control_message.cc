@@ -8,10 +8,12 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
 
+#include "ir/base/utf8.h"
 #include "runtime/base/little_endian.h"
 
 namespace prepost {
@@ -225,8 +227,15 @@ ControlMessage MessageOf(size_t type, std::index_sequence<place...>) {
 const char* Name(const ControlMessage& message) { return kTypes[message.index()].name; }
 
 std::string ControlText(const std::string& value) {
-  std::string text = value.substr(0, kControlTextBytes);
-  std::ranges::replace_if(text, IsUnprintable, '?');
+  constexpr std::string_view kCut = "...";
+  std::string text;
+  for (std::string_view left = value; !left.empty();) {
+    if (text.size() == kControlTextBytes) {
+      return text.replace(kControlTextBytes - kCut.size(), kCut.size(), kCut);
+    }
+    text.push_back(IsUnprintable(left.front()) ? '?' : left.front());
+    left.remove_prefix(std::max<size_t>(Utf8Length(left), 1));  // one of each letter
+  }
   return text;
 }
 

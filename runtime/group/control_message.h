@@ -188,7 +188,8 @@ inline constexpr size_t kControlMessageBytes = 617;
 inline constexpr size_t kControlTextBytes = 510;
 inline constexpr size_t kControlNodesMax = 150;
 
-/// What fits into a text of a message. All but printable ASCII becomes '?', so that it is one line.
+/// What fits into a text of a message, with "..." at the end of what does not. Each letter but
+/// those of printable ASCII becomes '?', so that it is one line.
 std::string ControlText(const std::string& value);
 
 /// Needs texts that are ControlText()s, and no more nodes than there may be.

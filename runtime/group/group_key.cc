@@ -40,6 +40,10 @@ std::string_view WithoutLineEnd(std::string_view text) {
   return text;
 }
 
+Status CheckRandomness() {
+  return sodium_init() < 0 ? EnvironmentError("this system gives no random numbers") : Status();
+}
+
 }  // namespace
 
 /// What this process has derived and still has, by a hash of the secret that only it can compute,
@@ -75,7 +79,7 @@ class KeysInUse {
 };
 
 Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string& where) {
-  if (sodium_init() < 0) return EnvironmentError("this system gives no random numbers");
+  PREPOST_RETURN_IF_ERROR(CheckRandomness());
   secret = WithoutLineEnd(secret);
   if (secret.size() < kSecretBytesMin || secret.size() > kSecretBytesMax) {
     return Rejected(fmt::format("the secret has {}{}, expected {} to {}",
@@ -89,6 +93,7 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
 }
 
 Result<GroupKey> GroupKey::Random() {
+  PREPOST_RETURN_IF_ERROR(CheckRandomness());
   Result<GroupKey> key = Make();
   if (key.ok()) crypto_auth_keygen(key->key_.get());
   return key;

@@ -36,6 +36,8 @@ class GroupKey {
   /// Errors, besides: the file cannot be read, or others than its owner can, or that is neither
   /// this user nor root (as with ssh's keys).
   static Result<GroupKey> FromFile(const std::string& path);
+  /// A fresh one, for processes that inherit it. Errors: kEnvironment.
+  static Result<GroupKey> Random();
 
   /// A key for what `message` names alone: who has it learns nothing of this one.
   GroupKey Derive(std::span<const std::byte> message) const;
@@ -48,7 +50,6 @@ class GroupKey {
  private:
   /// Errors (kEnvironment): no memory that can be kept out of core dumps.
   static Result<GroupKey> Make();
-  static Result<GroupKey> Random();
   /// By Argon2id.
   static Result<GroupKey> Derived(std::string_view secret);
   GroupKey() = default;

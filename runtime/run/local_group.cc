@@ -257,8 +257,15 @@ Status LocalGroup::Spawn() {
   PREPOST_RETURN_IF_ERROR(RaiseFileLimit(FilesNeeded(options_.transport, plan_)));
   PREPOST_RETURN_IF_ERROR(OpenBuffers());
   PREPOST_RETURN_IF_ERROR(OpenGates());
+  LocalTcpOptions tcp;
+  if (options_.is_sealed) {
+    PREPOST_CHECK(options_.transport == TransportKind::kTcp && !options_.make_player);
+    Result<GroupKey> key = GroupKey::Random();
+    if (!key.ok()) return key.status();
+    tcp.key = *std::move(key);
+  }
   const Result<std::unique_ptr<LocalTransport>> transport = LocalTransport::Make(
-      options_.transport, plan_, {.input = input_, .buffers = buffers_, .scratch = scratch_});
+      options_.transport, plan_, {.input = input_, .buffers = buffers_, .scratch = scratch_}, tcp);
   if (!transport.ok()) return transport.status();
   int last_word[2];
   if (pipe(last_word) != 0) {
@@ -376,8 +383,9 @@ Status LocalGroup::SpawnNode(NodeId node, LocalTransport& transport, int last_wo
 LocalRun LocalGroup::MakeRun() const {
   LocalRun run = leader_.MakeRun();
   run.report.executor = options_.make_player ? options_.executor : "cpu";
-  run.report.detail =
-      options_.make_player ? options_.detail : std::string(Name(options_.transport));
+  run.report.detail = options_.make_player ? options_.detail
+                                           : fmt::format("{}{}", Name(options_.transport),
+                                                         options_.is_sealed ? ", sealed" : "");
   run.report.wait = Name(options_.wait.mode);
   return run;
 }

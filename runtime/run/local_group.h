@@ -27,6 +27,7 @@ namespace prepost {
 
 struct LocalGroupOptions {
   TransportKind transport = TransportKind::kTcp;
+  bool is_sealed = false;  ///< what kTcp carries is (record_seal.h); without make_player
   WaitPolicy wait = {};
   RunTrace* trace = nullptr;  ///< filled; also when the run fails. Not owned
   /// How long nothing may move anywhere in the group before the run ends with an error.

@@ -303,7 +303,7 @@ Status EagerLane::WriteState(Link& link) {
 // A single connection may lose packets again and again, as TcpEndpoint::CheckPeers() says.
 Status EagerLane::CheckPeers(std::chrono::milliseconds silence) {
   for (Link& link : links_) {
-    if (!link.watch.IsSilent(link.socket.fd(), silence * 5 / 2)) continue;
+    if (!link.watch.IsSilent(link.socket.fd(), silence * 7 / 4)) continue;
     lost_peer_ = link.peer;
     return Rejected(fmt::format("node {} does not acknowledge what node {} has sent for {} ms",
                                 link.peer.value, options_.self.value, silence.count()));

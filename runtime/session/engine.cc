@@ -13,21 +13,16 @@
 // report, so that they may call anything.
 #include "runtime/session/engine.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <exception>
 #include <limits>
-#include <set>
 #include <utility>
 
-#include "ir/base/count.h"
 #include "ir/base/utf8.h"
 #include "runtime/base/clock.h"
 #include "runtime/session/engine_group.h"
@@ -44,19 +39,12 @@ namespace prepost {
 namespace {
 
 using std::chrono::milliseconds;
-using Clock = std::chrono::steady_clock;
 
-constexpr GroupSerial kWakeSerial = 0;
-constexpr GroupSerial kTimerSerial = 1;
 /// A connection on which nothing moves: when the kernel begins to ask whether its other end is
 /// there, how often, and how often in vain.
 constexpr milliseconds kIdleMax{30'000};
 constexpr milliseconds kQuestionInterval{10'000};
 constexpr int kQuestions = 3;
-/// After which time a file that would wake the engine, and that the program has closed, is noticed.
-constexpr milliseconds kFilesCheck{1000};
-
-bool IsOpen(int fd) { return fcntl(fd, F_GETFD) >= 0; }
 
 }  // namespace
 
@@ -286,134 +274,6 @@ int Engine::fd() {
   return epoll_.get();
 }
 
-Status Engine::Poll(milliseconds timeout) {
-  const uint64_t before = progress_;
-  const Clock::time_point begin = Clock::now();
-  milliseconds left = timeout;
-  while (true) {
-    const bool sleeps = pacer_.Timeout(progress_, /*may_rest=*/running_ == 0).count() != 0;
-    const Status status = Turn(sleeps ? left : milliseconds(0));
-    if (sleeps || !status.ok() || progress_ != before) return status;
-    if (timeout.count() < 0) continue;
-    left = timeout - std::chrono::duration_cast<milliseconds>(Clock::now() - begin);
-    if (left.count() <= 0) return status;
-  }
-}
-
-Status Engine::Turn(milliseconds timeout) {
-  std::unique_lock turn(turn_);
-  Status status;
-  std::vector<std::shared_ptr<Group>> ready;
-  const bool is_tick = Listen(timeout, turn, &ready, &status);
-  if (has_work_.exchange(false)) {
-    std::vector<Command> commands;
-    {
-      const std::lock_guard lock(mutex_);
-      commands = std::exchange(commands_, {});
-    }
-    for (Command& command : commands) Obey(std::move(command));
-    for (KeeperEvent& event : keeper_->TakeEvents()) Hear(std::move(event));
-    HearMovers();
-    std::vector<std::shared_ptr<Group>> synced;
-    for (const auto& [serial, group] : groups_) {
-      if (group->sync != nullptr) synced.push_back(group);
-      if (group->waits_for_buffer || !group->sent_at_once.empty()) ready.push_back(group);
-    }
-    for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
-    std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
-  }
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr && group->eager->HasArrivals()) ready.push_back(group);
-  }
-  // Those that had something left to do, and those that something has come for.
-  for (const auto& [serial, group] : groups_) {
-    if (group->is_busy) ready.push_back(group);
-  }
-  for (const std::shared_ptr<Group>& group : ready) Advance(*group);
-  if (is_tick) CheckPeers();
-  CheckFiles();
-  is_busy_ = std::ranges::any_of(groups_, [](const auto& group) { return group.second->is_busy; });
-  // Who turns the engine when its file says so sleeps from now on.
-  if (rests_ && !FallAsleep()) wake_.Signal();
-  return status;
-}
-
-/// What has happened to connections, `ready` the groups whose; waits up to `timeout` if there is
-/// nothing to do. Whether it is time to look after peers.
-bool Engine::Listen(milliseconds timeout, std::unique_lock<TurnLock>& turn,
-                    std::vector<std::shared_ptr<Group>>* ready, Status* status) {
-  std::array<epoll_event, 64> events;
-  const auto timeout_ms = static_cast<int>(
-      std::clamp<milliseconds::rep>(timeout.count(), -1, std::numeric_limits<int>::max()));
-  const bool is_asleep = timeout_ms != 0 && FallAsleep();
-  if (!is_asleep && LooksInMemory()) return false;
-  attention_.BeginWait();
-  if (is_asleep) turn.unlock();
-  const int count = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
-                               is_asleep ? timeout_ms : 0);
-  const int error = errno;
-  if (is_asleep) turn.lock();
-  attention_.EndWait();
-  WakeUp();
-  if (count < 0 && error != EINTR)
-    *status = SystemError(StatusCode::kEnvironment, "cannot wait for connections", error);
-  bool is_tick = false;
-  for (int i = 0; i < count; ++i) {
-    const epoll_event& event = events[static_cast<size_t>(i)];
-    const bool is_eager = (event.data.u64 & kEagerToken) != 0;
-    const GroupSerial serial =
-        is_eager ? (event.data.u64 & ~kEagerToken) / kEagerLinksMax : event.data.u64;
-    if (serial == kWakeSerial) wake_.Take();
-    is_tick |= serial == kTimerSerial;
-    const auto found = groups_.find(serial);
-    if (found == groups_.end()) continue;
-    Group& group = *found->second;
-    if (!is_eager) {
-      group.has_arrivals = true;
-    } else if (group.eager != nullptr) {
-      group.eager->Hear(event.data.u64 % kEagerLinksMax, event.events);
-    }
-    if (ready->empty() || ready->back() != found->second) ready->push_back(found->second);
-  }
-  return is_tick;
-}
-
-/// Whether it is enough, this time, to look for what needs no system call.
-bool Engine::LooksInMemory() {
-  constexpr uint32_t kTurns = 8;
-  const int looks = pacer_.is_crowded() ? 1 : 32;
-  if (in_memory_.empty() || ++looks_ % kTurns == 0) return false;
-  for (int i = 0; i < looks && !is_busy_ && !has_work_.load(std::memory_order_relaxed); ++i) {
-    if (HasArrivals()) break;
-  }
-  return true;
-}
-
-/// Of what comes through memory.
-bool Engine::HasArrivals() const {
-  return std::ranges::any_of(in_memory_, [](const auto& it) {
-    return it.second->eager != nullptr && it.second->eager->HasArrivals();
-  });
-}
-
-/// Whatever comes signals wake_ or another file from now on. False: something is there already.
-bool Engine::FallAsleep() {
-  if (is_busy_) return false;
-  sleeps_.store(true);
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr) group->eager->Arm();
-  }
-  return !has_work_.load() && !HasArrivals();
-}
-
-void Engine::WakeUp() {
-  if (!sleeps_.load(std::memory_order_relaxed)) return;
-  sleeps_.store(false);
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr) group->eager->Disarm();
-  }
-}
-
 void Engine::Obey(Command command) {
   Group& group = *command.group;
   ++progress_;
@@ -636,6 +496,7 @@ void Engine::Report(GroupSerial serial, MessageMover::Event event) {
       return keeper_->Arrive(serial, Gate::kArmed, event.number);
     case MessageMover::Event::Kind::kMoved:
       return keeper_->Arrive(serial, Gate::kMoved, event.number);
+    case MessageMover::Event::Kind::kNoted:
     case MessageMover::Event::Kind::kOpened:
     case MessageMover::Event::Kind::kFailed: {
       {
@@ -658,196 +519,15 @@ void Engine::HearMovers() {
     if (found == groups_.end()) continue;
     const std::shared_ptr<Group> group = found->second;
     if (group->state == Group::State::kBroken) continue;
-    if (event.kind == MessageMover::Event::Kind::kFailed) {
+    if (event.kind == MessageMover::Event::Kind::kNoted) {
+      const std::lock_guard lock(mutex_);
+      group->notes.push_back(event.text);
+    } else if (event.kind == MessageMover::Event::Kind::kFailed) {
       Break(*group, event.status, event.lost_peer);
     } else if (group->state == Group::State::kConnecting) {
       Opened(*group);
     }
   }
-}
-
-/// Reports to the keeper that this member has all messages.
-void Engine::CloseIfDone(Group& group) {
-  if (!group.is_closing || group.is_done || !group.with_mover.empty()) return;
-  const bool is_leader = group.options.self == group.options.collective.root;
-  if (group.options.is_for_calls && (!group.calls.empty() || (!is_leader && !group.last))) return;
-  if (group.options.is_for_calls && !is_leader && group.last != group.message) {
-    return BreakDiffering(
-        group, Rejected(fmt::format("node {} has destroyed the group after {}, and node {} after "
-                                    "{}: one of them has called what the other has not",
-                                    group.options.collective.root.value, Count(*group.last, "call"),
-                                    group.options.self.value, Count(group.message, "call"))));
-  }
-  if (group.is_target() && (group.last != group.message || !group.syncing.empty())) return;
-  group.is_done = true;
-  keeper_->Close(group.serial, group.message);
-}
-
-/// Of what the root of `group` said that no root says then.
-void Engine::BreakNonsense(Group& group, const char* what) {
-  Break(group,
-        Rejected(fmt::format("member {}, the root, {} out of turn",
-                             group.options.members[group.options.collective.root.index()], what)),
-        std::nullopt);
-}
-
-/// Members have called different things.
-void Engine::BreakDiffering(Group& group, const Status& status) {
-  Fail(group, InMemberWords(status, group.options.members), std::nullopt, /*differs=*/true);
-}
-
-/// `status`, with what this node has called where that is over already.
-Status Engine::NameBothCalls(const Group& group, const Status& status) {
-  if (!group.endpoint->late_call()) return status;
-  const auto& [peer, start] = *group.endpoint->late_call();
-  for (const auto& [number, shape] : group.called) {
-    if (static_cast<uint32_t>(number) != start.number) continue;
-    return Rejected(fmt::format("call {} is {} at node {}, and {} at node {}", number,
-                                Describe(start), peer.value, Describe(shape),
-                                group.options.self.value));
-  }
-  return status;
-}
-
-/// `status` speaks of nodes.
-void Engine::Break(Group& group, const Status& status, std::optional<NodeId> lost_peer) {
-  if (group.endpoint != nullptr && group.endpoint->differs())
-    return BreakDiffering(group, NameBothCalls(group, status));
-  Status cause = InMemberWords(status, group.options.members);
-  if (lost_peer) {
-    cause = Rejected(fmt::format("member {} lost its connection to member {}",
-                                 group.options.members[group.options.self.index()],
-                                 group.options.members[lost_peer->index()]));
-  }
-  Fail(group, std::move(cause), lost_peer);
-}
-
-void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, bool differs) {
-  if (group.is_running()) CountRunning(-1);
-  group.state = Group::State::kBroken;
-  group.endpoint.reset();  // closes its connections, so that peers notice at once
-  group.eager.reset();
-  group.executor.reset();  // has memory that they might have copied from
-  if (group.mover != nullptr) group.mover->Stop();
-  ReturnBuffers(group);
-  keeper_->Fail(group.serial, std::move(cause), lost_peer, differs);
-}
-
-/// The group is over; what it has is freed when its last callback has returned.
-void Engine::Retire(Group& group) {
-  if (group.is_running()) CountRunning(-1);
-  group.state = Group::State::kGone;
-  group.endpoint.reset();  // before memory of the executor's that peers copy from
-  group.eager.reset();
-  group.executor.reset();
-  if (group.mover != nullptr) group.mover->Stop();
-  ReturnBuffers(group);
-  if (group.sync != nullptr) {
-    group.sync->End();
-    ending_syncs_.push_back(std::move(group.sync));
-  }
-  group.barriers.clear();
-  in_memory_.erase(group.serial);
-  groups_.erase(group.serial);
-}
-
-/// Its number is free.
-void Engine::Unlist(const Group& group) {
-  const std::lock_guard lock(mutex_);
-  const auto found = by_number_.find(group.options.number);
-  if (found != by_number_.end() && found->second.get() == &group) by_number_.erase(found);
-}
-
-/// Those of messages under way, to their pool.
-void Engine::ReturnBuffers(Group& group) {
-  const std::deque<Message> with_mover = std::exchange(group.with_mover, {});
-  if (group.callbacks.pool == nullptr) return;
-  MemoryPool& pool = *group.callbacks.pool;
-  pool.impl_->Forget(&group);
-  group.waits_for_buffer = false;
-  if (!group.is_target()) return;
-  PREPOST_CHECK(pool.Give(std::exchange(group.memory, nullptr)).ok());
-  for (const Message& message : with_mover) PREPOST_CHECK(pool.Give(message.memory).ok());
-}
-
-void Engine::CountRunning(int change) {
-  running_ += change;
-  if (running_ > 0 && !is_ticking_) SetTicking(true);
-}
-
-void Engine::SetTicking(bool is_ticking) {
-  is_ticking_ = is_ticking;
-  itimerspec times = {};
-  if (is_ticking) {
-    const auto ns = std::chrono::nanoseconds(tick_).count();
-    times.it_value =
-        times.it_interval = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
-  }
-  timerfd_settime(timer_.get(), 0, &times, nullptr);
-}
-
-/// What wakes the engine, which the program may have closed: its groups fail then.
-void Engine::CheckFiles() {
-  if (Clock::now() < check_files_at_) return;
-  check_files_at_ = Clock::now() + kFilesCheck;
-  const bool are_open = IsOpen(wake_.fd()) && IsOpen(timer_.get()) && IsOpen(epoll_.get());
-  std::vector<std::shared_ptr<Group>> closed;
-  for (const auto& [serial, group] : groups_) {
-    if (group->state == Group::State::kBroken) continue;
-    const bool is_open = (group->endpoint == nullptr || IsOpen(group->endpoint->wait_fd())) &&
-                         (group->eager == nullptr || group->eager->AreOpen());
-    if (!are_open || !is_open) closed.push_back(group);
-  }
-  for (const std::shared_ptr<Group>& group : closed) Break(*group, FileClosedError(), std::nullopt);
-}
-
-/// Connections that are cut without a word: the keeper sees only those to the root. Also between
-/// messages, until the peers have acknowledged what was sent of the one before.
-void Engine::CheckPeers() {
-  uint64_t ticks = 0;
-  if (read(timer_.get(), &ticks, sizeof(ticks)) != ssize_t{sizeof(ticks)}) return;
-  std::vector<std::shared_ptr<Group>> connected;
-  for (const auto& [serial, group] : groups_) {
-    if (group->endpoint != nullptr) connected.push_back(group);
-  }
-  bool is_acknowledged = true;
-  bool is_engaged = running_ > 0;
-  for (const std::shared_ptr<Group>& group : connected) {
-    if (!CheckEager(*group)) continue;
-    NoteSpeeds(*group);
-    is_engaged |= group->eager != nullptr && group->eager->is_engaged();
-    const Status status = group->endpoint->CheckPeers(silence_max_);
-    is_acknowledged = is_acknowledged && group->endpoint->IsAcknowledged();
-    if (!status.ok()) {
-      Break(*group, status, group->endpoint->lost_peer());
-      continue;
-    }
-    const bool has_message = group->is_running() || group->endpoint->announced();
-    is_engaged |= has_message;
-    if (!has_message) continue;
-    // Whether it polls is for the keepers to find out.
-    if (group->options.is_for_calls) ClaimCall(*group);
-    const std::optional<NodeId> silent = group->endpoint->AskPeers(answer_max_);
-    if (silent) keeper_->Stalled(group->serial, *silent);
-    Advance(*group);  // writes the questions
-  }
-  if (is_engaged || !is_acknowledged) return;
-  SetTicking(false);
-  for (const auto& [serial, group] : groups_) {
-    if (group->endpoint != nullptr) group->endpoint->RestPeers();
-  }
-}
-
-void Engine::NoteSpeeds(Group& group) {
-  std::vector<PeerSpeed> speeds;
-  for (const auto& [node, use] : group.endpoint->Uses()) {
-    if (use.acknowledged_bytes == 0) continue;
-    speeds.push_back({.member = group.options.members[node.index()],
-                      .bytes = use.acknowledged_bytes,
-                      .busy_seconds = std::chrono::duration<double>(use.busy).count()});
-  }
-  const std::lock_guard lock(mutex_);
-  group.speeds = std::move(speeds);
 }
 
 }  // namespace prepost

@@ -93,8 +93,11 @@ class Engine {
   /// Does what there is to do, of each group some; when there is nothing, waits for it as `wait`
   /// says, up to `timeout` (negative: for ever). Errors: kEnvironment.
   Status Poll(std::chrono::milliseconds timeout);
-  /// Poll() does not wait any more. By any thread.
-  void Wake() const { wake_.Signal(); }
+  /// The Poll() that is under way returns, or the next one. By any thread.
+  void Wake() {
+    is_called_.store(true);
+    wake_.Signal();
+  }
 
  private:
   struct Group;
@@ -193,10 +196,11 @@ class Engine {
   std::map<uint64_t, std::shared_ptr<Group>> by_number_;  ///< under mutex_: those that may be used
   std::vector<Command> commands_;                         ///< under mutex_
   std::vector<std::pair<GroupSerial, MessageMover::Event>> mover_events_;  ///< under mutex_
-  GroupSerial next_serial_ = 2;         ///< under mutex_; 0 and 1 are in epoll
-  std::atomic<bool> has_work_ = false;  ///< commands, or events of the keeper
-  std::atomic<bool> rests_ = false;     ///< somebody waits for epoll_ between two calls of Poll()
-  std::atomic<bool> sleeps_ = false;    ///< who turns it waits for epoll_, or is about to
+  GroupSerial next_serial_ = 2;          ///< under mutex_; 0 and 1 are in epoll
+  std::atomic<bool> has_work_ = false;   ///< commands, or events of the keeper
+  std::atomic<bool> rests_ = false;      ///< somebody waits for epoll_ between two calls of Poll()
+  std::atomic<bool> is_called_ = false;  ///< Wake()
+  std::atomic<bool> sleeps_ = false;     ///< who turns it waits for epoll_, or is about to
 
   /// Of the turning thread, but where that waits for epoll_; then also of one in Send(). Before
   /// mutex_.

@@ -22,6 +22,9 @@
 
 namespace prepost {
 
+/// In epoll, in place of a group's serial: what wakes the engine, and its timer.
+inline constexpr GroupSerial kWakeSerial = 0;
+inline constexpr GroupSerial kTimerSerial = 1;
 /// In epoll: this bit, the serial times kEagerLinksMax, and the number of the connection.
 inline constexpr uint64_t kEagerToken = uint64_t{1} << 63;
 /// Messages that wait for a disk; the next one waits in the network.

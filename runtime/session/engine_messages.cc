@@ -18,6 +18,7 @@
 #include <utility>
 
 #include "ir/base/count.h"
+#include "ir/base/utf8.h"
 #include "runtime/session/engine.h"
 #include "runtime/session/engine_group.h"
 #include "runtime/session/memory_pool.h"
@@ -122,7 +123,7 @@ Status Engine::PollExecutor(Group& group) {
   try {
     return group.executor->Poll(milliseconds(0));
   } catch (const std::exception& error) {
-    thrown = error.what();
+    thrown = Printable(error.what());
   } catch (...) {
     thrown = "of a type that is not derived from std::exception";
   }
@@ -186,7 +187,7 @@ bool Engine::FindMemory(Group& group, uint64_t bytes) {
     group.memory =
         group.callbacks.incoming ? group.callbacks.incoming(group.message, bytes) : nullptr;
   } catch (const std::exception& error) {  // most likely for want of memory
-    thrown = error.what();
+    thrown = Printable(error.what());
   } catch (...) {
     thrown = "of a type that is not derived from std::exception";
   }

@@ -105,7 +105,7 @@ struct KeptGroup {
 /// How long a peer may leave everything unacknowledged. It is asked several times in that time and
 /// then a moment later; with that, and the time for a better cause, it is within `failure_max`.
 constexpr std::chrono::milliseconds PeerSilenceMax(std::chrono::milliseconds failure_max) {
-  return failure_max * 35 / 100;
+  return failure_max / 2;
 }
 
 /// How long a peer that polls its connections may leave questions over them unanswered. The next

@@ -34,6 +34,7 @@ class MessageMover {
       kOpened,  ///< messages can be armed
       kArmed,   ///< message `number`
       kMoved,   ///< this node's part of it is done, without an error
+      kNoted,   ///< `text`, for who asks for the group's notes
       kFailed   ///< `status`; nothing else follows
     };
     Kind kind = Kind::kFailed;

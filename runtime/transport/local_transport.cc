@@ -14,7 +14,8 @@ namespace {
 
 class LocalTcp final : public LocalTransport {
  public:
-  LocalTcp(Playable plan, TcpMesh mesh) : plan_(plan), mesh_(std::move(mesh)) {}
+  LocalTcp(Playable plan, TcpMesh mesh, const LocalTcpOptions& options)
+      : plan_(plan), mesh_(std::move(mesh)), options_(options) {}
 
   std::vector<int> FilesOf(NodeId node) const override {
     std::vector<int> files;
@@ -23,17 +24,26 @@ class LocalTcp final : public LocalTransport {
   }
   Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd,
                                                  const Checkpoint& /*checkpoint*/) override {
-    auto endpoint = TcpEndpoint::Make(plan_, node, std::move(mesh_[node.index()]), wake_fd);
+    std::vector<TcpSocket>& sockets = mesh_[node.index()];
+    if (options_.key) SealSockets(node, sockets, *options_.key, Cipher());
+    auto endpoint = TcpEndpoint::Make(plan_, node, std::move(sockets), wake_fd);
     if (!endpoint.ok()) return endpoint.status();
     return std::unique_ptr<Endpoint>(std::move(*endpoint));
   }
   std::unique_ptr<PeerLinks> TakeLinks(NodeId node) override {
+    PREPOST_CHECK(!options_.key);
     return std::make_unique<TcpLinks>(std::move(mesh_[node.index()]));
   }
 
  private:
+  SealCipher Cipher() const {
+    if (options_.cipher != SealCipher::kNone) return options_.cipher;
+    return BestCipher(SealCiphersHere(), SealCiphersHere());
+  }
+
   const Playable plan_;
   TcpMesh mesh_;
+  const LocalTcpOptions options_;
 };
 
 class LocalShm final : public LocalTransport {
@@ -72,12 +82,12 @@ size_t LocalTransport::FilesNeeded(TransportKind kind, Playable plan) {
 
 Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind, Playable plan,
                                                              const LocalMemory& memory,
-                                                             uint16_t streams) {
+                                                             const LocalTcpOptions& tcp) {
   switch (kind) {
     case TransportKind::kTcp: {
-      Result<TcpMesh> mesh = MakeTcpMesh(plan, streams);
+      Result<TcpMesh> mesh = MakeTcpMesh(plan, tcp.streams);
       if (!mesh.ok()) return mesh.status();
-      return std::unique_ptr<LocalTransport>(new LocalTcp(plan, std::move(*mesh)));
+      return std::unique_ptr<LocalTransport>(new LocalTcp(plan, std::move(*mesh), tcp));
     }
     case TransportKind::kShm: {
       Result<ShmBoard> board = ShmBoard::Make(plan);

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -19,7 +20,9 @@
 #include "runtime/executor/playable.h"
 #include "runtime/files/message_file.h"
 #include "runtime/files/node_buffer.h"
+#include "runtime/group/group_key.h"
 #include "runtime/transport/peer_links.h"
+#include "runtime/transport/sealing/record_seal.h"
 
 namespace prepost {
 
@@ -40,15 +43,22 @@ struct LocalMemory {
   std::span<const NodeBuffer> scratch = {};  ///< by node
 };
 
+/// Of kTcp.
+struct LocalTcpOptions {
+  uint16_t streams = 1;              ///< as MakeTcpMesh()
+  std::optional<GroupKey> key = {};  ///< what connections carry is sealed under keys of this one
+  SealCipher cipher = SealCipher::kNone;  ///< then; kNone: the best that this machine has
+};
+
 class LocalTransport {
  public:
   /// How many files Make() opens, with one stream; all are open until it is destroyed.
   static size_t FilesNeeded(TransportKind kind, Playable plan);
-  /// Needs a verified plan, which must outlive it, as must what `memory` names. `streams`: of kTcp,
-  /// as MakeTcpMesh(). Errors: kEnvironment.
+  /// Needs a verified plan, which must outlive it, as must what `memory` names. Errors:
+  /// kEnvironment.
   static Result<std::unique_ptr<LocalTransport>> Make(TransportKind kind, Playable plan,
                                                       const LocalMemory& memory,
-                                                      uint16_t streams = 1);
+                                                      const LocalTcpOptions& tcp = {});
 
   virtual ~LocalTransport() = default;
 
@@ -58,7 +68,8 @@ class LocalTransport {
   /// wait. Errors: kEnvironment; those of `checkpoint`.
   virtual Result<std::unique_ptr<Endpoint>> MakeEndpoint(NodeId node, int wake_fd,
                                                          const Checkpoint& checkpoint) = 0;
-  /// Of kTcp, instead of MakeEndpoint(): the node's links, over its connections. Of others null.
+  /// Of kTcp, instead of MakeEndpoint(), without a key: the node's links, over its connections. Of
+  /// others null.
   virtual std::unique_ptr<PeerLinks> TakeLinks(NodeId /*node*/) { return nullptr; }
 };
 

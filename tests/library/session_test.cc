@@ -233,6 +233,11 @@ TEST(SessionTest, GroupsThatDoNotForm) {
         sessions.Wait(group, {0, 1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
   }
   EXPECT_THAT(sessions.LogOf(0, 1).failures.front(), HasSubstr("member 2 ("));
+  // Without the root the others are not there either. Catches a member that cannot say who is
+  // missing.
+  ASSERT_TRUE(sessions[1].CreateGroup(3, members, 0, {}, sessions.Callbacks(1, 3)).ok());
+  ASSERT_TRUE(sessions.Wait(3, {1}, [](const GroupLog& log) { return log.failures.size() == 1; }));
+  EXPECT_THAT(sessions.LogOf(1, 3).failed_members, ElementsAre(0u));
   EXPECT_THAT(sessions.LogOf(1, 2).failures.front(), HasSubstr("other options or another plan"));
 }
 
@@ -519,6 +524,20 @@ TEST(SessionTest, PathsSayWhatIsForbidden) {
   EXPECT_EQ(paths->forbidden, 1u);
   EXPECT_EQ(paths->short_memory, 0u);
   EXPECT_EQ(paths->short_network, 1u);
+}
+
+// The thread of a session polls a while before it sleeps. Catches a call to end that it takes while
+// it polls, and then sleeps over.
+TEST(SessionTest, EndsAtOnceAlsoWhileItsThreadPolls) {
+  for (int round = 0; round < 12; ++round) {
+    Sessions sessions(1);
+    sessions.Create(1, {0}, 0);
+    ASSERT_TRUE(sessions[0].DestroyGroup(1).ok());
+    ASSERT_TRUE(sessions.Wait(1, {0}, [](const GroupLog& log) { return log.closed == 1; }));
+    const auto begin = std::chrono::steady_clock::now();
+    sessions.Kill(0);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(800));  // it looks every 1000
+  }
 }
 
 // The caller's own loop does everything, and nothing happens outside of it.

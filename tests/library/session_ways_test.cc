@@ -144,6 +144,20 @@ TEST_P(SessionWaysTest, ShortMessagesAmongLongOnesKeepTheirOrder) {
   }
 }
 
+// Where the library chooses who plays, it says whom it took and why, once. Catches a reason that
+// stays with the choice, and one more for every message.
+TEST(SessionNotesTest, OverADeviceTheySayWhoPlays) {
+  Sessions sessions(2);
+  sessions.Create(1, {0, 1}, 0, {.algorithm = "chain", .block_bytes = 100, .device = "emulated"});
+  std::vector<std::vector<std::byte>> messages;
+  for (const uint64_t bytes : {500u, 700u, 900u}) messages.push_back(Bytes(bytes, bytes));
+  ExpectDelivery(sessions, 1, {0, 1}, 0, messages);
+  for (const uint32_t member : {0u, 1u}) {
+    EXPECT_THAT(sessions[member].Notes(1).value(),
+                ElementsAre("executor offload: the plan fits device emulated"));
+  }
+}
+
 // Groups with the same members and with others, at once, and one sends from its callbacks.
 TEST_P(SessionWaysTest, GroupsOverlap) {
   Sessions sessions(4, Options());

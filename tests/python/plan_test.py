@@ -301,10 +301,13 @@ class Plans(unittest.TestCase):
             return json.loads(command(name, self.path, *arguments, "--json"))
 
         self.assertEqual(plan.stats(), want("stats"))
-        got, expected = plan.stats(topology), want("stats", "--topology", topology)
-        self.assertNotEqual(got.pop("topology"), expected.pop("topology"))  # its name
-        self.assertEqual(got, expected)
-        self.assertEqual(plan.stats(json.loads(topology.read_text())), plan.stats(topology))
+        expected = want("stats", "--topology", topology)
+        self.assertEqual(plan.stats(topology), expected)
+        mapping = json.loads(topology.read_text())
+        expected["topology"]["name"] = "topology"
+        self.assertEqual(plan.stats(mapping), expected)
+        for view in ("spacetime", "tree"):
+            self.assertEqual(plan.draw(view, topology=mapping), plan.draw(view, topology=topology))
         for what in ("2/3", "1>2:0", "4", ":1"):
             self.assertEqual(plan.explain(what), want("explain", what))
         self.assertEqual(plan.explain(4), plan.explain("4"))
@@ -313,6 +316,11 @@ class Plans(unittest.TestCase):
             plan.lower(node=2, mode="managed", masters="lane"),
             want("lower", "--node", 2, "--mode", "managed", "--masters", "lane"),
         )
+        combined = prepost.compile(
+            nodes=4, collective="allreduce", combine="sum:float32", message_bytes=4096
+        )
+        with self.assertRaisesRegex(prepost.RejectedError, "which combines: a NIC does not"):
+            combined.lower()
         with self.assertRaisesRegex(prepost.RejectedError, "node 9"):
             plan.explain("9/0")
         with self.assertRaisesRegex(prepost.UsageError, "mode"):
@@ -377,7 +385,11 @@ class Plans(unittest.TestCase):
 
     # Catches values that are given to another than is said, and rows that are lost.
     def test_sweep(self):
-        over = {"nodes": [3, 4], "host.interrupt": ["1us", "9us"], "wait": ["polling", "interrupt"]}
+        over = {
+            "nodes": numpy.array([3, 4]),
+            "host.interrupt": ["1us", "9us"],
+            "wait": ["polling", "interrupt"],
+        }
         fixed = {"message_bytes": 1 << 18, "block_bytes": 1 << 16, "algorithm": "chain"}
         rows = prepost.sweep(over, profile="fractus", executor="cpu", **fixed)
         self.assertEqual(
@@ -446,6 +458,21 @@ class Plans(unittest.TestCase):
             prepost.Plan.load("no such file")
         with self.assertRaisesRegex(prepost.RejectedError, "^plan:1:"):
             prepost.Plan.from_json("{]")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "bytes")
+            path.write_bytes(b"\xff{}")
+            with self.assertRaisesRegex(prepost.RejectedError, r"last read: '\\xff'"):
+                prepost.Plan.load(path)
+            path.write_text("SwitchName=s0 Nodes=n[0-3]\n")
+            plan = prepost.compile(nodes=2, message_bytes=1)
+            for call in (
+                lambda: prepost.compile(nodes=2, message_bytes=1, topology=path),
+                lambda: plan.stats(path),
+                lambda: plan.draw(topology=path),
+                lambda: plan.simulate("fractus", topology=path),
+            ):
+                with self.assertRaisesRegex(prepost.RejectedError, "`prepost topology` makes one"):
+                    call()
 
     # Catches a plan of its own in the place of the command's,
     # and numbers that are no int of Python.

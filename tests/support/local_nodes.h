@@ -22,8 +22,6 @@
 #include "runtime/executor/executor.h"
 #include "runtime/files/collective_sums.h"
 #include "runtime/transport/local_transport.h"
-#include "runtime/transport/tcp/tcp_endpoint.h"
-#include "runtime/transport/tcp/tcp_mesh.h"
 #include "tests/support/random_bytes.h"
 #include "tests/support/temp_folder.h"
 
@@ -46,13 +44,13 @@ class LocalNodes {
       : header_(plan.header()), message_(std::move(input)) {
     OpenInput(options);
     OpenBuffers(plan, options);
-    if (options.seal != SealCipher::kNone) {
-      ConnectSealed(plan, options);
-      return;
-    }
+    LocalTcpOptions tcp = {.streams = options.streams};
+    static const GroupKey key =  // deriving one takes longer than a small plan
+        GroupKey::FromSecret("a secret of 20 bytes", "").value();
+    if (options.seal != SealCipher::kNone) tcp.key = key;
+    tcp.cipher = options.seal;
     auto transport = LocalTransport::Make(
-        options.transport, plan, {.input = *input_, .buffers = buffers_, .scratch = scratch_},
-        options.streams);
+        options.transport, plan, {.input = *input_, .buffers = buffers_, .scratch = scratch_}, tcp);
     EXPECT_TRUE(transport.ok()) << transport.status().ToString();
     transport_ = std::move(*transport);
     for (uint32_t node = 0; node < plan.header().nodes; ++node) {
@@ -101,28 +99,6 @@ class LocalNodes {
  private:
   bool is_multicast() const { return header_.collective.kind == CollectiveKind::kMulticast; }
   NodeId root() const { return header_.collective.root; }
-  /// As after hellos: each connection has a key of its own.
-  void ConnectSealed(Playable plan, const Options& options) {
-    static const GroupKey key =  // deriving one takes longer than a small plan
-        GroupKey::FromSecret("a secret of 20 bytes", "").value();
-    TcpMesh mesh = MakeTcpMesh(plan, options.streams).value();
-    for (uint32_t node = 0; node < plan.header().nodes; ++node) {
-      files_.emplace_back();
-      for (TcpSocket& socket : mesh[node]) {
-        const auto [low, high] = std::minmax(node, socket.peer.value);
-        const std::string name = fmt::format("{} {} {} {}", low, high,
-                                             static_cast<uint32_t>(socket.lane), socket.stream);
-        socket.seal = std::make_unique<LinkSeal>(key.Derive(std::as_bytes(std::span(name))),
-                                                 options.seal, node == low);
-        files_.back().push_back(socket.fd.get());
-      }
-      auto endpoint = TcpEndpoint::Make(plan, NodeId(node), std::move(mesh[node]),
-                                        options.wake_fd < 0 ? wake_.fd() : options.wake_fd);
-      EXPECT_TRUE(endpoint.ok()) << endpoint.status().ToString();
-      endpoints_.push_back(std::move(*endpoint));
-    }
-  }
-
   void OpenInput(const Options& options) {
     std::string path = folder_ / "image";
     if (options.in_files) {

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "backends/registry.h"
+#include "compiler/schedules/schedule.h"
 #include "ir/base/count.h"
 #include "ir/base/utf8.h"
 #include "ir/json/rate_text.h"
@@ -263,9 +264,22 @@ std::function<void(const std::string&)> LogLines() {
   };
 }
 
+/// Others would connect to one of them for the other.
+void NoteSharedAddresses(const std::vector<PushHost>& hosts) {
+  std::map<std::string, const PushHost*> first;
+  for (const PushHost& host : hosts) {
+    if (host.address.empty()) continue;
+    const PushHost& other = *first.emplace(host.address, &host).first->second;
+    if (other.name == host.name) continue;
+    PrintNote(fmt::format("hosts {} and {} have one address, {}: are they one machine?",
+                          other.label, host.label, host.address));
+  }
+}
+
 Status RunPush(PushFlags& flags) {
   PushOptions& options = flags.options;
   PREPOST_RETURN_IF_ERROR(ReadHosts(flags, &options.hosts));
+  NoteSharedAddresses(options.hosts);
   if (!options.own_address.empty() && !IsHostName(options.own_address))
     return UsageError(fmt::format("--address: '{}' is no address", options.own_address));
   if (!flags.agent.empty()) {
@@ -273,6 +287,10 @@ Status RunPush(PushFlags& flags) {
     if (!words.ok()) return words.status();
     options.agent = *std::move(words);
     if (options.agent.empty()) return UsageError("--agent: ' ' names no command");
+  }
+  if (options.algorithm != "auto") {
+    const Status known = FindAlgorithm(options.algorithm).status();
+    if (!known.ok()) return UsageError("--algorithm: " + known.message());
   }
   if (!flags.block_bytes.empty()) {
     const Result<uint64_t> bytes = ParseSize(flags.block_bytes);

@@ -43,6 +43,7 @@ struct RunFlags {
   std::string input_path;
   std::string executor = "auto";
   std::string transport;  // empty: not given
+  bool is_sealed = false;
   PlayFlags play;
   std::string device;     // empty: not given
   std::string scheduler;  // empty: not given
@@ -96,6 +97,20 @@ std::string NameOfPlan(const RunFlags& flags) {
   return flags.plan_path.empty() ? "--collective" : NameOfInput(flags.plan_path);
 }
 
+/// Only what CPUs write to connections can be sealed.
+Status CheckSeal(const RunFlags& flags) {
+  if (!flags.is_sealed) return {};
+  if (ExecutorOf(flags) == Executor::kOffload || !flags.device.empty()) {
+    return {StatusCode::kUsage,
+            fmt::format("--seal: what goes over {} the NIC itself moves, which seals nothing",
+                        flags.device.empty() ? "--executor offload" : "--device " + flags.device)};
+  }
+  if (TransportOf(flags) == TransportKind::kTcp) return {};
+  return {StatusCode::kUsage,
+          fmt::format("--seal is for connections, of which --transport {} has none",
+                      Name(TransportOf(flags)))};
+}
+
 Status CheckFlags(const RunFlags& flags) {
   PREPOST_RETURN_IF_ERROR(CheckWord("--executor", flags.executor, Words(kExecutorNames)));
   if (!flags.scheduler.empty())
@@ -107,6 +122,7 @@ Status CheckFlags(const RunFlags& flags) {
   }
   PREPOST_RETURN_IF_ERROR(flags.play.Check());
   PREPOST_RETURN_IF_ERROR(flags.lowering.Check());
+  PREPOST_RETURN_IF_ERROR(CheckSeal(flags));
   if (IsPerNode(flags)) {
     const char* const unfit = ForOffload(flags) != nullptr ? ForOffload(flags)
                               : !flags.transport.empty()   ? "--transport"
@@ -322,7 +338,8 @@ Result<LocalRun> Carry(const RunFlags& flags, const PlayedPlan& plan, const Mapp
                    .program = program,
                    .trace = trace,
                    .player_device = IsPerNode(flags) ? flags.device : "",
-                   .executor = ExecutorOf(flags)};
+                   .executor = ExecutorOf(flags),
+                   .is_sealed = flags.is_sealed};
   if (IsPerNode(flags)) {
     Result<DeviceRun> run = RunOverDevice(job);
     if (!run.ok()) return run.status();
@@ -458,6 +475,9 @@ void AddRun(CLI::App& app, Action* action) {
           "--transport", flags->transport,
           fmt::format("How CPUs reach each other: {} [tcp]", fmt::join(kTransportNames, ", ")))
       ->type_name("NAME");
+  command->add_flag("--seal", flags->is_sealed,
+                    "Encrypt and authenticate what passes over --transport tcp, under a fresh key: "
+                    "what --seal of prepost node costs");
   command
       ->add_option("--device", flags->device,
                    fmt::format("What executes queue programs, {} [emulated], or a provider of "

@@ -25,6 +25,7 @@ namespace prepost::tools {
 Result<LocalRun> RunCpu(const RunJob& job) {
   LocalGroupOptions options;
   options.transport = job.transport;
+  options.is_sealed = job.is_sealed;
   options.wait = job.wait;
   options.trace = job.trace;
   options.no_progress_max = job.no_progress_max;

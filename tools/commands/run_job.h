@@ -41,6 +41,7 @@ struct RunJob {
   /// none.
   std::string player_device = {};
   Executor executor = Executor::kAuto;  ///< over it
+  bool is_sealed = false;               ///< by RunCpu() over kTcp
 };
 
 /// A process per node over a local transport. Errors: those of RunLocalGroup.

@@ -79,7 +79,20 @@ void NoteIdleSeed(const SimulateFlags& flags, const Simulated& it) {
       "--slow random=, or a lossy path over TCP");
 }
 
+/// Which of what is read are stdin, at most one.
+Status CheckStdin(const SimulateFlags& flags) {
+  auto count = static_cast<ptrdiff_t>(flags.input.path == "-");
+  for (const char* const flag : {"--profile", "--topology", "--workload"}) {
+    const auto values = flags.given.ValuesOf(flag);
+    count += std::ranges::count(values, "-");
+  }
+  if (count < 2) return {};
+  return {StatusCode::kUsage,
+          "only one of PLAN, --profile, --topology and --workload can be stdin"};
+}
+
 Status Run(SimulateFlags& flags) {
+  PREPOST_RETURN_IF_ERROR(CheckStdin(flags));
   PREPOST_RETURN_IF_ERROR(CheckSweepFlags(flags.sweep));
   const bool is_sweep = !flags.sweep.axes.empty() || flags.sweep.seeds.has_value();
   if (flags.trace.is_wanted()) {

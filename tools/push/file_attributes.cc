@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -41,14 +43,30 @@ Status SetOwner(int fd, const std::string& path, const UnkeptFunction& unkept) {
   return Say(unkept, "owner", path, errno);
 }
 
+/// Whether it has the time, or one that the file system rounds it to. Some that are mounted through
+/// others (FUSE) take the call and do nothing, where the time of the last access is left alone.
+bool SetTime(int fd, const PushedFile& file) {
+  constexpr int64_t kRoundedMax = 2;  // seconds, as FAT does
+  std::array<timespec, 2> times = TimesOf(file);
+  struct stat there = {};
+  const auto is_set = [&] {
+    if (futimens(fd, times.data()) != 0 || fstat(fd, &there) != 0) return false;
+    errno = EOPNOTSUPP;  // if it is not
+    return std::abs(there.st_mtim.tv_sec - file.mtime_s) <= kRoundedMax;
+  };
+  if (is_set()) return true;
+  if (errno != EOPNOTSUPP) return false;
+  times.front() = there.st_atim;
+  return is_set();
+}
+
 }  // namespace
 
 Status SetAttributes(int fd, const PushedFile& file, const std::string& path,
                      const UnkeptFunction& unkept) {
   PREPOST_RETURN_IF_ERROR(SetOwner(fd, path, unkept));  // first: it may change the mode
   if (fchmod(fd, file.mode) != 0) PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
-  if (futimens(fd, TimesOf(file).data()) != 0) return Say(unkept, "time", path, errno);
-  return {};
+  return SetTime(fd, file) ? Status() : Say(unkept, "time", path, errno);
 }
 
 Status RenewAttributes(int fd, const struct stat& there, const PushedFile& file,
@@ -57,8 +75,7 @@ Status RenewAttributes(int fd, const struct stat& there, const PushedFile& file,
     PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
   const bool has_time =
       there.st_mtim.tv_sec == file.mtime_s && there.st_mtim.tv_nsec == file.mtime_ns;
-  if (!has_time && futimens(fd, TimesOf(file).data()) != 0) return Say(unkept, "time", path, errno);
-  return {};
+  return has_time || SetTime(fd, file) ? Status() : Say(unkept, "time", path, errno);
 }
 
 bool IsRoundedTime(const struct stat& there, const PushedFile& file, const std::string& folder) {
@@ -66,8 +83,7 @@ bool IsRoundedTime(const struct stat& there, const PushedFile& file, const std::
   const std::string path = std::filesystem::path(folder) / TemporaryName();
   if (probe.Create(path, 0600) != 0) return false;
   struct stat about = {};
-  const bool is_set =
-      futimens(probe.fd(), TimesOf(file).data()) == 0 && fstat(probe.fd(), &about) == 0;
+  const bool is_set = SetTime(probe.fd(), file) && fstat(probe.fd(), &about) == 0;
   unlink(path.c_str());  // if it has that name
   return is_set && about.st_mtim.tv_sec == there.st_mtim.tv_sec &&
          about.st_mtim.tv_nsec == there.st_mtim.tv_nsec;

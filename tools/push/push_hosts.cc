@@ -161,7 +161,9 @@ Status LabelPushHosts(std::vector<PushHost>* hosts) {
   std::set<std::pair<std::string, std::string>> seen;
   for (const PushHost& host : *hosts) {
     ++uses[host.name];
-    if (!seen.emplace(host.name, host.target).second) {
+    std::string target = host.target;
+    while (target.size() > 1 && target.ends_with('/')) target.pop_back();
+    if (!seen.emplace(host.name, target).second) {
       return UsageError(fmt::format("host {} is named twice{}{}", host.name,
                                     host.target.empty() ? "" : ", both with ", host.target));
     }

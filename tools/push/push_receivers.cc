@@ -112,7 +112,8 @@ void PushReceivers::Hear(PushReceiver& receiver) {
   while (receiver.is_in()) {
     const Result<std::optional<json>> line = receiver.agent.channel().Next();
     if (!line.ok())
-      return Drop(receiver, "its receiver wrote nonsense: " + line.status().message());
+      return Drop(receiver, "its receiver wrote nonsense, or the shell that starts it there did: " +
+                                line.status().message());
     if (!*line) break;
     try {
       Obey(receiver, **line);

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "backends/nic/host/device_player.h"
-#include "runtime/executor/executor_choice.h"
 
 namespace prepost::nic {
 namespace {
@@ -25,7 +24,6 @@ const QueueProgram& NicPlayerDevice::QueuesOf(const Program& program) {
 
 Result<std::shared_ptr<const PlayerDevice::Program>> NicPlayerDevice::Lower(
     const VerifiedPlan& plan, NodeId node) const {
-  if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
   LowerOptions options = lower_;
   options.node = node;
   Result<QueueProgram> queues = nic::Lower(plan, options);

@@ -4,15 +4,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "backends/nic/program/fit.h"
 #include "backends/nic/program/node_lowering.h"
 #include "ir/verify/verify.h"
+#include "runtime/executor/executor_choice.h"
 
 namespace prepost::nic {
 
 Result<QueueProgram> Lower(const VerifiedPlan& plan, const LowerOptions& options) {
+  if (const std::optional<std::string> why = WhyNotPreposted(plan)) return Rejected(*why);
   const PlanHeader& header = plan.header();
   if (options.node && options.node->value >= header.nodes) {
     return Rejected(fmt::format("no node {}: the plan has nodes 0 to {}", options.node->value,

@@ -45,8 +45,8 @@ struct LowerOptions {
 };
 
 /// Verifies `plan` and lowers it. Linear in its ops and `after` entries. Errors (kRejected): a plan
-/// that is not valid, a node that does not exist, or one that does not fit the profile, with node,
-/// queue, what is needed and the limit.
+/// that is not valid or that no NIC carries out (WhyNotPreposted()), a node that does not exist, or
+/// one that does not fit the profile, with node, queue, what is needed and the limit.
 Result<QueueProgram> Lower(const VerifiedPlan& plan, const LowerOptions& options = {});
 
 }  // namespace prepost::nic

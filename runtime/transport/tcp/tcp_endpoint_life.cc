@@ -14,7 +14,8 @@
 namespace prepost {
 
 // A connection may lose packets again and again, or find no room in a queue of this machine, while
-// another one shows that the peer is there. So a single one has two and a half times as long.
+// another one shows that the peer is there. So a single one has one and three quarters times as
+// long.
 //
 // A peer that has no room for blocks is asked seldom whether it has some now, after minutes only
 // every two minutes, but on the connection for credits and notes nothing is in the way of
@@ -29,7 +30,7 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
       if (!link->carries_blocks && !std::exchange(link->is_asked, true))
         KeepAlive(link->socket.fd(), {silence / 4, silence / 4, kQuestionsMax});
       is_silent |= link->watch.IsSilent(link->socket.fd(), silence);
-      is_dead |= link->watch.IsSilent(link->socket.fd(), silence * 5 / 2);
+      is_dead |= link->watch.IsSilent(link->socket.fd(), silence * 7 / 4);
       since_answer = std::min(since_answer, link->watch.since_answer());
     }
     if (!is_dead && (!is_silent || since_answer < silence)) continue;

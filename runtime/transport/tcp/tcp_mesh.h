@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ir/base/status.h"
@@ -71,6 +72,10 @@ Status ConfigureTcp(const FileDescriptor& fd);
 /// Needs a verified plan. `streams`: of each connection for blocks. Errors: kEnvironment: out of
 /// descriptors or ports, no loopback interface.
 Result<TcpMesh> MakeTcpMesh(Playable plan, uint16_t streams = 1);
+
+/// In place of hellos: seals what the `sockets` of a mesh carry that `node` has, each under a key
+/// of its own, which both of its ends derive from `key`. `cipher` is not kNone.
+void SealSockets(NodeId node, std::span<TcpSocket> sockets, const GroupKey& key, SealCipher cipher);
 
 }  // namespace prepost
 

@@ -116,10 +116,12 @@ std::chrono::microseconds RoundTripOf(int fd) {
 
 TcpUse UseOf(int fd) {
   constexpr size_t kAcknowledgedAt = 120;  // tcpi_bytes_acked
-  constexpr size_t kBusyAt = 168;          // tcpi_busy_time
+  constexpr size_t kBusyAt = 168;          // tcpi_busy_time, of which:
+  constexpr size_t kNoRoomAt = 176;        // tcpi_rwnd_limited
   const TcpInfo info(fd);
-  return {.acknowledged_bytes = info.At<uint64_t>(kAcknowledgedAt),
-          .busy = std::chrono::microseconds(info.At<uint64_t>(kBusyAt))};
+  return {
+      .acknowledged_bytes = info.At<uint64_t>(kAcknowledgedAt),
+      .busy = std::chrono::microseconds(info.At<uint64_t>(kBusyAt) - info.At<uint64_t>(kNoRoomAt))};
 }
 
 uint16_t StreamsOf(const PathOptions& options, int fd) {

@@ -32,7 +32,8 @@ std::chrono::microseconds RoundTripOf(int fd);
 /// What a connection has been used for, by the kernel's count.
 struct TcpUse {
   uint64_t acknowledged_bytes = 0;
-  std::chrono::microseconds busy{0};  ///< something was sent and not acknowledged
+  /// Something was sent and not acknowledged, and the other end had room for more.
+  std::chrono::microseconds busy{0};
 };
 /// All 0 where the kernel does not say (before Linux 4.10).
 TcpUse UseOf(int fd);

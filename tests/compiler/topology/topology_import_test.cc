@@ -77,7 +77,8 @@ TEST(TopologyImportTest, SaysWhatIsWrongInSlurm) {
 }
 
 // What `scontrol show topology` prints: levels, and at upper switches the nodes of all below.
-// Catches nodes that are refused, or moved to the top, because they stand there again.
+// Catches nodes that are refused, or moved to the top, because they stand there again, and uplinks
+// of 1 Gbit/s where no speed is set.
 TEST(TopologyImportTest, ReadsWhatScontrolShows) {
   const Result<TopologyImport> read = ReadSlurmTopology(
       "SwitchName=s2 Level=1 LinkSpeed=1 Nodes=tux[0-3] Switches=s[0-1]\n"
@@ -87,8 +88,9 @@ TEST(TopologyImportTest, ReadsWhatScontrolShows) {
       "t.conf", {.host_rate = 1e9});
   ASSERT_TRUE(read.ok()) << read.status().ToString();
   EXPECT_THAT(RacksOf(read->topology),
-              ElementsAre("s0 1Gbit/s: tux0@8Gbit/s tux1@8Gbit/s",
-                          "s1 1Gbit/s: tux2@8Gbit/s tux3@8Gbit/s", "s3 1Gbit/s: tux4@8Gbit/s"));
+              ElementsAre("s0 16Gbit/s: tux0@8Gbit/s tux1@8Gbit/s",
+                          "s1 16Gbit/s: tux2@8Gbit/s tux3@8Gbit/s", "s3 8Gbit/s: tux4@8Gbit/s"));
+  EXPECT_THAT(read->notes, Contains(HasSubstr("LinkSpeed=1, which scontrol shows")));
   EXPECT_THAT(read->notes, Contains(HasSubstr("at the lowest of them")));
 }
 

@@ -134,10 +134,11 @@ TEST(ControlMessageTest, HasTheDocumentedBytes) {
 }
 
 TEST(ControlMessageTest, CutsLongTextsAndHidesControlCharacters) {
-  EXPECT_EQ(ControlText(std::string(1000, 'x')), std::string(kControlTextBytes, 'x'));
+  EXPECT_EQ(ControlText(std::string(kControlTextBytes, 'x')), std::string(kControlTextBytes, 'x'));
+  EXPECT_EQ(ControlText(std::string(1000, 'x')), std::string(kControlTextBytes - 3, 'x') + "...");
   EXPECT_EQ(ControlText("a\nb\x1b[31m\xc2\x9b"
-                        "31m\x9b"),  // the last two are the same in other bytes
-            "a?b?[31m??31m?");
+                        "31m\x9b\xc3\xa9"),  // the same in other bytes, and a letter
+            "a?b?[31m?31m??");
 }
 
 // A node that is not known is none, and not node 0.

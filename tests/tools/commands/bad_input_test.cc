@@ -494,6 +494,9 @@ TEST_F(BadInputTest, Listings) {
   Expect({"lower", "--from-list", folder_.path()}, 1, "cannot read: Is a directory");
   Expect({"lower", "-", "--from-list", "-"}, 2, "cannot both be stdin");
   Expect({"lower", "--from-list", plan, "--mode", "managed"}, 2, "--mode is for lowering");
+  Expect({"simulate", "-", "--profile", "-"}, 2, "only one of PLAN, --profile, --topology");
+  Expect({"push", plan, "--to", "h:x", "--algorithm", "chian"}, 2,
+         "--algorithm: unknown algorithm 'chian', did you mean 'chain'?");
 }
 
 // Folders, and devices that never end, where a file is named. Catches what is read as a whole

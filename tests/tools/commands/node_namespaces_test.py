@@ -2,12 +2,14 @@
 """`prepost node` between machines, and `prepost run` on one: COMMAND. Each machine is a network
 namespace; a switch in another one joins them.
 
-Checks that a plan's copies are right, and that everyone reports it when the link of one node is cut
-during a transfer, or the loopback device under a run. Needs root and iproute2, otherwise it says so
+Checks that a plan's copies are right, also where a link is away for a while, and that everyone
+reports it when the link of one node is cut during a transfer, or the loopback device under a run.
+Needs root and iproute2, otherwise it says so
 and ends with code 77 (skipped). Nothing is made outside of the namespaces."""
 import os
 import pathlib
 import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,6 +23,7 @@ NODES = 4
 FAILURE_MAX = 2  # --failure-max of the nodes, seconds
 END_MAX = FAILURE_MAX + 0.5 + 4  # for all to report; the last is slack for a loaded machine
 HANG = 100
+RTO_MAX_MS = 44  # TCP_RTO_MAX_MS, since Linux 6.15
 
 
 def received_bytes(node, device="eth0"):
@@ -70,6 +73,15 @@ class Group:
                 process.kill()
             process.wait()
 
+    def await_transfer(self):
+        before = received_bytes(NODES - 1)
+        due = time.monotonic() + HANG
+        while received_bytes(NODES - 1) < before + 2_000_000:
+            assert (
+                time.monotonic() < due and self.processes[0].poll() is None
+            ), "the transfer does not begin"
+            time.sleep(0.01)
+
     def ends(self, seconds):
         """(code, stderr) of each node."""
         due = time.monotonic() + seconds
@@ -91,15 +103,28 @@ def check_copies(folder):
         copy.unlink()
 
 
+def check_outage(folder):
+    """The kernel's tries double in distance, up to two seconds where it can be told so."""
+    with socket.socket() as probe:
+        try:
+            probe.setsockopt(socket.IPPROTO_TCP, RTO_MAX_MS, 2000)
+        except OSError:
+            return print("this kernel does not bound the time between two tries: no outage")
+    victim = PREFIX + "2"
+    with Group(folder, ["--failure-max", "12s"]) as group:
+        group.await_transfer()
+        ip("-n", victim, "link", "set", "eth0", "down")
+        time.sleep(4)
+        ip("-n", victim, "link", "set", "eth0", "up")
+        for node, (code, err) in enumerate(group.ends(HANG)):
+            assert code == 0, f"node {node}: {err}"
+    for node in range(1, NODES):
+        (folder / f"copy-{node}").unlink()
+
+
 def check_cut(folder, victim):
     with Group(folder, ["--failure-max", f"{FAILURE_MAX}s"]) as group:
-        before = received_bytes(NODES - 1)
-        due = time.monotonic() + HANG
-        while received_bytes(NODES - 1) < before + 2_000_000:
-            assert (
-                time.monotonic() < due and group.processes[0].poll() is None
-            ), "the transfer does not begin"
-            time.sleep(0.01)
+        group.await_transfer()
         ip("-n", PREFIX + str(victim), "link", "set", "eth0", "down")
         cut = time.monotonic()
         ends = group.ends(END_MAX)
@@ -208,7 +233,7 @@ def main():
             )
         for victim in [2, 0]:
             check_cut(folder, victim)
-        check_copies(folder)
+        check_outage(folder)
         check_cut_under_a_run(folder)
 
 

@@ -205,6 +205,24 @@ TEST_P(RunEachTest, WritesACopyPerReceiver) {
   EXPECT_EQ(test::CountFiles(copies_), 4u);
 }
 
+TEST_F(RunTest, Seals) {
+  WriteInput(3'000'000);
+  Command run(Arguments({"--block-bytes", "64KiB", "--seal"}));
+  ASSERT_EQ(run.Wait(), 0) << run.err();
+  EXPECT_THAT(run.out(), HasSubstr("tcp, sealed"));
+  ExpectCopies();
+}
+
+TEST_F(RunTest, OnlyConnectionsAreSealed) {
+  WriteInput(1000);
+  ExpectFailure({"run", "--nodes", "2", "--input", input_, "--seal", "--transport", "shm"}, 2,
+                "--seal is for connections, of which --transport shm has none");
+  ExpectFailure({"run", "--nodes", "2", "--input", input_, "--seal", "--executor", "offload"}, 2,
+                "--seal: what goes over --executor offload the NIC itself moves");
+  ExpectFailure({"run", "--nodes", "2", "--input", input_, "--seal", "--device", "fabric:tcp"}, 2,
+                "--seal: what goes over --device fabric:tcp the NIC itself moves");
+}
+
 TEST_P(RunOverTest, WaitsAsItIsTold) {
   WriteInput(300'000);
   for (const char* wait : {"polling", "hybrid", "interrupt"}) {

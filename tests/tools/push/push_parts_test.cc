@@ -127,8 +127,10 @@ TEST(PushHostsTest, LabelsTellHostsApart) {
   ASSERT_TRUE(LabelPushHosts(&hosts).ok());
   EXPECT_EQ(hosts[0].label, "a:x");
   EXPECT_EQ(hosts[2].label, "b");
-  hosts[1].target = "x";
-  EXPECT_THAT(LabelPushHosts(&hosts).ToString(), HasSubstr("a is named twice"));
+  for (const char* const target : {"x", "x/"}) {
+    hosts[1].target = target;
+    EXPECT_THAT(LabelPushHosts(&hosts).ToString(), HasSubstr("a is named twice"));
+  }
 }
 
 // A receiver trusts no manifest: names that leave the folder, extents beside the file.

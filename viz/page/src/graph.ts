@@ -202,6 +202,16 @@ export class GraphView extends CanvasView {
     if (!this.camera.moved) this.home();
   }
 
+  /** The op around which it is: of a node's, the node's own end of it. */
+  private get middle(): number {
+    const message = this.seedsMade[0];
+    if (message === undefined) return NONE;
+    const { side } = this.store;
+    const node = this.wished?.kind === "node" ? this.wished.node : NONE;
+    const [send, recv] = [side.send[message]!, side.recv[message]!];
+    return side.nodeOf(recv) === node ? recv : send;
+  }
+
   /** As large as one can read, around the selection. */
   private home(): void {
     const graph = this.graph!;
@@ -211,7 +221,7 @@ export class GraphView extends CanvasView {
     y.scale = Math.max(y.scale, 14);
     x.clamp();
     y.clamp();
-    const middle = graph.at.get(graph.middle);
+    const middle = graph.at.get(this.middle);
     if (!middle) return;
     x.offset = x.size * 0.6 - (middle.x - graph.first) * x.scale;
     y.offset = y.size / 2 - graph.rowTop[middle.row]! * y.scale;

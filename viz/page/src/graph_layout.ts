@@ -37,7 +37,6 @@ export interface Graph {
   leftOut: boolean;
   messages: number;
   chain: Set<number>;
-  middle: number; // the op around which it is; NONE if it is empty
 }
 
 interface Found {
@@ -190,6 +189,5 @@ export function layOutGraph(side: Side, seeds: number[], byRound: boolean): Grap
     leftOut: found.leftOut,
     messages: found.messages.size,
     chain: new Set(chain),
-    middle: seeds.length === 0 ? NONE : side.send[seeds[0]!]!,
   };
 }

@@ -15,10 +15,24 @@ import { BlockColors, CROSSING, currentTheme, cutRect, drawBlockEdge, drawRange 
 
 const CELL_MIN = 6; // pixels; smaller cells come from the image
 
+/** How pixels `from` to `to` of an image come to `drawn` pixels along one axis: smoothed where they
+ * shrink, into `length` pixels, and then enlarged, but not smoothed, as one cell would run into the
+ * next. */
+function inTwoSteps(from: number, to: number, drawn: number) {
+  if (drawn < to - from) {
+    const length = Math.max(1, Math.round(drawn * window.devicePixelRatio));
+    return { from, size: to - from, length, then: { from: 0, size: length } };
+  }
+  const first = Math.floor(from);
+  const length = Math.max(1, Math.ceil(to) - first);
+  return { from: first, size: length, length, then: { from: from - first, size: to - from } };
+}
+
 export class GridPlot extends GridHeads {
   /** Messages to dim besides those that the filter leaves out; null: none. */
   dims: ((message: number) => boolean) | null = null;
   private images = new Map<boolean, Overview>();
+  private readonly shrunk = document.createElement("canvas");
 
   forgetImages(): void {
     this.images.clear();
@@ -87,14 +101,30 @@ export class GridPlot extends GridHeads {
     const perColumn = image.canvas.width / rounds;
     const [x0, x1] = [Math.max(0, x.unit(0)), Math.min(rounds, x.unit(width))];
     const [y0, y1] = [Math.max(0, y.unit(0)), Math.min(nodes, y.unit(height))];
-    context.imageSmoothingEnabled = x.scale < perColumn || y.scale < image.perNode;
-    context.imageSmoothingQuality = "medium";
-    context.drawImage(
+    const across = inTwoSteps(x0 * perColumn, x1 * perColumn, (x1 - x0) * x.scale);
+    const down = inTwoSteps(y0 * image.perNode, y1 * image.perNode, (y1 - y0) * y.scale);
+    this.shrunk.width = across.length;
+    this.shrunk.height = down.length;
+    const step = this.shrunk.getContext("2d")!;
+    step.imageSmoothingQuality = "medium";
+    step.drawImage(
       image.canvas,
-      x0 * perColumn,
-      y0 * image.perNode,
-      (x1 - x0) * perColumn,
-      (y1 - y0) * image.perNode,
+      across.from,
+      down.from,
+      across.size,
+      down.size,
+      0,
+      0,
+      across.length,
+      down.length,
+    );
+    context.imageSmoothingEnabled = false;
+    context.drawImage(
+      this.shrunk,
+      across.then.from,
+      down.then.from,
+      across.then.size,
+      down.then.size,
       x.px(x0),
       y.px(y0),
       (x1 - x0) * x.scale,

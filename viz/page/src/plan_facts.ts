@@ -119,7 +119,7 @@ export function planFacts(side: Side): [string, string][] {
   const crossings = ["min", "mean", "max", "needed"].map((it) =>
     at(stats, "topology", "crossings", it),
   );
-  if (head.racks) add(`${head.racks.word}s`, String(head.racks.names.length));
+  if (head.racks) add(`${head.racks.word}s`, String(new Set(head.racks.of).size));
   if (crossings[0] !== null) {
     add(
       "crossings",

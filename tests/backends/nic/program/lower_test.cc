@@ -42,6 +42,17 @@ std::vector<std::string> Sends(const QueuePair& qp) {
 
 using Strings = std::vector<std::string>;
 
+// Whoever lowers it. Catches a program that leaves out what the plan combines.
+TEST(LowerTest, RefusesWhatNoNicCarriesOut) {
+  for (const CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather}) {
+    Spec spec = {.collective = kind, .nodes = 4, .message_bytes = 64};
+    if (Combines(kind)) spec.combine = *ParseCombine("sum:float32");
+    const auto program = Lower(test::CompileOrDie(spec));
+    ASSERT_FALSE(program.ok()) << Name(kind);
+    EXPECT_THAT(program.status().message(), testing::HasSubstr("a plan of"));
+  }
+}
+
 TEST(LowerTest, MiddleOfAChain) {
   const VerifiedPlan plan = MakePlan("chain", 4, 2, "barrier");
   const auto program = Lower(plan, {.node = NodeId(1)});

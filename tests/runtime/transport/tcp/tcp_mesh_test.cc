@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <set>
+#include <vector>
 
 #include "compiler/compile.h"
 
@@ -41,6 +43,34 @@ TEST(TcpMeshTest, ConnectsThePairsThatShareAChannel) {
   for (const Channel& channel : plan.channels()) {
     EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, channel.lane), nullptr);
     EXPECT_NE(Find((*mesh)[channel.from.index()], channel.to, Lane::kCredits), nullptr);
+  }
+}
+
+// What one end seals its other end opens. Catches connections, streams or ways that share a key,
+// whose first records of the same bytes would be the same, and ends that both take themselves for
+// the connector.
+TEST(TcpMeshTest, EachConnectionIsSealedUnderItsOwnKey) {
+  constexpr uint16_t kStreams = 2;
+  const VerifiedPlan plan = Compile({.nodes = 3, .message_bytes = 100, .block_bytes = 10}).value();
+  TcpMesh mesh = MakeTcpMesh(plan, kStreams).value();
+  const GroupKey key = GroupKey::Random().value();
+  for (uint32_t node = 0; node < 3; ++node)
+    SealSockets(NodeId(node), mesh[node], key, SealCipher::kChaCha20Poly1305);
+  const std::byte plain[] = {std::byte{1}, std::byte{2}};
+  std::set<std::vector<std::byte>> records;
+  for (uint32_t node = 0; node < 3; ++node) {
+    for (TcpSocket& from : mesh[node]) {
+      std::vector<std::byte> record(sizeof(plain) + kSealTagBytes), opened(sizeof(plain));
+      ASSERT_TRUE(from.seal->out().Seal(plain, {}, record));
+      EXPECT_TRUE(records.insert(record).second);
+      std::vector<TcpSocket>& peers = mesh[from.peer.index()];
+      const auto to = std::ranges::find_if(peers, [&](const TcpSocket& it) {
+        return it.peer == NodeId(node) && it.lane == from.lane && it.stream == from.stream;
+      });
+      ASSERT_NE(to, peers.end());
+      ASSERT_TRUE(to->seal->in().Open(record, {}, opened));
+      EXPECT_TRUE(std::ranges::equal(opened, plain));
+    }
   }
 }
 
