@@ -9,6 +9,7 @@
 #include "compiler/topology/topology_json.h"
 #include "ir/base/utf8.h"
 #include "ir/json/json_reader.h"
+#include "ir/json/json_text.h"
 #include "ir/json/json_word.h"
 
 namespace prepost {
@@ -182,8 +183,7 @@ void WriteSpec(const Spec& spec, std::ostream& out) {
     json["topology"] = nlohmann::ordered_json::parse(TopologySection(*spec.topology));
   }
   for (const NodeId node : spec.order) json["order"].push_back(node.value);
-  out << json.dump(2, ' ', /*ensure_ascii=*/false, nlohmann::json::error_handler_t::replace)
-      << "\n";
+  out << JsonText(json) << "\n";
 }
 
 }  // namespace prepost

@@ -59,7 +59,7 @@ def modelled(command, nodes, size, payload):
         "--json",
     ]
     found = json.loads(subprocess.run(words, check=True, capture_output=True, text=True).stdout)
-    return found["candidates"][0]["modelled_seconds"]
+    return found.get("short_message_seconds", found["candidates"][0]["modelled_seconds"])
 
 
 def main():

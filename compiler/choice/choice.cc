@@ -374,6 +374,21 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec, StreamParamete
   return candidates;
 }
 
+/// As a group does that leaves everything open; none: it carries it by a plan.
+std::optional<double> ShortSeconds(const Spec& spec, const ChoiceOptions& options) {
+  const bool is_open = spec.algorithm == kAutoAlgorithm && spec.choose_block_bytes;
+  if (!options.streams || !is_open || spec.topology || spec.nodes < 2) return std::nullopt;
+  std::vector<StreamCandidate> streams;
+  for (const std::string& name : StreamAlgorithms(spec.nodes)) {
+    Result<StreamCandidate> stream = MakeStreamCandidate(name, spec.nodes);
+    if (stream.ok()) streams.push_back(*std::move(stream));
+  }
+  const uint64_t bytes = *spec.message_bytes;
+  if (bytes > EagerMax(streams, spec.nodes, options.short_bytes_max, *options.streams))
+    return std::nullopt;
+  return EagerSeconds(spec.nodes, bytes, *options.streams);
+}
+
 /// What wins of what `spec` leaves open, and everything else, the winner first.
 Result<std::vector<Candidate>> Compete(const Spec& spec, const ChoiceOptions& options) {
   if (options.streams && spec.nodes > 1) return CompeteAsStreams(spec, *options.streams);
@@ -436,6 +451,7 @@ Result<Choice> Choose(const Spec& spec, const ChoiceOptions& options) {
   if (!candidates.ok()) return candidates.status();
   choice.candidates = *std::move(candidates);
   choice.reason = Describe(choice, asked);
+  choice.short_seconds = ShortSeconds(asked, options);
   if (choice.rule) {
     choice.reason =
         fmt::format("{}: /rules/{} says {}; {}", options.rules.name, *choice.rule,

@@ -43,6 +43,8 @@ struct Choice {
   std::string reason;                 ///< one line, why the winner won
   std::optional<size_t> rule;         ///< the one that applied, from 0
   std::optional<Candidate> unpinned;  ///< the winner without it, with ChoiceOptions::weighs_rule
+  /// Modelled, of a message that groups of sessions carry without a plan (EagerSeconds()).
+  std::optional<double> short_seconds;
 
   const Candidate& winner() const { return candidates.front(); }
 };
@@ -57,6 +59,8 @@ struct ChoiceOptions {
   /// Set: for connections that buffer. Rates and latencies are the topology's, if there is one.
   /// `parameters` and `timer` are not used.
   std::optional<StreamParameters> streams = {};
+  /// With `streams`: up to how many bytes a message may be a short one.
+  uint64_t short_bytes_max = 0;
 };
 
 /// A spec that leaves everything to Choose().

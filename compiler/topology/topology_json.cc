@@ -15,6 +15,7 @@
 #include "compiler/topology/host_list.h"
 #include "ir/base/near_name.h"
 #include "ir/base/utf8.h"
+#include "ir/json/json_text.h"
 #include "ir/json/rate_json.h"
 #include "ir/json/rate_text.h"
 #include "ir/plan.h"
@@ -162,10 +163,6 @@ void AddTo(const Network& topology, Json* json) {
   }
   if (!overrides.empty()) (*json)["overrides"] = std::move(overrides);
   if (!topology.links.empty()) AddPathsTo(topology, json);
-}
-
-std::string Dump(const Json& json) {
-  return json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 }  // namespace
@@ -524,13 +521,13 @@ void WriteTopology(const Network& topology, std::ostream& out) {
   Json json = {{"format", kTopologyFormat},
                {"version", fmt::format("{}.{}", kTopologyMajor, kTopologyMinor)}};
   AddTo(topology, &json);
-  out << Dump(json) << "\n";
+  out << JsonText(json) << "\n";
 }
 
 std::string TopologySection(const Network& topology) {
   Json json = Json::object();
   AddTo(topology, &json);
-  return Dump(json);
+  return JsonText(json);
 }
 
 }  // namespace prepost

@@ -24,6 +24,7 @@
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
 #include "runtime/files/message_file.h"
+#include "runtime/session/eager_lane.h"
 
 namespace prepost {
 
@@ -512,6 +513,7 @@ Result<ChoiceOptions> SpecFlags::ToChoiceOptions(const Spec& spec, const AutoTar
     options.parameters.block_overhead = *overhead;
   }
   if (target->is_streams) {
+    options.short_bytes_max = kEagerBytesMax;
     StreamParameters& streams = options.streams.emplace();
     if (rate_) streams.rate = options.parameters.rate;
     if (latency_) streams.hop = options.parameters.latency;

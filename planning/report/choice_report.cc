@@ -71,6 +71,12 @@ void Print(const Choice& choice, std::ostream& out) {
         fmt::format("{:.3f}", ratio), LimitOf(it), is_untimed ? "; by its rounds" : "",
         is_pinned ? fmt::format("  <- /rules/{}", *choice.rule) : "");
   }
+  if (choice.short_seconds) {
+    out << fmt::format(
+        "groups of the library carry it as a short message, down a tree without blocks: modelled "
+        "time {}\n",
+        WriteLatency(*choice.short_seconds));
+  }
 }
 
 namespace {
@@ -107,6 +113,7 @@ Json ToJson(const Choice& choice) {
                {"rule", nullptr},
                {"candidates", Json::array()}};
   if (choice.rule) json["rule"] = *choice.rule;
+  if (choice.short_seconds) json["short_message_seconds"] = *choice.short_seconds;
   if (choice.unpinned) {
     json["without_rule"] = CandidateJson(*choice.unpinned);
     json["without_rule"]["percent"] = PercentWithoutRule(choice);

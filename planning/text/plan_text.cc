@@ -9,6 +9,7 @@
 
 #include "ir/base/count.h"
 #include "ir/base/utf8.h"
+#include "ir/json/json_text.h"
 
 namespace prepost {
 
@@ -63,8 +64,6 @@ Json PlanJson(const PlanHeader& plan) {
   return json;
 }
 
-void PrintJson(const Json& json, std::ostream& out) {
-  out << json.dump(2, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace) << "\n";
-}
+void PrintJson(const Json& json, std::ostream& out) { out << JsonText(json) << "\n"; }
 
 }  // namespace prepost

@@ -109,6 +109,14 @@ Status EagerLane::Push() {
   return {};
 }
 
+uint64_t EagerLane::unsent() const {
+  uint64_t most = 0;
+  for (const Link& link : links_) {
+    if (!IsParent(link)) most = std::max(most, log_.end() - link.sent);
+  }
+  return most;
+}
+
 bool EagerLane::has_work() const {
   return std::ranges::any_of(links_, [this](const Link& link) {
     const bool can_read = link.readable && (!IsParent(link) || log_.room() > 0);
@@ -167,6 +175,17 @@ uint64_t EagerLane::have_below() const {
     if (!IsParent(link)) have = std::min(have, link.have);
   }
   return have;
+}
+
+TcpUse EagerLane::Use() const {
+  TcpUse all;
+  for (const Link& link : links_) {
+    if (IsParent(link) || link.socket.memory() != nullptr) continue;
+    const TcpUse use = UseOf(link.socket.fd());
+    all.acknowledged_bytes += use.acknowledged_bytes;
+    all.busy = std::max(all.busy, use.busy);
+  }
+  return all;
 }
 
 Io EagerLane::Move(Link& link, bool is_send, std::span<iovec> memory) {

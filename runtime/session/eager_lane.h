@@ -30,6 +30,7 @@
 #include "runtime/session/eager_log.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
+#include "runtime/transport/tcp/tcp_path.h"
 #include "runtime/transport/tcp/tcp_stream.h"
 #include "runtime/transport/tcp/tcp_watch.h"
 
@@ -69,6 +70,8 @@ class EagerLane {
   Status Service();
   /// Writes what can be written, and reads nothing.
   Status Push();
+  /// Bytes that a child is still to be sent, of the one that has least.
+  uint64_t unsent() const;
   /// Whether Service() has something to do already.
   bool has_work() const;
   std::optional<NodeId> lost_peer() const { return lost_peer_; }
@@ -94,6 +97,10 @@ class EagerLane {
   void set_have(uint64_t messages) { have_ = messages; }
   /// All below this one have so many; without children, any number.
   uint64_t have_below() const;
+
+  /// What has gone to the children over TCP: the bytes of all that are acknowledged, and how long
+  /// the one was busy that was for longest, as they share this machine's port.
+  TcpUse Use() const;
 
   /// As Endpoint::CheckPeers().
   Status CheckPeers(std::chrono::milliseconds silence);

@@ -139,6 +139,7 @@ class Engine {
   bool SendShort(Group& group);
   void AppendShort(Group& group, const MessagePart& part);
   bool CanSendAtOnce(const Group& group, std::span<const MessagePart> parts) const;
+  static bool MayWait(Group& group);
   bool SendAtOnce(Group& group, std::span<const MessagePart> parts);
   void CompleteSent(Group& group);
   bool TakeShort(Group& group, const EagerLane::Front& front);
@@ -157,6 +158,8 @@ class Engine {
   void ClaimCall(Group& group);
   void HearClaim(Group& group, uint64_t number, NodeId node, const std::string& what);
   static void NoteRate(Group& group);
+  static void NoteRate(Group& group, double rate);
+  static void NoteShortRate(Group& group, uint64_t bytes);
   void Finish(Group& group);
   void Received(Group& group, const Message& message);
   void Complete(Group& group, const Message& message);

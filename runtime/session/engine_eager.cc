@@ -72,8 +72,25 @@ bool Engine::SendShort(Group& group) {
   return true;
 }
 
+/// A network may be slower than is assumed of one that nothing is known of. Then the larger ones
+/// are better off with plans.
+void Engine::NoteShortRate(Group& group, uint64_t bytes) {
+  constexpr uint64_t kEach = 4 * kEagerBytesMax;
+  if (bytes < kRatedBytesMin) return;
+  if (group.short_bytes == 0) group.short_use = group.eager->Use();
+  group.short_bytes += bytes;
+  if (group.short_bytes < kEach) return;
+  group.short_bytes = 0;
+  const TcpUse use = group.eager->Use();
+  const std::chrono::duration<double> busy = use.busy - group.short_use.busy;
+  const uint64_t sent = use.acknowledged_bytes - group.short_use.acknowledged_bytes;
+  if (busy.count() <= 0 || sent < kEach / 2) return;
+  NoteRate(group, static_cast<double>(sent) / busy.count());
+}
+
 /// To the stream, which has room for it.
 void Engine::AppendShort(Group& group, const MessagePart& part) {
+  NoteShortRate(group, part.bytes);
   const auto number = static_cast<uint32_t>(group.message++);
   group.eager->Append(number, {static_cast<const std::byte*>(part.data), part.bytes});
   group.endpoint->Skip(number);
@@ -94,6 +111,19 @@ bool Engine::CanSendAtOnce(const Group& group, std::span<const MessagePart> part
   return group.eager->HasRoom(bytes, parts.size());
 }
 
+/// Whether the next of many messages right after each other may wait for whoever turns the engine,
+/// who writes several of them in one system call. The first few, and many bytes, do not wait.
+bool Engine::MayWait(Group& group) {
+  constexpr std::chrono::microseconds kNext{10};
+  constexpr uint32_t kFew = 8;
+  constexpr uint64_t kMany = kEagerBytesMax / 2;
+  const auto now = std::chrono::steady_clock::now();
+  const bool follows = now - std::exchange(group.sent_short_at, now) < kNext;
+  group.follow_each_other = follows ? group.follow_each_other + 1 : 0;
+  return group.follow_each_other >= kFew && !group.eager->has_memory() &&
+         group.eager->unsent() < kMany;
+}
+
 /// In the thread of the program, which saves a wake-up of the turning one. True: that one has
 /// something to do, such as to call back.
 bool Engine::SendAtOnce(Group& group, std::span<const MessagePart> parts) {
@@ -102,7 +132,7 @@ bool Engine::SendAtOnce(Group& group, std::span<const MessagePart> parts) {
     AppendShort(group, part);
     group.sent_at_once.push_back({number, const_cast<void*>(part.data), part.bytes});
   }
-  group.eager_failure = group.eager->Push();
+  if (!MayWait(group)) group.eager_failure = group.eager->Push();
   if (!is_ticking_ && group.eager->is_engaged()) SetTicking(true);
   if (!group.callbacks.complete) CompleteSent(group);
   group.is_busy |= !group.eager_failure.ok() || group.eager->has_work();

@@ -19,6 +19,7 @@
 #include "runtime/session/eager_lane.h"
 #include "runtime/session/engine.h"
 #include "runtime/transport/tcp/tcp_endpoint.h"
+#include "runtime/transport/tcp/tcp_path.h"
 
 namespace prepost {
 
@@ -27,6 +28,8 @@ inline constexpr GroupSerial kWakeSerial = 0;
 inline constexpr GroupSerial kTimerSerial = 1;
 /// In epoll: this bit, the serial times kEagerLinksMax, and the number of the connection.
 inline constexpr uint64_t kEagerToken = uint64_t{1} << 63;
+/// Smaller messages say nothing of the rate, nor do those that are much smaller than others.
+inline constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
 /// Messages that wait for a disk; the next one waits in the network.
 inline constexpr size_t kSyncsMax = 2;
 
@@ -74,12 +77,16 @@ struct Engine::Group {
   std::chrono::steady_clock::time_point began;  ///< the message at hand
   double rate = 0;           ///< at the root, of messages so far, bytes/s; 0: not known
   uint64_t rated_bytes = 0;  ///< the largest of these
+  uint64_t short_bytes = 0;  ///< of the short ones that say something of the rate, since:
+  TcpUse short_use;
   std::unique_ptr<TcpEndpoint> endpoint;
   std::pmr::unsynchronized_pool_resource pool;
   std::optional<CpuExecutor> executor;
-  std::unique_ptr<EagerLane> eager;     ///< null: no message is short
-  Status eager_failure;                 ///< found by SendAtOnce()
-  std::deque<Message> sent_at_once;     ///< whose `complete` is to be called
+  std::unique_ptr<EagerLane> eager;  ///< null: no message is short
+  Status eager_failure;              ///< found by SendAtOnce()
+  std::deque<Message> sent_at_once;  ///< whose `complete` is to be called
+  std::chrono::steady_clock::time_point sent_short_at;
+  uint32_t follow_each_other = 0;       ///< short messages, right one after the other
   bool has_arrivals = true;             ///< of the endpoint, which Poll() hears of
   uint64_t have = 0;                    ///< messages that are complete here
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint

@@ -28,8 +28,6 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Smaller messages say nothing of the rate, nor do those that are much smaller than others.
-constexpr uint64_t kRatedBytesMin = uint64_t{32} << 10;
 /// Messages that a mover has: one moves, one is armed.
 constexpr size_t kWithMoverMax = 2;
 
@@ -282,13 +280,17 @@ void Engine::TellDelivered(Group& group) {
   }
 }
 
-/// What the next messages may expect: the best of late, since one that waited says little.
+/// Of the message at hand.
 void Engine::NoteRate(Group& group) {
   if (group.bytes < std::max(kRatedBytesMin, group.rated_bytes / 4)) return;
   group.rated_bytes = std::max(group.rated_bytes, group.bytes);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - group.began).count();
-  const double rate = static_cast<double>(group.bytes) / std::max(seconds, 1e-9);
+  NoteRate(group, static_cast<double>(group.bytes) / std::max(seconds, 1e-9));
+}
+
+/// What the next messages may expect: the best of late, since one that waited says little.
+void Engine::NoteRate(Group& group, double rate) {
   group.rate = std::max(rate, 0.7 * group.rate + 0.3 * rate);
 }
 

@@ -598,6 +598,32 @@ TEST(SessionTest, ManyShortMessagesLeaveMemoryAndFilesWhereTheyWere) {
   }
 }
 
+// At first nothing is known of a network, and it may be slow. Catches messages of 64 KiB that go
+// down a tree for ever, each several times over the root's port.
+TEST(SessionTest, OverASlowNetworkPlansMoveWhatElseWouldBeShort) {
+  constexpr size_t kShortMax = 64 << 10;
+  SessionOptions options;
+  options.local_copies = false;
+  options.paths.pace = 5e6;
+  Sessions sessions(8, options);
+  const std::vector<uint32_t> members = Members(8);
+  sessions.Create(1, members, 0, {.notify_delivered = true});
+  const std::vector<std::byte> message = Bytes(kShortMax, 1);
+  const auto is_by_plan = [&] {
+    const std::vector<PeerSpeed> speeds = sessions[0].Speeds(1).value();
+    return std::ranges::any_of(speeds, [](const PeerSpeed& it) { return it.bytes >= kShortMax; });
+  };
+  size_t sent = 0;
+  while (!is_by_plan()) {
+    ASSERT_LT(sent, 200u);
+    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+    ++sent;
+    ASSERT_TRUE(sessions.Wait(
+        1, {0}, [sent](const GroupLog& log) { return log.delivered.size() == sent; }));
+  }
+  EXPECT_GT(sent, 4u);  // the first ones were short
+}
+
 // Catches a short message that waits for the session's thread, which here does nothing, and a
 // Poll() that goes on waiting though it has called back.
 TEST(SessionTest, AShortMessageLeavesInSend) {

@@ -34,6 +34,7 @@
 #include "planning/flags/spec_flags.h"
 #include "planning/flags/values.h"
 #include "planning/text/messages.h"
+#include "planning/text/plan_text.h"
 #include "planning/text/table.h"
 #include "runtime/base/interrupt.h"
 #include "runtime/group/peers_file.h"
@@ -236,7 +237,7 @@ void PrintVerdictsJson(const PushReport& report) {
                                       {"sequential_because", JsonOf(report.why_sequential)},
                                       {"bytes", report.bytes},
                                       {"seconds", report.seconds}};
-  std::cout << all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+  PrintJson(all, std::cout);
 }
 
 /// "2026-11-26 14:03:09", for lines that are read later.

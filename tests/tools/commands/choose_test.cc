@@ -232,11 +232,18 @@ TEST(ChooseTest, TriesBothSettingsInBlocksThatSuitThem) {
 
 // Catches NICs' latencies in the choice for TCP, and flags that say two things.
 TEST(ChooseTest, StreamsHaveAModelOfTheirOwn) {
-  const auto choose = [](std::vector<std::string> more) {
-    more.insert(more.begin(), {"choose", "--nodes", "8", "--message-bytes", "16MiB", "--json"});
-    return Json::parse(Prepost(more).out);
+  const auto choose = [](const char* bytes) {
+    return Json::parse(Prepost({"choose", "--nodes", "8", "--message-bytes", bytes, "--json",
+                                "--transport", "tcp", "--rate", "400Mbit/s"})
+                           .out);
   };
-  const Json slow = choose({"--transport", "tcp", "--rate", "400Mbit/s"});
+  const Json slow = choose("16MiB");
+  EXPECT_FALSE(slow.contains("short_message_seconds"));
+  // Down three levels, each hop after the one before. Catches a plan's time where groups have none.
+  const Json quick = choose("1KiB");
+  EXPECT_LT(quick["short_message_seconds"].get<double>(),
+            quick["candidates"][0]["modelled_seconds"].get<double>());
+  EXPECT_GT(quick["short_message_seconds"].get<double>(), 3 * 1024 / 50e6);
   EXPECT_EQ(slow["algorithm"], "chain");
   EXPECT_EQ(slow["ready"], "barrier");
   EXPECT_EQ(slow["send_window"], "none");
