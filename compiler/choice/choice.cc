@@ -377,13 +377,15 @@ Result<std::vector<Candidate>> CompeteAsStreams(const Spec& spec, StreamParamete
 /// As a group does that leaves everything open; none: it carries it by a plan.
 std::optional<double> ShortSeconds(const Spec& spec, const ChoiceOptions& options) {
   const bool is_open = spec.algorithm == kAutoAlgorithm && spec.choose_block_bytes;
-  if (!options.streams || !is_open || spec.topology || spec.nodes < 2) return std::nullopt;
+  const uint64_t bytes = *spec.message_bytes;
+  if (!options.streams || !is_open || spec.topology || spec.nodes < 2 ||
+      bytes > options.short_bytes_max)
+    return std::nullopt;
   std::vector<StreamCandidate> streams;
   for (const std::string& name : StreamAlgorithms(spec.nodes)) {
     Result<StreamCandidate> stream = MakeStreamCandidate(name, spec.nodes);
     if (stream.ok()) streams.push_back(*std::move(stream));
   }
-  const uint64_t bytes = *spec.message_bytes;
   if (bytes > EagerMax(streams, spec.nodes, options.short_bytes_max, *options.streams))
     return std::nullopt;
   return EagerSeconds(spec.nodes, bytes, *options.streams);

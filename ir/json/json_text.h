@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// JSON as text: whole documents, and strings for writers that stream.
+// JSON as text: whole documents, and strings for writers that stream. Internal to writers of JSON.
 #ifndef PREPOST_IR_JSON_JSON_TEXT_H_
 #define PREPOST_IR_JSON_JSON_TEXT_H_
 

@@ -331,7 +331,8 @@ class Collectives(Membership):
         return Paths(*self._native.paths())
 
     def notes(self) -> List[str]:
-        """What whoever runs the program may want to know of the group's paths, a sentence each."""
+        """What whoever runs the program may want to know of the group's paths, and of who plays
+        over its device, a sentence each."""
         return self._native.notes()
 
     def wait_opened(self, timeout: Optional[float] = None) -> None:

@@ -464,7 +464,12 @@ class Group(Membership):
             if buffer is None and begins_many(message):
                 self._kept = message
                 left = None if due is None else max(due - time.monotonic(), 0)
-                return self.receive_many(None, left)
+                try:
+                    return self.receive_many(None, left)
+                except RejectedError:
+                    if self._coming is not None:
+                        raise
+                    self._kept = None  # it only begins as one
             room = message.nbytes if buffer is None else memoryview(buffer_of(buffer)).nbytes
             if message.nbytes != room:
                 raise RejectedError(

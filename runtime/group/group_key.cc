@@ -73,7 +73,7 @@ class KeysInUse {
   }
 
  private:
-  Result<GroupKey> hash_key_ = GroupKey::Random();
+  Result<GroupKey> hash_key_ = GroupKey::Fresh();
   std::mutex mutex_;
   std::map<MacBytes, std::weak_ptr<unsigned char>> keys_;
 };
@@ -94,6 +94,10 @@ Result<GroupKey> GroupKey::FromSecret(std::string_view secret, const std::string
 
 Result<GroupKey> GroupKey::Random() {
   PREPOST_RETURN_IF_ERROR(CheckRandomness());
+  return Fresh();
+}
+
+Result<GroupKey> GroupKey::Fresh() {
   Result<GroupKey> key = Make();
   if (key.ok()) crypto_auth_keygen(key->key_.get());
   return key;

@@ -50,6 +50,8 @@ class GroupKey {
  private:
   /// Errors (kEnvironment): no memory that can be kept out of core dumps.
   static Result<GroupKey> Make();
+  /// As Random(), in a child of fork(), too: it takes no lock of libsodium's.
+  static Result<GroupKey> Fresh();
   /// By Argon2id.
   static Result<GroupKey> Derived(std::string_view secret);
   GroupKey() = default;

@@ -172,6 +172,7 @@ Status RunMember::Take(KeeperEvent& event) {
       break;
     case KeeperEvent::Kind::kConnected:
       sockets_ = std::move(event.sockets);
+      for (const TcpSocket& socket : sockets_) BoundRetries(socket.fd.get(), failure_max_);
       is_connected_ = true;
       break;
     case KeeperEvent::Kind::kPassed:

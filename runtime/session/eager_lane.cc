@@ -182,10 +182,24 @@ TcpUse EagerLane::Use() const {
   for (const Link& link : links_) {
     if (IsParent(link) || link.socket.memory() != nullptr) continue;
     const TcpUse use = UseOf(link.socket.fd());
-    all.acknowledged_bytes += use.acknowledged_bytes;
-    all.busy = std::max(all.busy, use.busy);
+    all.acknowledged_bytes += use.acknowledged_bytes - link.use_before.acknowledged_bytes;
+    all.busy = std::max(all.busy, use.busy - link.use_before.busy);
   }
   return all;
+}
+
+void EagerLane::CountUse() {
+  for (Link& link : links_) link.use_before = UseOf(link.socket.fd());
+}
+
+std::chrono::microseconds EagerLane::round_trip() const {
+  std::chrono::microseconds least{0};
+  for (const Link& link : links_) {
+    if (IsParent(link) || link.socket.memory() != nullptr) continue;
+    const std::chrono::microseconds its = RoundTripOf(link.socket.fd());
+    if (least.count() == 0 || its < least) least = its;
+  }
+  return least;
 }
 
 Io EagerLane::Move(Link& link, bool is_send, std::span<iovec> memory) {

@@ -98,9 +98,13 @@ class EagerLane {
   /// All below this one have so many; without children, any number.
   uint64_t have_below() const;
 
-  /// What has gone to the children over TCP: the bytes of all that are acknowledged, and how long
-  /// the one was busy that was for longest, as they share this machine's port.
+  /// What has gone to the children over TCP since it was last said to count: the bytes of all that
+  /// are acknowledged, and how long the one was busy that was for longest, as they share this
+  /// machine's port. The kernel counts in steps of some milliseconds.
   TcpUse Use() const;
+  void CountUse();
+  /// To the child that is nearest, over TCP; 0: not known.
+  std::chrono::microseconds round_trip() const;
 
   /// As Endpoint::CheckPeers().
   Status CheckPeers(std::chrono::milliseconds silence);
@@ -131,6 +135,7 @@ class EagerLane {
     StateBytes state = {};   ///< a child's that is being read, the parent's that is being written
     size_t state_bytes = 0;
     // Of a child.
+    TcpUse use_before;                              ///< as of CountUse()
     uint64_t sent = 0;                              ///< of the stream
     uint64_t have = 0;                              ///< messages, it and all below it
     uint64_t read_there = 0;                        ///< of the stream

@@ -64,6 +64,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
 Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
     : pacer_(wait),
       attention_(failure_max / 8),
+      failure_max_(failure_max),
       tick_(failure_max / 8),
       silence_max_(PeerSilenceMax(failure_max)),
       answer_max_(PeerAnswerMax(failure_max)),
@@ -298,7 +299,8 @@ void Engine::Obey(Command command) {
       return;
     case Command::Kind::kSend:
       group.queue.push_back({command.data, command.bytes});
-      return Advance(group);
+      group.is_busy = true;  // with all that the turn brings, so that many go together
+      return;
     case Command::Kind::kCall:
       if (group.state == Group::State::kGone || group.state == Group::State::kBroken) {
         group.calls.push_back(std::move(command.call));
@@ -437,7 +439,10 @@ Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
 /// Of connections that are there. Those of a mover are only kept alive.
 void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets,
                        std::vector<std::chrono::microseconds> round_trips) {
-  for (const TcpSocket& socket : sockets) KeepAlive(socket.fd.get(), keep_alive_);
+  for (const TcpSocket& socket : sockets) {
+    KeepAlive(socket.fd.get(), keep_alive_);
+    BoundRetries(socket.fd.get(), failure_max_);
+  }
   if (group.mover != nullptr) return;
   const std::lock_guard lock(mutex_);
   for (const TcpSocket& socket : sockets) {

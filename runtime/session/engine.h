@@ -57,8 +57,8 @@ struct EngineGroupOptions {
 };
 
 /// Create(), Send(), Call(), Barrier(), Destroy(), Abort() and Resume() may be called by any
-/// thread; Turn() by one, which calls all callbacks. A short message leaves in Send() where the
-/// turning thread sleeps.
+/// thread; Turn() by one, which calls all callbacks. A short message leaves in Send(), unless many
+/// come right after each other, where the turning thread sleeps.
 class Engine {
  public:
   /// `options` as KeeperOptions; its `notify` is the engine's. Errors: those of Keeper::Start().
@@ -158,7 +158,6 @@ class Engine {
   void ClaimCall(Group& group);
   void HearClaim(Group& group, uint64_t number, NodeId node, const std::string& what);
   static void NoteRate(Group& group);
-  static void NoteRate(Group& group, double rate);
   static void NoteShortRate(Group& group, uint64_t bytes);
   void Finish(Group& group);
   void Received(Group& group, const Message& message);
@@ -189,6 +188,7 @@ class Engine {
   WaitPacer pacer_;
   Attention attention_;  ///< for the keeper: whether connections are polled
   TcpHook* hook_ = nullptr;
+  const std::chrono::milliseconds failure_max_;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost
   const std::chrono::milliseconds answer_max_;   ///< until one that answers nothing is asked about

@@ -19,6 +19,7 @@ Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
     const std::lock_guard lock(mutex_);
     for (const TcpSocket& socket : sockets) {
       KeepAlive(socket.fd.get(), keep_alive_);
+      BoundRetries(socket.fd.get(), failure_max_);
       ++(socket.memory != nullptr ? group.paths.short_memory : group.paths.short_network);
     }
   }
@@ -58,7 +59,8 @@ bool Engine::ServeEager(Group& group) {
 /// At the root: whether the next message of its queue goes down the EagerTree.
 bool Engine::IsShort(const Group& group, uint64_t bytes) {
   if (group.eager == nullptr || bytes > kEagerBytesMax) return false;
-  return bytes <= group.plans->EagerBytesMax(group.rate, group.reach);
+  const double rate = group.rate > 0 ? group.rate : group.short_rate;
+  return bytes <= group.plans->EagerBytesMax(rate, group.reach);
 }
 
 /// The next message of the queue, if there is room for it, which makes it this member's no more.
@@ -73,19 +75,25 @@ bool Engine::SendShort(Group& group) {
 }
 
 /// A network may be slower than is assumed of one that nothing is known of. Then the larger ones
-/// are better off with plans.
+/// are better off with plans. Of what connections were busy, round trips are no time on the port,
+/// as far as messages did not overlap; over long paths they are most of it.
 void Engine::NoteShortRate(Group& group, uint64_t bytes) {
   constexpr uint64_t kEach = 4 * kEagerBytesMax;
+  constexpr std::chrono::milliseconds kLeastBusy{50};
+  constexpr std::chrono::microseconds kNear{1000};
   if (bytes < kRatedBytesMin) return;
-  if (group.short_bytes == 0) group.short_use = group.eager->Use();
+  ++group.short_count;
   group.short_bytes += bytes;
   if (group.short_bytes < kEach) return;
   group.short_bytes = 0;
   const TcpUse use = group.eager->Use();
-  const std::chrono::duration<double> busy = use.busy - group.short_use.busy;
-  const uint64_t sent = use.acknowledged_bytes - group.short_use.acknowledged_bytes;
-  if (busy.count() <= 0 || sent < kEach / 2) return;
-  NoteRate(group, static_cast<double>(sent) / busy.count());
+  const std::chrono::microseconds round_trip = group.eager->round_trip();
+  if (use.busy < kLeastBusy || round_trip >= kNear) return;
+  const std::chrono::duration<double> busy =
+      std::max(use.busy - static_cast<int64_t>(group.short_count) * round_trip, use.busy / 4);
+  group.short_rate = static_cast<double>(use.acknowledged_bytes) / busy.count();
+  group.short_count = 0;
+  group.eager->CountUse();
 }
 
 /// To the stream, which has room for it.
@@ -120,8 +128,7 @@ bool Engine::MayWait(Group& group) {
   const auto now = std::chrono::steady_clock::now();
   const bool follows = now - std::exchange(group.sent_short_at, now) < kNext;
   group.follow_each_other = follows ? group.follow_each_other + 1 : 0;
-  return group.follow_each_other >= kFew && !group.eager->has_memory() &&
-         group.eager->unsent() < kMany;
+  return group.follow_each_other >= kFew && group.eager->unsent() < kMany;
 }
 
 /// In the thread of the program, which saves a wake-up of the turning one. True: that one has

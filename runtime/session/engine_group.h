@@ -77,8 +77,9 @@ struct Engine::Group {
   std::chrono::steady_clock::time_point began;  ///< the message at hand
   double rate = 0;           ///< at the root, of messages so far, bytes/s; 0: not known
   uint64_t rated_bytes = 0;  ///< the largest of these
-  uint64_t short_bytes = 0;  ///< of the short ones that say something of the rate, since:
-  TcpUse short_use;
+  double short_rate = 0;     ///< the same, of short ones
+  uint64_t short_bytes = 0;  ///< of those that say something of it, since it was looked at
+  uint64_t short_count = 0;  ///< and their number, since EagerLane::CountUse()
   std::unique_ptr<TcpEndpoint> endpoint;
   std::pmr::unsynchronized_pool_resource pool;
   std::optional<CpuExecutor> executor;

@@ -280,17 +280,13 @@ void Engine::TellDelivered(Group& group) {
   }
 }
 
-/// Of the message at hand.
+/// What the next messages may expect: the best of late, since one that waited says little.
 void Engine::NoteRate(Group& group) {
   if (group.bytes < std::max(kRatedBytesMin, group.rated_bytes / 4)) return;
   group.rated_bytes = std::max(group.rated_bytes, group.bytes);
   const double seconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - group.began).count();
-  NoteRate(group, static_cast<double>(group.bytes) / std::max(seconds, 1e-9));
-}
-
-/// What the next messages may expect: the best of late, since one that waited says little.
-void Engine::NoteRate(Group& group, double rate) {
+  const double rate = static_cast<double>(group.bytes) / std::max(seconds, 1e-9);
   group.rate = std::max(rate, 0.7 * group.rate + 0.3 * rate);
 }
 

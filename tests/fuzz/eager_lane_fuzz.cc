@@ -54,16 +54,18 @@ class Reference {
     PREPOST_CHECK(taken_ + kHeaderBytes <= stream_.size());
     const auto [found, length] = HeaderAt(taken_);
     PREPOST_CHECK(found == number);
-    PREPOST_CHECK(taken_ + kHeaderBytes + length <= std::min(next_, stream_.size()));
+    PREPOST_CHECK(taken_ + kHeaderBytes + length <= passable());
     const auto message = std::span(stream_).subspan(taken_ + kHeaderBytes, length);
     taken_ += kHeaderBytes + length;
     return message;
   }
   /// Whether `passed` is the stream's beginning, up to a header that is none at most.
   bool MayPass(std::span<const std::byte> passed) const {
-    return passed.size() <= std::min(next_, stream_.size()) &&
+    return passed.size() <= passable() &&
            std::ranges::equal(passed, std::span(stream_).first(passed.size()));
   }
+  size_t passable() const { return std::min(next_, stream_.size()); }
+  bool is_broken() const { return is_broken_; }
 
  private:
   /// A message's number and length.
@@ -86,60 +88,108 @@ size_t Say(const FileDescriptor& to, std::span<const std::byte> bytes) {
   return sent < 0 ? 0 : static_cast<size_t>(sent);
 }
 
+/// A lane of node 1, its ends, and what is known of them.
+class Between {
+ public:
+  Between() {
+    auto [parent, up] = Pair();
+    auto [child, down] = Pair();
+    parent_ = std::move(parent);
+    child_ = std::move(child);
+    std::vector<TcpSocket> sockets;
+    sockets.push_back({.peer = NodeId(0), .fd = std::move(up)});
+    sockets.push_back({.peer = NodeId(2), .fd = std::move(down)});
+    static const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
+    auto made = EagerLane::Make(
+        {.self = NodeId(1), .parent = NodeId(0), .counts_messages = true, .epoll = epoll.get()},
+        std::move(sockets));
+    PREPOST_CHECK(made.ok());
+    lane_ = *std::move(made);
+  }
+
+  size_t SayAsParent(std::span<const std::byte> bytes) {
+    const size_t said = Say(parent_, bytes);
+    reference_.Add(bytes.first(said));
+    return said;
+  }
+  size_t SayAsChild(std::span<const std::byte> bytes) { return Say(child_, bytes); }
+  /// Whether there was one.
+  bool Take() {
+    const std::optional<EagerLane::Front> front = lane_->front();
+    if (!front || !front->is_whole) return false;
+    std::vector<std::byte> message(front->bytes);
+    lane_->Take(message);
+    PREPOST_CHECK(std::ranges::equal(message, *reference_.Take(front->number)));
+    lane_->set_have(++taken_);
+    return true;
+  }
+  /// At the child; whether there was something.
+  bool Read() {
+    std::array<std::byte, 4096> bytes;
+    const ssize_t got = recv(child_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
+    if (got > 0) std::copy_n(bytes.begin(), got, std::back_inserter(passed_));
+    PREPOST_CHECK(reference_.MayPass(passed_));
+    return got > 0;
+  }
+  /// False: it is over.
+  bool Serve() {
+    for (const size_t link : {size_t{0}, size_t{1}}) lane_->Hear(link, EPOLLIN | EPOLLOUT);
+    if (!lane_->Service().ok()) return false;
+    static_cast<void>(lane_->Tick(std::chrono::milliseconds(1000)));
+    return true;
+  }
+  /// Nothing more is said, and all is taken and read.
+  void End() {
+    bool has_moved = true;
+    while (has_moved) {
+      if (!Serve()) return;
+      has_moved = Take();
+      has_moved |= Read();
+    }
+    PREPOST_CHECK(!reference_.is_broken());
+    PREPOST_CHECK(passed_.size() == reference_.passable());
+  }
+
+ private:
+  FileDescriptor parent_, child_;
+  std::unique_ptr<EagerLane> lane_;
+  Reference reference_;
+  std::vector<std::byte> passed_;
+  uint64_t taken_ = 0;
+};
+
 }  // namespace
 
-// Steps of two bytes, what (2 bits) and how much; what is said follows.
+// Steps of two bytes: what (2 bits), how much is said, which follows (2 bits and a byte), and
+// whether the parent says it a hundred times (1 bit), as it takes many bytes to fill a lane.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static const FileDescriptor epoll(epoll_create1(EPOLL_CLOEXEC));
-  auto [parent, up] = Pair();
-  auto [child, down] = Pair();
-  std::vector<TcpSocket> sockets;
-  sockets.push_back({.peer = NodeId(0), .fd = std::move(up)});
-  sockets.push_back({.peer = NodeId(2), .fd = std::move(down)});
-  auto made = EagerLane::Make(
-      {.self = NodeId(1), .parent = NodeId(0), .counts_messages = true, .epoll = epoll.get()},
-      std::move(sockets));
-  PREPOST_CHECK(made.ok());
-  EagerLane& lane = **made;
-  Reference reference;
-  std::vector<std::byte> passed;
-  uint64_t taken = 0;
+  Between between;
   std::span<const std::byte> rest = std::as_bytes(std::span(data, size));
-  bool is_over = false;
-  while (rest.size() >= 2 && !is_over) {
+  bool is_on = true;
+  while (rest.size() >= 2 && is_on) {
     const auto step = std::to_integer<uint32_t>(rest[0]);
     const size_t wanted = (std::to_integer<size_t>(rest[1]) + 1) << (step >> 2 & 3);
     rest = rest.subspan(2);
     const auto piece = rest.first(std::min(rest.size(), wanted));
     switch (step & 3) {
       case 0: {
-        const size_t said = Say(parent, piece);
-        reference.Add(piece.first(said));
-        rest = rest.subspan(said);
+        size_t said = between.SayAsParent(piece);
+        for (int i = 1; (step & 16) != 0 && i < 100 && said == piece.size(); ++i)
+          said = between.SayAsParent(piece);
+        rest = rest.subspan(piece.size());
         break;
       }
       case 1:
-        rest = rest.subspan(Say(child, piece));
+        rest = rest.subspan(between.SayAsChild(piece));
         break;
-      case 2: {
-        const std::optional<EagerLane::Front> front = lane.front();
-        if (!front || !front->is_whole) break;
-        std::vector<std::byte> message(front->bytes);
-        lane.Take(message);
-        PREPOST_CHECK(std::ranges::equal(message, *reference.Take(front->number)));
-        lane.set_have(++taken);
+      case 2:
+        between.Take();
         break;
-      }
-      default: {
-        std::array<std::byte, 4096> bytes;
-        const ssize_t got = recv(child.get(), bytes.data(), bytes.size(), MSG_DONTWAIT);
-        if (got > 0) std::copy_n(bytes.begin(), got, std::back_inserter(passed));
-        PREPOST_CHECK(reference.MayPass(passed));
-      }
+      default:
+        between.Read();
     }
-    for (const size_t link : {size_t{0}, size_t{1}}) lane.Hear(link, EPOLLIN | EPOLLOUT);
-    is_over = !lane.Service().ok();
-    static_cast<void>(lane.Tick(std::chrono::milliseconds(1000)));
+    is_on = between.Serve();
   }
+  if (is_on) between.End();
   return 0;
 }

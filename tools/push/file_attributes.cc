@@ -11,7 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <span>
 #include <system_error>
@@ -43,21 +42,25 @@ Status SetOwner(int fd, const std::string& path, const UnkeptFunction& unkept) {
   return Say(unkept, "owner", path, errno);
 }
 
-/// Whether it has the time, or one that the file system rounds it to. Some that are mounted through
-/// others (FUSE) take the call and do nothing, where the time of the last access is left alone.
-bool SetTime(int fd, const PushedFile& file) {
+/// 0, or an error. Some file systems that are mounted through others (FUSE) take the call and do
+/// nothing, where the time of the last access is left alone. What is rounded, or cut to what the
+/// file system can have, is set.
+int SetTime(int fd, const PushedFile& file) {
   constexpr int64_t kRoundedMax = 2;  // seconds, as FAT does
-  std::array<timespec, 2> times = TimesOf(file);
-  struct stat there = {};
-  const auto is_set = [&] {
-    if (futimens(fd, times.data()) != 0 || fstat(fd, &there) != 0) return false;
-    errno = EOPNOTSUPP;  // if it is not
-    return std::abs(there.st_mtim.tv_sec - file.mtime_s) <= kRoundedMax;
-  };
-  if (is_set()) return true;
-  if (errno != EOPNOTSUPP) return false;
-  times.front() = there.st_atim;
-  return is_set();
+  struct stat before = {};
+  if (fstat(fd, &before) != 0) return errno;
+  for (const bool is_alone : {true, false}) {
+    std::array<timespec, 2> times = TimesOf(file);
+    if (!is_alone) times.front() = before.st_atim;
+    struct stat now = {};
+    if (futimens(fd, times.data()) != 0 || fstat(fd, &now) != 0) return errno;
+    const int64_t found = now.st_mtim.tv_sec;
+    const bool has_changed =
+        found != before.st_mtim.tv_sec || now.st_mtim.tv_nsec != before.st_mtim.tv_nsec;
+    if (has_changed || (file.mtime_s >= found - kRoundedMax && file.mtime_s <= found + kRoundedMax))
+      return 0;
+  }
+  return EOPNOTSUPP;
 }
 
 }  // namespace
@@ -66,7 +69,8 @@ Status SetAttributes(int fd, const PushedFile& file, const std::string& path,
                      const UnkeptFunction& unkept) {
   PREPOST_RETURN_IF_ERROR(SetOwner(fd, path, unkept));  // first: it may change the mode
   if (fchmod(fd, file.mode) != 0) PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
-  return SetTime(fd, file) ? Status() : Say(unkept, "time", path, errno);
+  const int error = SetTime(fd, file);
+  return error == 0 ? Status() : Say(unkept, "time", path, error);
 }
 
 Status RenewAttributes(int fd, const struct stat& there, const PushedFile& file,
@@ -75,7 +79,8 @@ Status RenewAttributes(int fd, const struct stat& there, const PushedFile& file,
     PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
   const bool has_time =
       there.st_mtim.tv_sec == file.mtime_s && there.st_mtim.tv_nsec == file.mtime_ns;
-  return has_time || SetTime(fd, file) ? Status() : Say(unkept, "time", path, errno);
+  const int error = has_time ? 0 : SetTime(fd, file);
+  return error == 0 ? Status() : Say(unkept, "time", path, error);
 }
 
 bool IsRoundedTime(const struct stat& there, const PushedFile& file, const std::string& folder) {
@@ -83,7 +88,7 @@ bool IsRoundedTime(const struct stat& there, const PushedFile& file, const std::
   const std::string path = std::filesystem::path(folder) / TemporaryName();
   if (probe.Create(path, 0600) != 0) return false;
   struct stat about = {};
-  const bool is_set = SetTime(probe.fd(), file) && fstat(probe.fd(), &about) == 0;
+  const bool is_set = SetTime(probe.fd(), file) == 0 && fstat(probe.fd(), &about) == 0;
   unlink(path.c_str());  // if it has that name
   return is_set && about.st_mtim.tv_sec == there.st_mtim.tv_sec &&
          about.st_mtim.tv_nsec == there.st_mtim.tv_nsec;

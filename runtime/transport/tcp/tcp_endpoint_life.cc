@@ -18,8 +18,8 @@ namespace prepost {
 // long.
 //
 // A peer that has no room for blocks is asked seldom whether it has some now, after minutes only
-// every two minutes, but on the connection for credits and notes nothing is in the way of
-// keepalive.
+// every two minutes (before Linux 6.15), but on the connection for credits and notes nothing is in
+// the way of keepalive.
 Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
   constexpr int kQuestionsMax = 127;  // the kernel's maximum, as `silence` is what counts
   for (auto link = links_.begin(); link != links_.end();) {

@@ -20,12 +20,6 @@ namespace {
 /// two wake-ups, too little for two sends to share the uplink for long (docs/running.md).
 constexpr int kUnsentBytesMax = 256 << 10;
 
-/// TCP_RTO_MAX_MS, since Linux 6.15: how long the kernel waits before it sends bytes again that
-/// were not acknowledged. By itself it doubles the time with every try, and so finds out that a
-/// link is back after twice as long as it was away.
-constexpr int kRtoMaxOption = 44;
-constexpr int kRtoMaxMs = 2000;
-
 /// Strangers that may connect to our listener before we give up.
 constexpr int kStrangersMax = 100;
 
@@ -110,7 +104,6 @@ Status ConfigureTcp(const FileDescriptor& fd) {
   if (setsockopt(fd.get(), IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent)) != 0) {
     return NetworkError("TCP_NOTSENT_LOWAT");
   }
-  setsockopt(fd.get(), IPPROTO_TCP, kRtoMaxOption, &kRtoMaxMs, sizeof(kRtoMaxMs));  // else it waits
   return {};
 }
 

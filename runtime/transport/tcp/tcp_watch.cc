@@ -41,6 +41,13 @@ bool TcpWatch::IsSilent(int fd, milliseconds silence) {
   return now - *since_ >= silence && tries >= (silence < kTriesTime ? 1 : kTriesMin);
 }
 
+void BoundRetries(int fd, milliseconds failure_max) {
+  constexpr int kRtoMaxOption = 44;  // TCP_RTO_MAX_MS
+  constexpr milliseconds kLeast{2000}, kMost{120'000};
+  const auto most = static_cast<int>(std::clamp(failure_max / 8, kLeast, kMost).count());
+  setsockopt(fd, IPPROTO_TCP, kRtoMaxOption, &most, sizeof(most));
+}
+
 bool IsTcpAcknowledged(int fd) {
   int bytes = 0;  // sent or not
   return ioctl(fd, SIOCOUTQ, &bytes) != 0 || bytes == 0;

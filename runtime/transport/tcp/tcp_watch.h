@@ -26,6 +26,12 @@ class TcpWatch {
   std::chrono::milliseconds since_answer_{0};
 };
 
+/// How long the kernel waits, at most, before it sends bytes again that were not acknowledged, of a
+/// connection that is given up after about `failure_max`: since Linux 6.15, and two seconds at
+/// least. By itself it doubles the time with every try, and so finds out that a link is back after
+/// twice as long as it was away. It gives a connection up itself after some 13 of these.
+void BoundRetries(int fd, std::chrono::milliseconds failure_max);
+
 /// Whether nothing waits for an acknowledgement.
 bool IsTcpAcknowledged(int fd);
 

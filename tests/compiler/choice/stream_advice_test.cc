@@ -49,5 +49,18 @@ TEST(StreamAdviceTest, NoneWhereTheModelSaysNothing) {
   EXPECT_EQ(AdviceForStreams(HeaderOf(1, uint64_t{16} << 20, 1 << 20, "chain")), std::nullopt);
 }
 
+// Catches messages that a tree carries several times over a slow port, and short ones that wait for
+// a plan.
+TEST(EagerMaxTest, TreesAreForFastNetworks) {
+  constexpr uint64_t kMost = uint64_t{64} << 10;
+  std::vector<StreamCandidate> candidates;
+  for (const std::string& name : StreamAlgorithms(8))
+    candidates.push_back(MakeStreamCandidate(name, 8).value());
+  EXPECT_EQ(EagerMax(candidates, 8, kMost, {}), kMost);
+  const uint64_t slow = EagerMax(candidates, 8, kMost, {.rate = 50e6});
+  EXPECT_LT(slow, kMost);
+  EXPECT_GE(slow, kMost / 4);
+}
+
 }  // namespace
 }  // namespace prepost::stream_advice_test

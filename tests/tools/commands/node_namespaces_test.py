@@ -118,8 +118,11 @@ def check_outage(folder):
         ip("-n", victim, "link", "set", "eth0", "up")
         for node, (code, err) in enumerate(group.ends(HANG)):
             assert code == 0, f"node {node}: {err}"
+    image = (folder / "image").read_bytes()
     for node in range(1, NODES):
-        (folder / f"copy-{node}").unlink()
+        copy = folder / f"copy-{node}"
+        assert copy.read_bytes() == image, f"the copy of node {node} is wrong"
+        copy.unlink()
 
 
 def check_cut(folder, victim):

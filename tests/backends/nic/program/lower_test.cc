@@ -45,7 +45,7 @@ using Strings = std::vector<std::string>;
 // Whoever lowers it. Catches a program that leaves out what the plan combines.
 TEST(LowerTest, RefusesWhatNoNicCarriesOut) {
   for (const CollectiveKind kind : {CollectiveKind::kAllreduce, CollectiveKind::kAllgather}) {
-    Spec spec = {.collective = kind, .nodes = 4, .message_bytes = 64};
+    Spec spec = {.collective = kind, .nodes = 4, .message_bytes = 64, .algorithm = "ring"};
     if (Combines(kind)) spec.combine = *ParseCombine("sum:float32");
     const auto program = Lower(test::CompileOrDie(spec));
     ASSERT_FALSE(program.ok()) << Name(kind);
