@@ -373,6 +373,7 @@ void Engine::Hear(KeeperEvent event) {
       return;
     case KeeperEvent::Kind::kFailed:
       Retire(*group);
+      group->sent_at_once.clear();  // nothing is called after `failed`
       {
         const std::lock_guard lock(mutex_);
         group->failure = event.status;

@@ -598,6 +598,33 @@ TEST(SessionTest, ManyShortMessagesLeaveMemoryAndFilesWhereTheyWere) {
   }
 }
 
+// A short message is sent, and its group fails, between two turns of the root. Catches its
+// `complete` behind `failed`, when its memory is the program's again.
+TEST(SessionTest, NothingIsCalledAfterFailed) {
+  SessionOptions options;
+  options.local_copies = false;
+  Sessions sessions(2, options, nullptr,
+                    [](SessionOptions& own) { own.own_thread = own.self != 0; });
+  bool has_failed = false;
+  GroupCallbacks root = sessions.Callbacks(0, 1);
+  root.failed = [&](const Status&, const FailedMembers&) { has_failed = true; };
+  root.complete = [&](uint64_t, void*, uint64_t) { EXPECT_FALSE(has_failed); };
+  GroupCallbacks other = sessions.Callbacks(1, 1);
+  other.incoming = [](uint64_t, uint64_t) { return nullptr; };
+  ASSERT_TRUE(sessions[0].CreateGroup(1, {0, 1}, 0, {}, root).ok());
+  ASSERT_TRUE(sessions[1].CreateGroup(1, {0, 1}, 0, {}, other).ok());
+  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (sessions.LogOf(0, 1).opened == 0 && std::chrono::steady_clock::now() < due)
+    ASSERT_TRUE(sessions[0].Poll(milliseconds(1)).ok());
+  const std::vector<std::byte> message = Bytes(10, 1);
+  ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+  ASSERT_TRUE(sessions.Wait(1, {1}, [](const GroupLog& log) { return !log.failures.empty(); }));
+  std::this_thread::sleep_for(milliseconds(100));  // the root's keeper has heard of it
+  while (!has_failed && std::chrono::steady_clock::now() < due)
+    ASSERT_TRUE(sessions[0].Poll(milliseconds(1)).ok());
+  EXPECT_TRUE(has_failed);
+}
+
 // At first nothing is known of a network, and it may be slow. Catches messages of 64 KiB that go
 // down a tree for ever, each several times over the root's port.
 TEST(SessionTest, OverASlowNetworkPlansMoveWhatElseWouldBeShort) {
