@@ -13,12 +13,12 @@
 namespace prepost {
 
 std::span<const Schedule* const> Schedules() {
-  static const Schedule* const kSchedules[] = {
+  static const Schedule* const schedules[] = {
       &SequentialSchedule(),   &ChainSchedule(),      &KaryChainSchedule(),
       &BinomialTreeSchedule(), &KaryTreeSchedule(),   &BinomialPipelineSchedule(),
       &CirculantSchedule(),    &TwoTreeSchedule(),    &ScatterAllgatherSchedule(),
       &RackChainSchedule(),    &RackHybridSchedule(), &RackCirculantSchedule()};
-  return kSchedules;
+  return schedules;
 }
 
 std::vector<std::string> ScheduleNames() {

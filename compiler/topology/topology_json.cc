@@ -225,15 +225,17 @@ TopologyForm::TopologyForm(Kind kind, std::vector<std::string>* warnings) {
       .OneOf("racks", "sites")
       .Objects("overrides", &override_form_, Need::kOptional);
   AddPaths();
+  AddRoutes();
+}
+
+JsonForm::ReadScalar TopologyForm::NameInto(std::vector<std::string>& (*names)(TopologyForm*)) {
+  return [this, names](const JsonScalar& scalar) -> Status {
+    return ReadString(&names(this).emplace_back())(scalar);
+  };
 }
 
 void TopologyForm::AddPaths() {
   using Need = JsonForm::Need;
-  const auto name_into = [this](std::vector<std::string>& (*names)(TopologyForm*)) {
-    return [this, names](const JsonScalar& scalar) -> Status {
-      return ReadString(&names(this).emplace_back())(scalar);
-    };
-  };
   const auto rate_of_path = [this](auto take) {
     return ReadRate([this, take](double value) -> Status {
       take(paths_.back(), value);
@@ -259,7 +261,7 @@ void TopologyForm::AddPaths() {
         return {};
       });
   path_form_.OnBegin([this] { paths_.emplace_back(); })
-      .Scalars("between", name_into([](TopologyForm* it) -> std::vector<std::string>& {
+      .Scalars("between", NameInto([](TopologyForm* it) -> std::vector<std::string>& {
                  return it->paths_.back().between;
                }),
                Need::kRequired, /*least=*/2)
@@ -311,12 +313,16 @@ void TopologyForm::AddPaths() {
         }
         return {};
       });
+}
+
+void TopologyForm::AddRoutes() {
+  using Need = JsonForm::Need;
   route_form_.OnBegin([this] { routes_.emplace_back(); })
-      .Scalars("between", name_into([](TopologyForm* it) -> std::vector<std::string>& {
+      .Scalars("between", NameInto([](TopologyForm* it) -> std::vector<std::string>& {
                  return it->routes_.back().between;
                }),
                Need::kRequired, /*least=*/2)
-      .Scalars("over", name_into([](TopologyForm* it) -> std::vector<std::string>& {
+      .Scalars("over", NameInto([](TopologyForm* it) -> std::vector<std::string>& {
                  return it->routes_.back().over;
                }))
       .OnEnd([this]() -> Status {

@@ -55,7 +55,9 @@ class TopologyForm {
     std::vector<std::string> between, over;
   };
 
+  JsonForm::ReadScalar NameInto(std::vector<std::string>& (*names)(TopologyForm*));
   void AddPaths();
+  void AddRoutes();
   Status AddRack(size_t index, Network* topology) const;
   void OpenUplinks(Network* topology) const;
   Status AddPathsTo(Network* topology) const;

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "planning/flags/values.h"
+
 namespace prepost {
 namespace {
 

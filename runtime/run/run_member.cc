@@ -8,6 +8,7 @@
 
 #include "runtime/base/clock.h"
 #include "runtime/base/interrupt.h"
+#include "runtime/transport/tcp/tcp_watch.h"
 
 namespace prepost {
 namespace {

@@ -25,16 +25,16 @@ uint64_t PeersOf(Sessions& sessions, uint32_t member) {
 
 // Catches a group that connects members which have nothing to say to each other.
 TEST(CallsConnectionsTest, ConnectionsAreOpenedWhenACallUsesThem) {
-  constexpr uint32_t n = 8;
-  const std::vector<uint32_t> members = Members(n);
-  Sessions sessions(n, Patient({}));
+  constexpr uint32_t kMembers = 8;
+  const std::vector<uint32_t> members = Members(kMembers);
+  Sessions sessions(kMembers, Patient({}));
   sessions.Create(kGroup, members, 0, {.calls = true, .deterministic = true});
   ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
   for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 0u);
   const auto call = [&](CollectiveKind kind, uint64_t count) {
     test::Random random(test::TestSeed());
     std::vector<Collective> calls;
-    calls.push_back(MakeCollective(kind, n, 0, count, CombineOp::kSum, random));
+    calls.push_back(MakeCollective(kind, kMembers, 0, count, CombineOp::kSum, random));
     ExpectAll(sessions, members, calls, /*is_in_place=*/false);
   };
   // In a ring, each member has two neighbours.
@@ -43,7 +43,7 @@ TEST(CallsConnectionsTest, ConnectionsAreOpenedWhenACallUsesThem) {
   call(CollectiveKind::kReduceScatter, 50'000);
   for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), 2u);
   call(CollectiveKind::kAlltoall, 50'000);
-  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), n - 1);
+  for (const uint32_t m : members) EXPECT_EQ(PeersOf(sessions, m), kMembers - 1);
 }
 
 // Whichever of two members connects, the other one may come to the call, or create the group, much
@@ -92,24 +92,25 @@ TEST(CallsConnectionsTest, AMemberIsLateForItsFirstConnections) {
 // streams. Catches streams that are not there when a call begins, and a start that only one of them
 // carries.
 TEST(CallsConnectionsTest, OverALongPath) {
-  constexpr uint32_t n = 4;
-  const auto machines = test::Machines::Make(n, /*sites=*/2);
+  constexpr uint32_t kMembers = 4;
+  const auto machines = test::Machines::Make(kMembers, /*sites=*/2);
   if (machines == nullptr) GTEST_SKIP() << "there is no long path: needs root and ip";
   const auto link =
       test::LongLink::Make(machines->SwitchOf(0), machines->SwitchOf(1), test::LongPath());
   if (!link.ok()) GTEST_SKIP() << "there is no long path: " << link.status().message();
   SessionOptions options;
   options.sites = {"a", "a", "b", "b"};
-  for (uint32_t i = 0; i < n; ++i)
+  for (uint32_t i = 0; i < kMembers; ++i)
     options.members.push_back({.host = test::Machines::AddressOf(i)});
-  Sessions sessions(n, Patient(options), nullptr,
+  Sessions sessions(kMembers, Patient(options), nullptr,
                     [&](const SessionOptions& own) { machines->Enter(own.self); });
-  const std::vector<uint32_t> members = Members(n);
+  const std::vector<uint32_t> members = Members(kMembers);
   sessions.Create(kGroup, members, 0, kCalls);
   test::Random random(test::TestSeed());
   std::vector<Collective> collectives;
   for (const CollectiveKind kind : kKinds)
-    collectives.push_back(MakeCollective(kind, n, static_cast<uint32_t>(random.Below(n)), 60'000,
+    collectives.push_back(MakeCollective(kind, kMembers,
+                                         static_cast<uint32_t>(random.Below(kMembers)), 60'000,
                                          CombineOp::kSum, random));
   ExpectAll(sessions, members, collectives, /*is_in_place=*/false);
 }

@@ -18,6 +18,33 @@ struct WrittenValue {
   bool has_received = false;  ///< so that it is not in the input any more
 };
 
+/// Into `own`, and which rules that breaks.
+void CombineValues(const WrittenValue& came, bool is_ordered, bool may_repeat, WrittenValue& own,
+                   std::set<Rule>* broken) {
+  if (is_ordered) {
+    const auto is_run = [](const WrittenValue& it) {
+      return it.ranks.rbegin()->first - it.ranks.begin()->first + 1 == it.ranks.size();
+    };
+    if (!is_run(own) || !is_run(came) ||
+        own.ranks.rbegin()->first + 1 != came.ranks.begin()->first) {
+      const bool is_twice = std::ranges::any_of(
+          came.ranks, [&](const auto& it) { return own.ranks.contains(it.first); });
+      broken->insert(is_twice ? Rule::kValue : Rule::kAgree);
+      own.is_spoilt = true;
+    }
+  }
+  for (const auto& [rank, times] : came.ranks) {
+    own.ranks[rank] += times;
+    if (own.ranks[rank] > 1 && !may_repeat) {
+      broken->insert(Rule::kValue);
+      own.is_spoilt = true;
+    }
+  }
+  const bool swaps = !is_ordered && came.text < own.text;
+  own.text = "(" + (swaps ? came.text + "," + own.text : own.text + "," + came.text) + ")";
+  own.has_received = true;
+}
+
 }  // namespace
 
 bool Checker::Contributes(NodeId node, uint32_t block) const {
@@ -173,29 +200,7 @@ void Checker::CheckValuesOf(uint32_t block, std::set<Rule>* broken) const {
           if (came.is_spoilt || own.is_spoilt || (is_combine && !own.is_there)) {
             own.is_there = own.is_spoilt = true;
           } else if (is_combine) {
-            if (is_ordered) {
-              const auto is_run = [](const WrittenValue& it) {
-                return it.ranks.rbegin()->first - it.ranks.begin()->first + 1 == it.ranks.size();
-              };
-              if (!is_run(own) || !is_run(came) ||
-                  own.ranks.rbegin()->first + 1 != came.ranks.begin()->first) {
-                const bool is_twice = std::ranges::any_of(
-                    came.ranks, [&](const auto& it) { return own.ranks.contains(it.first); });
-                broken->insert(is_twice ? Rule::kValue : Rule::kAgree);
-                own.is_spoilt = true;
-              }
-            }
-            for (const auto& [rank, times] : came.ranks) {
-              own.ranks[rank] += times;
-              if (own.ranks[rank] > 1 && !may_repeat) {
-                broken->insert(Rule::kValue);
-                own.is_spoilt = true;
-              }
-            }
-            const bool swaps = !is_ordered && came.text < own.text;
-            own.text =
-                "(" + (swaps ? came.text + "," + own.text : own.text + "," + came.text) + ")";
-            own.has_received = true;
+            CombineValues(came, is_ordered, may_repeat, own, broken);
           } else {
             if (own.has_received && sends[node] == 1 && !came.ranks.contains(node.value)) {
               broken->insert(Rule::kReplace);

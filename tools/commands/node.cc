@@ -15,6 +15,7 @@
 #include "backends/registry.h"
 #include "compiler/choice/stream_advice.h"
 #include "ir/analysis/site_entries.h"
+#include "ir/base/count.h"
 #include "planning/files/named_file.h"
 #include "planning/files/plan_file.h"
 #include "planning/flags/lowering_flags.h"

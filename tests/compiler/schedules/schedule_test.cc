@@ -87,21 +87,22 @@ Transfers PipelineByTables(uint32_t n, uint32_t k) {
   if (n == 1) return all;
   uint32_t l = 0;
   while (2u << l <= n) ++l;
-  const uint32_t V = 1u << l;
-  const bool twins = n != V;
-  const uint32_t T = twins ? k + l : k + l - 1;
+  const uint32_t vertices = 1u << l;
+  const bool twins = n != vertices;
+  const uint32_t rounds = twins ? k + l : k + l - 1;
   const auto bit = [&](uint32_t v, uint32_t j) { return (v >> (j % l)) & 1; };
   // flips, receiver and outside block of every vertex and round
-  std::vector<std::vector<uint32_t>> flips(V, std::vector<uint32_t>(T + 1));
-  std::vector<std::vector<uint32_t>> R(V, std::vector<uint32_t>(T + 1)), other = R;
-  std::vector<std::vector<int64_t>> b(V, std::vector<int64_t>(T + 1, -1));
-  for (uint32_t v = 0; v < V; ++v) {
-    const bool shared = v != 0 && v + V - 1 < n;
-    for (uint32_t j = 0; j <= T; ++j) {
+  std::vector<std::vector<uint32_t>> flips(vertices, std::vector<uint32_t>(rounds + 1));
+  std::vector<std::vector<uint32_t>> receiver(vertices, std::vector<uint32_t>(rounds + 1)),
+      other = receiver;
+  std::vector<std::vector<int64_t>> b(vertices, std::vector<int64_t>(rounds + 1, -1));
+  for (uint32_t v = 0; v < vertices; ++v) {
+    const bool shared = v != 0 && v + vertices - 1 < n;
+    for (uint32_t j = 0; j <= rounds; ++j) {
       for (uint32_t s = 0; s < j; ++s) flips[v][j] += bit(v, s);
       const bool swapped = shared && flips[v][j] % 2 == 1;
-      R[v][j] = swapped ? v + V - 1 : v;
-      other[v][j] = !shared ? v : swapped ? v : v + V - 1;
+      receiver[v][j] = swapped ? v + vertices - 1 : v;
+      other[v][j] = !shared ? v : swapped ? v : v + vertices - 1;
       int64_t g = 0;
       if (bit(v, j)) {
         g = 1;
@@ -124,22 +125,22 @@ Transfers PipelineByTables(uint32_t n, uint32_t k) {
     if (block >= 0) all.insert({j, from, to, static_cast<uint32_t>(block)});
   };
   const uint32_t outside = k + l - 1;
-  for (uint32_t v = 1; v < V; ++v) {
-    const bool shared = v + V - 1 < n;
+  for (uint32_t v = 1; v < vertices; ++v) {
+    const bool shared = v + vertices - 1 < n;
     for (uint32_t j = 0; j < outside; ++j) {
-      add(j, other[v ^ (1u << j % l)][j], R[v][j], b[v][j]);
-      if (shared) add(j, R[v][j], other[v][j], intra(v, j));
+      add(j, other[v ^ (1u << j % l)][j], receiver[v][j], b[v][j]);
+      if (shared) add(j, receiver[v][j], other[v][j], intra(v, j));
     }
     if (!twins || !shared) continue;
-    const uint32_t j = T - 1;
+    const uint32_t j = rounds - 1;
     if (k == 1) {
-      add(j, other[v ^ 1][j], R[v][j], 0);
+      add(j, other[v ^ 1][j], receiver[v][j], 0);
       continue;
     }
-    add(j, R[v][j], other[v][j], intra(v, j));
+    add(j, receiver[v][j], other[v][j], intra(v, j));
     for (uint32_t s = j; s-- > 0;) {
-      if (R[v][s] == other[v][j]) {
-        add(j, other[v][j], R[v][j], b[v][s]);
+      if (receiver[v][s] == other[v][j]) {
+        add(j, other[v][j], receiver[v][j], b[v][s]);
         break;
       }
     }

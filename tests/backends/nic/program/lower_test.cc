@@ -5,6 +5,7 @@
 #include "backends/nic/program/lower.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
