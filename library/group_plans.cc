@@ -23,6 +23,7 @@
 #include "ir/rolled/rolled_play.h"
 #include "library/group_plan_file.h"
 #include "runtime/session/eager_lane.h"
+#include "runtime/transport/shm/block_stage.h"
 
 namespace prepost {
 namespace {
@@ -32,7 +33,7 @@ constexpr uint32_t kDirectNodesMax = 32;
 /// Where members copy from each other's memory the fewest hand-overs are best; see docs/library.md.
 /// Each block to one member after the other, so that it is in the cache for all of them.
 std::string DirectAlgorithm(uint32_t nodes) { return fmt::format("kary_tree={}", nodes - 1); }
-constexpr uint64_t kDirectBlockBytes = kStreamBlockMax;
+constexpr uint64_t kDirectBlockBytes = BlockStage::kBlockBytesMax;
 /// Over TCP on one machine no port is kept busy by many blocks, and larger ones cost less processor
 /// time; in a chain, the first candidate, a node passes a block on while it is in the cache.
 constexpr uint64_t kMachineBlockBytes = kStreamBlockMax;
@@ -252,22 +253,14 @@ class CompiledPlans final : public GroupPlans {
   /// Needs a size that CheckSize() lets pass.
   uint16_t Choose(uint64_t bytes, double rate, GroupReach reach) override {
     if (spec_.block_bytes != 0 && schedules_.size() == 1) return 0;
-    if (reach == GroupReach::kMemory && schedules_.size() > candidates_.size())
-      return VariantOf(candidates_.size(), kDirectBlockBytes);
-    if (reach == GroupReach::kMachine && HasEager() && bytes >= kMachineBlockBytes)
-      return VariantOf(0, kMachineBlockBytes);
-    StreamParameters parameters;
-    if (rate > 0) parameters.rate = rate;
-    const StreamChoice choice =
-        ChooseStream(candidates_, spec_.nodes, bytes, spec_.block_bytes, parameters);
-    uint64_t block_bytes = choice.block_bytes;
+    auto [place, block_bytes] = Best(bytes, rate, reach);
     // Where the best blocks are too many, larger ones.
-    const SchedulePlans& schedule = *schedules_[choice.candidate];
+    const SchedulePlans& schedule = *schedules_[place];
     while (spec_.block_bytes == 0 && block_bytes < kStreamBlockMax &&
            !schedule.CheckSize(bytes, block_bytes).ok()) {
       block_bytes *= 2;
     }
-    return VariantOf(choice.candidate, block_bytes);
+    return VariantOf(place, block_bytes);
   }
 
   bool HasEager() const override {
@@ -310,6 +303,20 @@ class CompiledPlans final : public GroupPlans {
   };
 
   explicit CompiledPlans(GroupPlanSpec spec) : spec_(std::move(spec)) {}
+
+  /// Schedule and size of blocks.
+  std::pair<size_t, uint64_t> Best(uint64_t bytes, double rate, GroupReach reach) const {
+    const bool has_direct = spec_.nodes == 2 || schedules_.size() > candidates_.size();
+    if (reach == GroupReach::kMemory && has_direct)
+      return {schedules_.size() - 1, kDirectBlockBytes};
+    if (reach == GroupReach::kMachine && HasEager() && bytes >= kMachineBlockBytes)
+      return {0, kMachineBlockBytes};
+    StreamParameters parameters;
+    if (rate > 0) parameters.rate = rate;
+    const StreamChoice choice =
+        ChooseStream(candidates_, spec_.nodes, bytes, spec_.block_bytes, parameters);
+    return {choice.candidate, choice.block_bytes};
+  }
 
   /// How often blocks cross between sites: more than once by some that somebody may choose.
   void NoteEntries(const std::string& algorithm) {

@@ -98,10 +98,10 @@ struct SessionOptions {
   std::chrono::milliseconds failure_max{2000};
   /// How long a group waits for members that are not there yet.
   std::chrono::milliseconds connect_max{30000};
-  /// Between members on one machine, in one namespace of processes and of the network, blocks are
-  /// copied from memory to memory, where one process may read the other's (process_vm_readv),
-  /// instead of through the network stack. Who it is, the kernel says, and where, the other's
-  /// memory.
+  /// Between members on one machine, of one user and in one namespace of processes and of the
+  /// network, blocks go through memory that both have mapped or, where one process may read the
+  /// other's (process_vm_readv), from memory to memory, instead of through the network stack. Who
+  /// it is, the kernel says.
   bool local_copies = true;
   PathOptions paths = {};
   /// A thread of the session moves messages and calls back. Otherwise the caller does both, in
@@ -283,11 +283,11 @@ struct MessagePart {
 /// From how many peers, the members that it receives from or sends to, a member has blocks which
 /// way.
 struct PeerPaths {
-  uint32_t memory = 0;   ///< copied from the peer's memory
+  uint32_t memory = 0;   ///< through memory
   uint32_t network = 0;  ///< over TCP
-  /// Of those over TCP: peers on this machine whose memory the system does not let this process
-  /// read, though SessionOptions::local_copies asks for it: other users', or all where Yama's
-  /// /proc/sys/kernel/yama/ptrace_scope is 1 or more.
+  /// Of those over TCP: peers on this machine with which the system does not let this process share
+  /// memory, though SessionOptions::local_copies asks for it: other users' and, where it does not
+  /// let them hand over memory, all where Yama's /proc/sys/kernel/yama/ptrace_scope is 1 or more.
   uint32_t forbidden = 0;
   /// Short messages, which are not moved by plans: with how many neighbours in their tree they go
   /// through memory that both map, and over TCP. Both 0: there are no short messages.

@@ -316,9 +316,9 @@ prepost_code prepost_abort_group(prepost_session* session, uint64_t group, const
  * groups. */
 prepost_code prepost_session_resume(prepost_session* session);
 
-/** How blocks come to this member: from how many peers they are copied from memory to memory, from
- * how many they come over TCP, and how many of the latter are on this machine, but the system does
- * not let this process read their memory: other users', or all where Yama's ptrace_scope is 1 or
+/** How blocks come to this member: from how many peers through memory, from how many over TCP, and
+ * how many of the latter are on this machine, but the system does not let this process share memory
+ * with them: other users', or all where memory cannot be handed over and Yama's ptrace_scope is 1 or
  * more. Known when `opened` is called, before that and over a device all 0. Pointers may be null.
  * Errors: as prepost_barrier(). */
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,

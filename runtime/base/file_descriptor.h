@@ -5,6 +5,7 @@
 #ifndef PREPOST_RUNTIME_BASE_FILE_DESCRIPTOR_H_
 #define PREPOST_RUNTIME_BASE_FILE_DESCRIPTOR_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,6 +45,13 @@ class FileDescriptor {
   static FileDescriptor Open(Call open) {
     const NoForks guard;
     return FileDescriptor(open(), guard);
+  }
+  /// The same of two; -1: there is none.
+  template <typename Call>
+  static std::array<FileDescriptor, 2> OpenTwo(Call open) {
+    const NoForks guard;
+    const std::array<int, 2> opened = open();
+    return {FileDescriptor(opened[0], guard), FileDescriptor(opened[1], guard)};
   }
   FileDescriptor(FileDescriptor&& other) noexcept
       : fd_(std::exchange(other.fd_, -1)), depth_(other.depth_) {}

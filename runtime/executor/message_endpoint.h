@@ -53,6 +53,9 @@ class MessageEndpoint : public Endpoint {
   /// instead of a round trip later, when they are known to have arrived: the next message follows
   /// at once, when all notes of the one before have come.
   virtual void set_ends_early(bool ends_early) = 0;
+  /// Whether, from the next message on, receivers on this machine are kept close to each other, so
+  /// that a block is in a cache for all of them. Only where none of them waits for another.
+  virtual void set_in_step(bool in_step) = 0;
   /// Whether a send of the message at hand has: its time says nothing about the path.
   virtual bool has_ended_early() const = 0;
   /// This node's part of the message is over: the memory of its sends is its caller's again when

@@ -10,6 +10,8 @@ namespace {
 
 /// A yield that takes so long has let somebody else have the core.
 constexpr std::chrono::microseconds kOthersMin{20};
+/// And so long, somebody who does not wait as well: whoever sleeps is woken before its turn comes.
+constexpr std::chrono::microseconds kOthersMax{1000};
 /// One that takes so long has switched to another thread and back.
 constexpr std::chrono::nanoseconds kSwitchMin{1500};
 
@@ -43,7 +45,11 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress, bool may_rest) {
       policy_.adapts ? std::min<Clock::duration>(window_, policy_.idle_max) : policy_.idle_max;
   if (before - since >= limit) return kSleep;
   std::this_thread::yield();
-  return Clock::now() - before >= kOthersMin ? kSleep : kLook;
+  const Clock::duration gone = Clock::now() - before;
+  if (gone < kOthersMin) return kLook;
+  if (!policy_.adapts || gone >= kOthersMax) return kSleep;
+  *idle_since_ += gone;  // which this thread has not polled
+  return kLook;
 }
 
 /// It has waited so long for the last progress, polling or not.

@@ -164,9 +164,9 @@ GroupKey HelloSide::LinkKey() const {
 LinkKeys HelloSide::Keys() const {
   if (cipher_ != SealCipher::kNone)
     return {.seal = std::make_unique<LinkSeal>(LinkKey(), cipher_, role_ == Role::kConnector)};
-  const bool is_for_bytes = link_.purpose == LinkPurpose::kEager ||
-                            (link_.purpose == LinkPurpose::kData && link_.lane != Lane::kCredits);
-  if (is_for_bytes) return {.key = LinkKey()};
+  const bool is_introduced =
+      link_.purpose == LinkPurpose::kEager || link_.purpose == LinkPurpose::kData;
+  if (is_introduced) return {.key = LinkKey()};
   return {};
 }
 

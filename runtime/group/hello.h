@@ -27,7 +27,7 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 18;
+inline constexpr uint32_t kProtocolVersion = 19;
 
 enum class LinkPurpose : uint32_t {
   kControl = 1,  ///< of a member with the leader
@@ -111,7 +111,7 @@ inline constexpr size_t kVerdictBytes = 52;
 
 /// What the two ends of a welcome connection have in common, and nobody else.
 struct LinkKeys {
-  std::optional<GroupKey> key = {};          ///< of one for blocks or short messages, not sealed
+  std::optional<GroupKey> key = {};          ///< of one for data or short messages, not sealed
   std::unique_ptr<LinkSeal> seal = nullptr;  ///< of one that is
 };
 

@@ -290,6 +290,8 @@ void Engine::Obey(Command command) {
                     .connections = group.plans->connections(),
                     .opens_later = group.options.is_for_calls,
                     .has_eager_tree = group.HasEager(),
+                    .shares_memory = group.mover == nullptr,
+                    .stages_blocks = group.StagesBlocks(),
                     .sites = group.options.sites,
                     .paths = group.options.paths,
                     .terms = group.terms,
@@ -424,6 +426,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
   epoll_event watched = {.events = EPOLLIN, .data = {.u64 = group->serial}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, group->endpoint->wait_fd(), &watched) != 0)
     return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
+  NoteMemory(*group);
   if (group->HasEager()) PREPOST_RETURN_IF_ERROR(OpenEager(*group, std::move(event.eager)));
   Opened(*group);
   return {};
@@ -433,8 +436,14 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
 Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
   NotePeers(group, sockets, /*round_trips=*/{});
   PREPOST_RETURN_IF_ERROR(group.endpoint->Add(std::move(sockets)));
+  NoteMemory(group);
   Advance(group);
   return {};
+}
+
+void Engine::NoteMemory(const Group& group) {
+  if (group.endpoint->has_memory() || (group.eager != nullptr && group.eager->has_memory()))
+    in_memory_.emplace(group.serial, groups_.at(group.serial));
 }
 
 /// Of connections that are there. Those of a mover are only kept alive.
@@ -449,8 +458,10 @@ void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets,
   for (const TcpSocket& socket : sockets) {
     group.peers.insert(socket.peer);
     if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
-    ++(socket.local.can_read ? group.paths.memory : group.paths.network);
-    if (socket.local.is_forbidden) ++group.paths.forbidden;
+    const bool has_stages = socket.stage != nullptr && socket.peer_stage != nullptr;
+    const bool is_memory = socket.local.can_read || has_stages;
+    ++(is_memory ? group.paths.memory : group.paths.network);
+    if (!is_memory && socket.local.is_forbidden) ++group.paths.forbidden;
   }
   const GroupPaths paths = {.members = group.options.members,
                             .self = group.options.self,

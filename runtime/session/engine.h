@@ -125,6 +125,7 @@ class Engine {
   Status Connect(const std::shared_ptr<Group>& group, KeeperEvent event);
   Status OpenEager(Group& group, std::vector<TcpSocket> sockets);
   Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
+  void NoteMemory(const Group& group);
   void NotePeers(Group& group, std::span<const TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
   void Opened(Group& group);
@@ -211,8 +212,9 @@ class Engine {
 
   // Under turn_.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;
-  std::map<GroupSerial, std::shared_ptr<Group>> in_memory_;  ///< whose short messages go so
-  std::vector<std::unique_ptr<FileSync>> ending_syncs_;      ///< of groups that are over
+  /// Of which something comes through memory.
+  std::map<GroupSerial, std::shared_ptr<Group>> in_memory_;
+  std::vector<std::unique_ptr<FileSync>> ending_syncs_;  ///< of groups that are over
   std::atomic<uint64_t> progress_ = 0;
   uint32_t looks_ = 0;
   int running_ = 0;          ///< groups in the middle of a message

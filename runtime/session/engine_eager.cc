@@ -35,7 +35,7 @@ Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
                               std::move(sockets));
   if (!lane.ok()) return lane.status();
   group.eager = *std::move(lane);
-  if (group.eager->has_memory()) in_memory_.emplace(group.serial, groups_.at(group.serial));
+  NoteMemory(group);
   return {};
 }
 

@@ -121,6 +121,10 @@ struct Engine::Group {
   bool HasEager() const {
     return mover == nullptr && options.members.size() > 1 && plans->HasEager();
   }
+  /// Whether blocks go through memory that peers on this machine have mapped. Not those of memory
+  /// that may be a file's, which the kernel copies, for it may shrink; nor of calls, where all
+  /// members are busy and each block has one receiver.
+  bool StagesBlocks() const { return mover == nullptr && !options.is_for_calls && !options.sync; }
   bool is_source() const { return roles().IsSource(options.self); }
   bool is_target() const { return roles().IsTarget(options.self); }
   /// Whether there is a message at hand; a call whose connections are being opened is one.

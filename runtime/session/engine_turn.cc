@@ -70,7 +70,10 @@ Status Engine::Turn(milliseconds timeout) {
     std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
   }
   for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr && group->eager->HasArrivals()) ready.push_back(group);
+    const bool has_blocks = group->endpoint != nullptr && group->endpoint->HasArrivals();
+    group->has_arrivals |= has_blocks;
+    if (has_blocks || (group->eager != nullptr && group->eager->HasArrivals()))
+      ready.push_back(group);
   }
   // Those that had something left to do, and those that something has come for.
   for (const auto& [serial, group] : groups_) {
@@ -139,7 +142,9 @@ bool Engine::LooksInMemory() {
 /// Of what comes through memory.
 bool Engine::HasArrivals() const {
   return std::ranges::any_of(in_memory_, [](const auto& it) {
-    return it.second->eager != nullptr && it.second->eager->HasArrivals();
+    const Group& group = *it.second;
+    return (group.endpoint != nullptr && group.endpoint->HasArrivals()) ||
+           (group.eager != nullptr && group.eager->HasArrivals());
   });
 }
 
@@ -149,6 +154,7 @@ bool Engine::FallAsleep() {
   sleeps_.store(true);
   for (const auto& [serial, group] : in_memory_) {
     if (group->eager != nullptr) group->eager->Arm();
+    if (group->endpoint != nullptr) group->endpoint->Arm();
   }
   return !has_work_.load() && !HasArrivals();
 }
@@ -158,6 +164,7 @@ void Engine::WakeUp() {
   sleeps_.store(false);
   for (const auto& [serial, group] : in_memory_) {
     if (group->eager != nullptr) group->eager->Disarm();
+    if (group->endpoint != nullptr) group->endpoint->Disarm();
   }
 }
 

@@ -50,6 +50,8 @@ constexpr size_t kNameOffset = offsetof(sockaddr_un, sun_path) + 1;
 /// Of a verdict.
 constexpr std::byte kReads{1};
 constexpr std::byte kHasMapped{2};
+constexpr std::byte kHasStage{4};
+constexpr size_t kFilesMax = 2;  ///< with a proof
 
 /// What is the same in all processes that may find each other's names and read each other's memory;
 /// "" where it is not known.
@@ -87,43 +89,44 @@ FileDescriptor NamedSocket(std::string* name) {
   return named;
 }
 
-/// With `file`, unless that is -1.
-void SendProof(int socket, MacBytes proof, int file) {
+/// With `files`, at most kFilesMax.
+void SendProof(int socket, MacBytes proof, std::span<const int> files) {
   iovec bytes = {proof.data(), proof.size()};
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
-  if (file >= 0) {
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kFilesMax * sizeof(int))> control = {};
+  if (!files.empty()) {
     message.msg_control = control.data();
-    message.msg_controllen = control.size();
+    message.msg_controllen = CMSG_SPACE(files.size_bytes());
     cmsghdr* const header = CMSG_FIRSTHDR(&message);
     header->cmsg_level = SOL_SOCKET;
     header->cmsg_type = SCM_RIGHTS;
-    header->cmsg_len = CMSG_LEN(sizeof(int));
-    std::memcpy(CMSG_DATA(header), &file, sizeof(file));
+    header->cmsg_len = CMSG_LEN(files.size_bytes());
+    std::memcpy(CMSG_DATA(header), files.data(), files.size_bytes());
   }
   static_cast<void>(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-/// And the file that came with it, at most one: the kernel keeps back more than there is room for.
-std::optional<MacBytes> TakeProof(int socket, FileDescriptor* file) {
+/// And the files that came with it, at most two: the kernel keeps back more than there is room for.
+std::optional<MacBytes> TakeProof(int socket, std::array<FileDescriptor, kFilesMax>* files) {
   MacBytes proof;
   iovec bytes = {proof.data(), proof.size()};
-  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(sizeof(int))> control = {};
+  constexpr size_t kControlBytes = CMSG_LEN(kFilesMax * sizeof(int));
+  alignas(cmsghdr) std::array<std::byte, CMSG_SPACE(kFilesMax * sizeof(int))> control = {};
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control.data();
-  message.msg_controllen = CMSG_LEN(sizeof(int));  // not the padding, where a second would fit
+  message.msg_controllen = kControlBytes;  // not padding, where another might fit
   ssize_t got = -1;
-  *file = FileDescriptor::Open([&] {
+  *files = FileDescriptor::OpenTwo([&] {
+    std::array<int, kFilesMax> received = {-1, -1};
     got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const cmsghdr* const header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
-    int received = -1;
     if (header != nullptr && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len >= CMSG_LEN(sizeof(int)))
-      std::memcpy(&received, CMSG_DATA(header), sizeof(received));
+        header->cmsg_len >= CMSG_LEN(sizeof(int)) && header->cmsg_len <= kControlBytes)
+      std::memcpy(received.data(), CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     return received;
   });
   if (got != static_cast<ssize_t>(proof.size())) return std::nullopt;
@@ -132,11 +135,10 @@ std::optional<MacBytes> TakeProof(int socket, FileDescriptor* file) {
 
 }  // namespace
 
-Introduction::Introduction(const TcpSocket& socket, bool is_wanted,
-                           std::unique_ptr<ShmStream> stream)
+Introduction::Introduction(const TcpSocket& socket, bool is_wanted, OwnMemory own)
     : socket_(socket),
       window_(std::make_unique<MemoryWindow>()),
-      stream_(std::move(stream)),
+      own_(std::move(own)),
       nonce_(RandomNonce()) {
   std::string name;
   const std::string place = is_wanted ? ThisPlace() : "";
@@ -211,7 +213,7 @@ Introduction::State Introduction::Step() {
   if (!Send()) return State::kGone;
   if (sent_bytes_ < out_bytes_) return State::kTalking;
   name_.Close();
-  if (has_mapped_ && is_mapped_) stream_->Join(std::move(caller_), std::move(call_));
+  if (has_mapped_ && is_mapped_) own_.stream->Join(std::move(caller_), std::move(call_));
   call_.Close();
   caller_.Close();
   return State::kDone;
@@ -234,8 +236,9 @@ bool Introduction::Take() {
     }
     case Message::kReady: {
       Judge();
-      const std::byte verdict =
-          (local_.can_read ? kReads : std::byte{0}) | (has_mapped_ ? kHasMapped : std::byte{0});
+      const std::byte verdict = (local_.can_read ? kReads : std::byte{0}) |
+                                (has_mapped_ ? kHasMapped : std::byte{0}) |
+                                (peer_stage_ != nullptr ? kHasStage : std::byte{0});
       Append(Message::kVerdict, std::span(&verdict, 1));
       awaited_ = Message::kVerdict;
       return true;
@@ -243,6 +246,7 @@ bool Introduction::Take() {
     case Message::kVerdict:
       local_.is_read = (said.front() & kReads) != std::byte{0};
       is_mapped_ = (said.front() & kHasMapped) != std::byte{0};
+      is_staged_ = own_.stage != nullptr && (said.front() & kHasStage) != std::byte{0};
       is_over_ = true;
       return true;
     case Message::kProof:
@@ -282,8 +286,11 @@ void Introduction::Call() {
   call_ = UnixSocket();
   const MacBytes proof = MacOf(Message::kProof, /*is_own=*/true, {});
   // Where it does not get through, the peer does not find it, and reads nothing.
-  if (connect(call_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) == 0)
-    SendProof(call_.get(), proof, stream_ == nullptr ? -1 : stream_->memory_fd());
+  if (connect(call_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return;
+  std::vector<int> files;
+  if (own_.stream != nullptr) files.push_back(own_.stream->memory_fd());
+  if (own_.stage != nullptr) files.push_back(own_.stage->memory_fd());
+  SendProof(call_.get(), proof, files);
 }
 
 /// The process that has proved to be the other end, by the kernel; none has.
@@ -292,18 +299,31 @@ std::optional<ucred> Introduction::Caller() {
     FileDescriptor caller = FileDescriptor::Open(
         [this] { return accept4(name_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!caller.valid()) return std::nullopt;
-    FileDescriptor file;
-    const std::optional<MacBytes> proof = TakeProof(caller.get(), &file);
+    PeerFiles files;
+    const std::optional<MacBytes> proof = TakeProof(caller.get(), &files);
     if (!proof || !socket_.key->Verify(*proof, Signed(Message::kProof, /*is_own=*/false, {})))
       continue;
     ucred found = {};
     socklen_t bytes = sizeof(found);
     if (getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) continue;
-    peer_memory_ = std::move(file);
+    peer_files_ = std::move(files);
     caller_ = std::move(caller);
     return found;
   }
   return std::nullopt;
+}
+
+/// Which of the two a file is, its size says.
+void Introduction::MapPeerFiles() {
+  for (FileDescriptor& file : peer_files_) {
+    if (!file.valid()) continue;
+    if (own_.stream != nullptr && !has_mapped_) has_mapped_ = own_.stream->Take(file);
+    if (own_.stage != nullptr && peer_stage_ == nullptr) {
+      Result<std::unique_ptr<PeerStage>> stage = PeerStage::Take(file);
+      if (stage.ok()) peer_stage_ = *std::move(stage);
+    }
+    file.Close();
+  }
 }
 
 /// Whether this end may read the peer's memory.
@@ -314,8 +334,7 @@ void Introduction::Judge() {
   // Who may read more than its own user's processes does not do it for another user.
   local_.is_forbidden = caller->uid != geteuid();
   if (local_.is_forbidden) return;
-  has_mapped_ =
-      stream_ != nullptr && peer_memory_.valid() && stream_->Take(std::move(peer_memory_));
+  MapPeerFiles();
   MemoryWindow::Sign found = {};
   const iovec memory = {.iov_base = &found, .iov_len = sizeof(found)};
   const iovec remote = {.iov_base = reinterpret_cast<void*>(local_.window),

@@ -2,8 +2,8 @@
 //
 // Introduction: what two members say to each other first on a new connection, to find out whether
 // they are processes of one machine that may read each other's memory. Then blocks are copied from
-// memory to memory (tcp_endpoint.h), or bytes go through memory that both map (shm_stream.h);
-// otherwise nothing changes.
+// memory to memory (tcp_endpoint.h), or go through memory that both map: blocks (block_stage.h) and
+// streams of bytes (shm_stream.h). Otherwise nothing changes.
 #ifndef PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 #define PREPOST_RUNTIME_SESSION_INTRODUCTION_H_
 
@@ -21,23 +21,34 @@
 
 #include "runtime/group/group_key.h"
 #include "runtime/transport/memory_window.h"
+#include "runtime/transport/shm/block_stage.h"
 #include "runtime/transport/shm/shm_stream.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
+
+/// What a member hands over to a peer of its machine.
+struct OwnMemory {
+  /// What bytes are to go through instead of the connection, at both ends or at none; null:
+  /// nothing.
+  std::unique_ptr<ShmStream> stream = nullptr;
+  /// Where blocks are for peers that can map it; null: nowhere.
+  std::shared_ptr<BlockStage> stage = nullptr;
+};
 
 /// Three messages each way, the second and third only between processes of one machine and network
 /// namespace that both want it:
 ///
 ///     card     where 16 | process 8 | name 8 | window's address 8 | nonce 32 | MAC 32
 ///     ready    1: the window has its sign                           1 | MAC 32
-///     verdict  bits: I read your memory, I have mapped yours        1 | MAC 32
+///     verdict  bits: I read your memory, I have mapped your stream, and your stage   1 | MAC 32
 ///
 /// MACs are with the connection's own key (HelloSide::LinkKey()), over which message it is, which
 /// end sends it, both nonces as far as they are known, and its contents. `where` is a MAC of what
 /// tells machines and namespaces apart, zeros: nothing is to be read. `name` is that of a socket in
 /// the kernel's namespace of names (AF_UNIX, abstract), to which the other end connects before it
-/// is ready, and sends one more MAC, with the file of its stream's memory, if there is one.
+/// is ready, and sends one more MAC, with the files of its stream's memory and of its stage's, if
+/// there are such.
 /// Integers are little-endian. Used by one thread.
 class Introduction {
  public:
@@ -49,10 +60,8 @@ class Introduction {
   };
 
   /// `socket`, which has a key, must outlive it and carries nothing else until kDone. `is_wanted`:
-  /// whether memory is to be read. `stream`: what bytes are to go through instead of the
-  /// connection, at both ends or at none; null: nothing.
-  Introduction(const TcpSocket& socket, bool is_wanted,
-               std::unique_ptr<ShmStream> stream = nullptr);
+  /// whether memory is to be read.
+  Introduction(const TcpSocket& socket, bool is_wanted, OwnMemory own = {});
 
   /// Goes on, without waiting.
   State Step();
@@ -64,8 +73,12 @@ class Introduction {
   }
   /// kDone: joined at both ends; null: bytes go over the connection.
   std::unique_ptr<ShmStream> TakeStream() {
-    return has_mapped_ && is_mapped_ ? std::move(stream_) : nullptr;
+    return has_mapped_ && is_mapped_ ? std::move(own_.stream) : nullptr;
   }
+  /// kDone: this end's, which the peer has mapped; null: it has not.
+  std::shared_ptr<BlockStage> TakeStage() { return is_staged_ ? std::move(own_.stage) : nullptr; }
+  /// kDone: the peer's; null: there is none.
+  std::unique_ptr<PeerStage> TakePeerStage() { return std::move(peer_stage_); }
 
  private:
   static constexpr size_t kCardSaidBytes = 72;
@@ -74,6 +87,9 @@ class Introduction {
   static constexpr size_t kAllBytes = kCardBytes + 2 * kFlagBytes;
   /// What MACs are of: messages, the proof to the socket of the card, and the sign of a window.
   enum class Message : uint8_t { kCard, kReady, kVerdict, kProof, kSign };
+
+  /// A stream's and a stage's.
+  using PeerFiles = std::array<FileDescriptor, 2>;
 
   size_t EndOf(Message message) const;
   std::vector<std::byte> Signed(Message message, bool is_own,
@@ -85,6 +101,7 @@ class Introduction {
   bool TakeCard(std::span<const std::byte> said);
   void Call();
   std::optional<ucred> Caller();
+  void MapPeerFiles();
   void Judge();
   bool Send();
 
@@ -93,10 +110,12 @@ class Introduction {
   FileDescriptor name_;                   ///< listens at the card's name
   FileDescriptor call_;                   ///< to the peer's
   FileDescriptor caller_;                 ///< the peer's, to this one's
-  std::unique_ptr<ShmStream> stream_;
-  FileDescriptor peer_memory_;  ///< which came with its call
-  bool has_mapped_ = false;     ///< this end has the peer's
-  bool is_mapped_ = false;      ///< the peer has this end's
+  OwnMemory own_;
+  PeerFiles peer_files_;                   ///< which came with its call
+  bool has_mapped_ = false;                ///< this end has the peer's stream
+  bool is_mapped_ = false;                 ///< the peer has this end's
+  std::unique_ptr<PeerStage> peer_stage_;  ///< null: this end has not mapped it
+  bool is_staged_ = false;                 ///< the peer has mapped this end's
   NonceBytes nonce_ = {};
   NonceBytes peer_nonce_ = {};
   std::array<std::byte, 16> where_ = {};

@@ -42,6 +42,8 @@
 
 namespace prepost {
 
+struct OwnMemory;
+
 /// The number of a group in this session, for the keeper and the engine. Other than the caller's
 /// numbers it is never used again.
 using GroupSerial = uint64_t;
@@ -83,6 +85,8 @@ struct KeptGroup {
   std::vector<TcpConnection> connections;
   bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
   bool has_eager_tree = false;  ///< there are connections along the EagerTree
+  bool shares_memory = false;   ///< with peers on this machine (introduction.h)
+  bool stages_blocks = false;   ///< such memory for blocks, too
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;                ///< what members must agree on: TermsOfGroup(), or the plan's hash
@@ -322,6 +326,8 @@ class Keeper final : private Lobby::Owner {
   static EagerTree EagerTreeOf(const Group& group);
   static Newcomer& AddNewcomer(Group& group, TcpSocket socket);
   void TakeNewcomers(Group& group);
+  OwnMemory MemoryFor(Group& group, const TcpSocket& socket, size_t ring_bytes);
+  static std::shared_ptr<BlockStage> StageOf(Group& group);
   void Introduce(Group& group);
   void Hear(Group& group, Peer& peer);
   void HearGate(Group& group, Peer& peer, const ControlMessage& message);

@@ -23,13 +23,16 @@ namespace {
 /// Members create a group at about the same time, and call its leader at once.
 constexpr std::chrono::milliseconds kAskAfter{150};
 /// Beside its connections, and a name for each that introduces itself.
-constexpr size_t kFilesPerGroup = 10;
-/// A connection, and on one machine a socket each way for bells and, until the two ends know each
-/// other, a name and memory.
-constexpr size_t kFilesPerEagerLink = 5;
+constexpr size_t kFilesPerGroup = 12;
+/// Of a connection on one machine: a socket each way for bells and, until the two ends know each
+/// other, memory.
+constexpr size_t kFilesPerMemory = 3;
 /// On one machine: what is on the way to a child, and to the parent.
 constexpr size_t kEagerRingBytes = size_t{256} << 10;
 constexpr size_t kEagerReportBytes = size_t{4} << 10;
+/// Of connections for blocks: their records, and blocks that are neither staged nor read.
+constexpr size_t kBlocksRingBytes = size_t{64} << 10;
+constexpr size_t kCreditsRingBytes = size_t{16} << 10;
 
 }  // namespace
 
@@ -173,7 +176,7 @@ void Keeper::AddGroup(KeptGroup kept) {
   // What one group may fail for: its own number of files.
   Result<FileRoom> files =
       FileRoom::Reserve(2 * group.kept.connections.size() + group.peers.size() +
-                        group.children.size() + kFilesPerEagerLink * eager_links + kFilesPerGroup);
+                        group.children.size() + 2 * eager_links + kFilesPerGroup);
   groups_.emplace(group.kept.serial, std::move(made));
   if (!files.ok()) return End(group, {.cause = files.status(), .where = group.kept.self});
   group.files = *std::move(files);
@@ -215,14 +218,10 @@ void Keeper::Connect(Group& group) {
     newcomer.is_eager = true;
     const TcpSocket& socket = *newcomer.socket;
     if (socket.seal != nullptr) continue;
-    std::unique_ptr<ShmStream> memory;
-    if (options_.reads_memory) {
-      const bool is_below = EagerTreeOf(group).ParentOf(socket.peer) == group.kept.self;
-      auto made = ShmStream::Make(is_below ? kEagerRingBytes : kEagerReportBytes);
-      if (made.ok()) memory = *std::move(made);  // else the connection is there
-    }
-    newcomer.introduction =
-        std::make_unique<Introduction>(socket, options_.reads_memory, std::move(memory));
+    const bool is_below = EagerTreeOf(group).ParentOf(socket.peer) == group.kept.self;
+    newcomer.introduction = std::make_unique<Introduction>(
+        socket, options_.reads_memory,
+        MemoryFor(group, socket, is_below ? kEagerRingBytes : kEagerReportBytes));
   }
   group.is_formed = true;
   // What others still connect to each other has its own `connect_max`; the leader judges first.
@@ -285,14 +284,37 @@ void Keeper::TakeNewcomers(Group& group) {
     Newcomer& newcomer = AddNewcomer(group, std::move(taken));
     const TcpSocket& socket = *newcomer.socket;
     // What is sealed is not to pass by in memory, and its ends have proved who they are.
-    if (socket.lane == Lane::kBlocks && socket.streams == 1 && socket.seal == nullptr)
-      newcomer.introduction = std::make_unique<Introduction>(socket, options_.reads_memory);
+    if (socket.streams > 1 || socket.seal != nullptr) continue;
+    const bool has_blocks = socket.lane == Lane::kBlocks;
+    OwnMemory own = MemoryFor(group, socket, has_blocks ? kBlocksRingBytes : kCreditsRingBytes);
+    if (has_blocks && own.stream != nullptr) own.stage = StageOf(group);
+    newcomer.introduction =
+        std::make_unique<Introduction>(socket, options_.reads_memory, std::move(own));
   }
 }
 
-/// On connections that carry blocks. A peer may take its time, as it waits for other members, until
-/// all have joined; but where the connection is cut, one of its two ends has said something that is
-/// not acknowledged.
+/// Where there is no memory, or no room for its files, the connection is there.
+OwnMemory Keeper::MemoryFor(Group& group, const TcpSocket& socket, size_t ring_bytes) {
+  OwnMemory own;
+  if (!options_.reads_memory || !group.kept.shares_memory ||
+      !IsOfThisMachine(PeerAddressOf(socket.fd)))
+    return own;
+  Result<FileRoom> files = FileRoom::Reserve(kFilesPerMemory);
+  if (!files.ok()) return own;
+  group.memory_files.push_back(*std::move(files));
+  if (auto made = ShmStream::Make(ring_bytes); made.ok()) own.stream = *std::move(made);
+  return own;
+}
+
+std::shared_ptr<BlockStage> Keeper::StageOf(Group& group) {
+  if (group.kept.stages_blocks && group.stage == nullptr) {
+    if (auto made = BlockStage::Make(); made.ok()) group.stage = *std::move(made);
+  }
+  return group.stage;
+}
+
+/// A peer may take its time, as it waits for other members, until all have joined; but where the
+/// connection is cut, one of its two ends has said something that is not acknowledged.
 void Keeper::Introduce(Group& group) {
   if (group.is_reported && group.newcomers.empty()) return;
   std::set<NodeId> talking;
@@ -324,9 +346,13 @@ void Keeper::Introduce(Group& group) {
                                Who(group, group.kept.self), Who(group, socket.peer))),
                            .where = socket.peer});
       case Introduction::State::kDone:
-        socket.local = introduction->local();
-        socket.window = introduction->TakeWindow();
+        if (socket.lane == Lane::kBlocks) {
+          socket.local = introduction->local();
+          socket.window = introduction->TakeWindow();
+        }
         socket.memory = introduction->TakeStream();
+        socket.stage = introduction->TakeStage();
+        socket.peer_stage = introduction->TakePeerStage();
         socket.key.reset();
         introduction.reset();
     }

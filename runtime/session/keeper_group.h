@@ -64,12 +64,14 @@ struct Keeper::Group {
   KeptGroup kept;
   FileRoom files;
   std::vector<FileRoom> stream_files;
+  std::vector<FileRoom> memory_files;
   /// Null: connected, and nothing is to be opened later.
   std::unique_ptr<Bootstrap> bootstrap;
-  bool is_formed = false;   ///< this node has the connections that the group begins with
-  uint64_t generation = 0;  ///< the leader's word
-  uint64_t announced = 0;   ///< not at the leader: messages, for a mover
-  control::Waiting claim;   ///< at the leader: what was told to all last
+  std::shared_ptr<BlockStage> stage;  ///< null: no peer has wanted it so far
+  bool is_formed = false;             ///< this node has the connections that the group begins with
+  uint64_t generation = 0;            ///< the leader's word
+  uint64_t announced = 0;             ///< not at the leader: messages, for a mover
+  control::Waiting claim;             ///< at the leader: what was told to all last
   Clock::time_point claimed_at;
   uint32_t claims = 0;  ///< that were passed on since `claims_since`
   Clock::time_point claims_since;

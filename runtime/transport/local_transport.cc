@@ -87,6 +87,7 @@ Result<std::unique_ptr<LocalTransport>> LocalTransport::Make(TransportKind kind,
     case TransportKind::kTcp: {
       Result<TcpMesh> mesh = MakeTcpMesh(plan, tcp.streams);
       if (!mesh.ok()) return mesh.status();
+      if (tcp.change) tcp.change(*mesh);
       return std::unique_ptr<LocalTransport>(new LocalTcp(plan, std::move(*mesh), tcp));
     }
     case TransportKind::kShm: {

@@ -23,6 +23,7 @@
 #include "runtime/group/group_key.h"
 #include "runtime/transport/peer_links.h"
 #include "runtime/transport/sealing/record_seal.h"
+#include "runtime/transport/tcp/tcp_mesh.h"
 
 namespace prepost {
 
@@ -47,7 +48,8 @@ struct LocalMemory {
 struct LocalTcpOptions {
   uint16_t streams = 1;              ///< as MakeTcpMesh()
   std::optional<GroupKey> key = {};  ///< what connections carry is sealed under keys of this one
-  SealCipher cipher = SealCipher::kNone;  ///< then; kNone: the best that this machine has
+  SealCipher cipher = SealCipher::kNone;      ///< then; kNone: the best that this machine has
+  std::function<void(TcpMesh&)> change = {};  ///< before anything is moved; may be empty
 };
 
 class LocalTransport {

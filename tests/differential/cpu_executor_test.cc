@@ -29,7 +29,10 @@ class ExecutorTest : public testing::TestWithParam<std::tuple<std::string, std::
   const std::string& algorithm() const { return algorithm_; }
   LocalNodes::Options options() const {
     const test::Engine& engine = test::EngineOf(std::get<1>(GetParam()));
-    return {.transport = *engine.transport, .streams = engine.streams, .seal = engine.seal};
+    return {.transport = *engine.transport,
+            .streams = engine.streams,
+            .seal = engine.seal,
+            .shares_memory = engine.shares_memory};
   }
 
  private:

@@ -59,6 +59,11 @@ std::vector<Engine> MakeEngines() {
        .transport = TransportKind::kTcp,
        .streams = 3,
        .large_block_bytes = kLarge},
+      // As between members of one machine.
+      {.name = "tcp_memory",
+       .transport = TransportKind::kTcp,
+       .shares_memory = true,
+       .large_block_bytes = BlockStage::kBlockBytesMax},
       {.name = "tcp_sealed",
        .transport = TransportKind::kTcp,
        .seal = SealCipher::kChaCha20Poly1305,
@@ -165,7 +170,10 @@ Result<RunReport> PlayOverTransport(const Engine& engine, const VerifiedPlan& pl
       input.insert(input.end(), its.begin(), its.end());
   }
   LocalNodes local(plan,
-                   {.transport = *engine.transport, .streams = engine.streams, .seal = engine.seal},
+                   {.transport = *engine.transport,
+                    .streams = engine.streams,
+                    .seal = engine.seal,
+                    .shares_memory = engine.shares_memory},
                    std::move(input));
   Result<RunReport> report = PlayLocal(plan, local, options.observer, options.wait);
   for (uint32_t node = 0; node < memory.size(); ++node)

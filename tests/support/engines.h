@@ -51,6 +51,7 @@ struct Engine {
   std::optional<TransportKind> transport = {};
   uint16_t streams = 1;
   SealCipher seal = SealCipher::kNone;
+  bool shares_memory = false;  ///< its connections go through memory
   std::optional<nic::DeviceFactory> nics = {};
   std::string device = {};  ///< of the registry; empty: none of its
   /// Of a device of the registry: what is more than it can be given ahead. None: it can be given

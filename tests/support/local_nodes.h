@@ -23,6 +23,7 @@
 #include "runtime/files/collective_sums.h"
 #include "runtime/transport/local_transport.h"
 #include "tests/support/random_bytes.h"
+#include "tests/support/shared_memory.h"
 #include "tests/support/temp_folder.h"
 
 namespace prepost::test {
@@ -33,6 +34,7 @@ class LocalNodes {
     TransportKind transport = TransportKind::kTcp;
     uint16_t streams = 1;                 ///< of kTcp
     SealCipher seal = SealCipher::kNone;  ///< of kTcp: of all connections
+    bool shares_memory = false;           ///< of kTcp: ShareMemory()
     int wake_fd = -1;                     ///< -1: wake()'s
     bool in_files = false;                ///< message and copies; otherwise they are in memory
   };
@@ -49,6 +51,7 @@ class LocalNodes {
         GroupKey::FromSecret("a secret of 20 bytes", "").value();
     if (options.seal != SealCipher::kNone) tcp.key = key;
     tcp.cipher = options.seal;
+    if (options.shares_memory) tcp.change = ShareMemory;
     auto transport = LocalTransport::Make(
         options.transport, plan, {.input = *input_, .buffers = buffers_, .scratch = scratch_}, tcp);
     EXPECT_TRUE(transport.ok()) << transport.status().ToString();

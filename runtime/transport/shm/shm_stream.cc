@@ -4,11 +4,7 @@
 // four accesses are sequentially consistent, so that at least one of the two sees the other's.
 #include "runtime/transport/shm/shm_stream.h"
 
-#include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <bit>
@@ -16,14 +12,8 @@
 #include <cstring>
 #include <new>
 
-#ifndef F_SEAL_FUTURE_WRITE
-#define F_SEAL_FUTURE_WRITE 0x0010
-#endif
-
 namespace prepost {
 namespace {
-
-constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
 /// Between `memory` and the ring from `place` on, modulo its size.
 template <typename Copy>
@@ -48,30 +38,19 @@ void ForEachPart(std::span<std::byte> ring, uint64_t place, std::span<const iove
 Result<std::unique_ptr<ShmStream>> ShmStream::Make(size_t ring_bytes) {
   PREPOST_CHECK(std::has_single_bit(ring_bytes) && ring_bytes >= kHeadBytes &&
                 ring_bytes <= kRingBytesMax);
-  std::unique_ptr<ShmStream> stream(new ShmStream);
-  stream->memory_ = FileDescriptor::Open(
-      [] { return memfd_create("prepost:stream", MFD_CLOEXEC | MFD_ALLOW_SEALING); });
-  const size_t bytes = kHeadBytes + ring_bytes;
-  const int fd = stream->memory_.get();
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
-    return SystemError(StatusCode::kEnvironment, "cannot make memory for another process", errno);
-  Result<Mapping> own = Mapping::OfFile(fd, bytes, Mapping::Access::kReadWrite);
+  Result<HandedMemory> own = MakeHandedMemory("prepost:stream", kHeadBytes + ring_bytes);
   if (!own.ok()) return own.status();
+  std::unique_ptr<ShmStream> stream(new ShmStream);
   stream->own_ = *std::move(own);
-  if (fcntl(fd, F_ADD_SEALS, kSeals) != 0)
-    return SystemError(StatusCode::kEnvironment, "cannot seal memory for another process", errno);
-  new (stream->own_.bytes().data()) Head{};
+  new (stream->own_.memory.bytes().data()) Head{};
   return stream;
 }
 
-bool ShmStream::Take(FileDescriptor memory) {
-  struct stat found = {};
-  if (fcntl(memory.get(), F_GET_SEALS) != kSeals || fstat(memory.get(), &found) != 0) return false;
-  const auto bytes = static_cast<uint64_t>(found.st_size);
-  const bool is_one = bytes >= 2 * kHeadBytes && bytes <= kHeadBytes + kRingBytesMax &&
-                      std::has_single_bit(bytes - kHeadBytes);
-  if (!is_one) return false;
-  Result<Mapping> other = Mapping::OfFile(memory.get(), bytes, Mapping::Access::kRead);
+bool ShmStream::Take(const FileDescriptor& memory) {
+  Result<Mapping> other = MapHandedMemory(memory, [](uint64_t bytes) {
+    return bytes >= 2 * kHeadBytes && bytes <= kHeadBytes + kRingBytesMax &&
+           std::has_single_bit(bytes - kHeadBytes);
+  });
   if (!other.ok()) return false;
   other_ = *std::move(other);
   return true;
@@ -80,7 +59,7 @@ bool ShmStream::Take(FileDescriptor memory) {
 void ShmStream::Join(FileDescriptor bell, FileDescriptor other_bell) {
   bell_ = std::move(bell);
   other_bell_ = std::move(other_bell);
-  memory_.Close();
+  own_.file.Close();
 }
 
 bool ShmStream::HearBell() {
@@ -97,12 +76,14 @@ void ShmStream::Ring(uint32_t times, uint32_t* rung) const {
   static_cast<void>(send(other_bell_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
 }
 
-bool ShmStream::has_room() const { return written_ - other().read.load() < RingOf(own_).size(); }
+bool ShmStream::has_room() const {
+  return written_ - other().read.load() < RingOf(own_.memory).size();
+}
 
 bool ShmStream::has_arrivals() const { return other().written.load() != read_; }
 
 Io ShmStream::Write(std::span<const iovec> memory) {
-  const std::span<std::byte> ring = RingOf(own_);
+  const std::span<std::byte> ring = RingOf(own_.memory);
   const size_t wanted = BytesOf(memory);
   for (bool has_asked = false;; has_asked = true) {
     const uint64_t read = other().read.load();
@@ -148,7 +129,7 @@ Io ShmStream::Read(std::span<const iovec> memory) {
 }
 
 void ShmStream::Arm() {
-  if (own().sleeps.load(std::memory_order_relaxed) % 2 == 0) own().sleeps.fetch_add(1);
+  own().sleeps.fetch_add(own().sleeps.load(std::memory_order_relaxed) % 2 == 0 ? 1 : 2);
 }
 
 void ShmStream::Disarm() {

@@ -10,9 +10,7 @@
 // the same few lines of the caches.
 //
 // Nothing in the other end's memory is believed: what it says to have written or read is checked
-// against the ring, and bytes are copied before anybody looks at them. A file that can neither
-// shrink nor be written by others any more (seals) is all that is taken; so no access fails, and a
-// process that is killed leaves nothing.
+// against the ring, and bytes are copied before anybody looks at them.
 #ifndef PREPOST_RUNTIME_TRANSPORT_SHM_SHM_STREAM_H_
 #define PREPOST_RUNTIME_TRANSPORT_SHM_SHM_STREAM_H_
 
@@ -28,6 +26,7 @@
 #include "ir/base/status.h"
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/mapping.h"
+#include "runtime/transport/shm/handed_memory.h"
 #include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
@@ -41,9 +40,9 @@ class ShmStream {
   static constexpr size_t kRingBytesMax = size_t{1} << 20;
 
   /// To be handed to the other end; -1 after Join().
-  int memory_fd() const { return memory_.get(); }
+  int memory_fd() const { return own_.file.get(); }
   /// What the other end has handed over: its memory. False: it is not such memory.
-  bool Take(FileDescriptor memory);
+  bool Take(const FileDescriptor& memory);
   /// When both ends have taken it: connected sockets, at which this end is woken, and by which it
   /// wakes the other.
   void Join(FileDescriptor bell, FileDescriptor other_bell);
@@ -58,7 +57,8 @@ class ShmStream {
   bool has_arrivals() const;
   bool has_room() const;
 
-  /// This end is about to sleep, unless has_arrivals(): from now on whatever comes wakes it.
+  /// This end is about to sleep, unless has_arrivals(): from now on whatever comes wakes it, also
+  /// if it was woken before and that was heard.
   void Arm();
   /// It is awake.
   void Disarm();
@@ -77,15 +77,14 @@ class ShmStream {
   static_assert(sizeof(Head) <= kHeadBytes && std::atomic<uint64_t>::is_always_lock_free);
 
   ShmStream() = default;
-  Head& own() const { return *reinterpret_cast<Head*>(own_.bytes().data()); }
+  Head& own() const { return *reinterpret_cast<Head*>(own_.memory.bytes().data()); }
   const Head& other() const { return *reinterpret_cast<const Head*>(other_.bytes().data()); }
   static std::span<std::byte> RingOf(const Mapping& memory) {
     return memory.bytes().subspan(kHeadBytes);
   }
   void Ring(uint32_t times, uint32_t* rung) const;
 
-  FileDescriptor memory_;
-  Mapping own_;
+  HandedMemory own_;  ///< its file until Join()
   Mapping other_;
   FileDescriptor bell_;
   FileDescriptor other_bell_;

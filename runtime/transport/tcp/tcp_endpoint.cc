@@ -134,6 +134,13 @@ bool TcpEndpoint::Watch(int fd, uint32_t events, uint32_t token) const {
   return epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
+bool TcpEndpoint::WatchLink(const Link& link, uint32_t index) const {
+  constexpr uint32_t kEvents = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET;
+  const ShmStream* const memory = link.socket.memory();
+  return Watch(link.socket.fd(), kEvents, index) &&
+         (memory == nullptr || Watch(memory->bell_fd(), kEvents, index));
+}
+
 Status TcpEndpoint::Open(int wake_fd) {
   epoll_ = FileDescriptor::Open([] { return epoll_create1(EPOLL_CLOEXEC); });
   if (epoll_.valid() && (wake_fd < 0 || Watch(wake_fd, EPOLLIN, kTcpWakeToken))) return {};
@@ -148,10 +155,14 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
       sockets, {}, [](const TcpSocket& it) { return std::tuple(it.peer, it.lane, it.stream); });
   for (TcpSocket& socket : sockets) {
     const uint32_t index = static_cast<uint32_t>(links_.size());
-    watched = watched && Watch(socket.fd.get(), EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, index);
     link_to_.try_emplace({socket.peer, socket.lane}, index);
     Link& link = links_.emplace_back();
     link.socket = TcpStream(std::move(socket.fd));
+    if (socket.memory != nullptr) {
+      link.socket.Use(std::move(socket.memory));
+      in_memory_.push_back(index);
+    }
+    watched = watched && WatchLink(link, index);
     link.peer = socket.peer;
     link.carries_blocks = socket.lane != Lane::kCredits;
     link.lane = socket.lane;
@@ -159,6 +170,8 @@ Status TcpEndpoint::Add(std::vector<TcpSocket> sockets) {
     link.streams = socket.streams;
     link.local = socket.local;
     link.window = std::move(socket.window);
+    link.stage = std::move(socket.stage);
+    link.peer_stage = std::move(socket.peer_stage);
     if (socket.seal != nullptr) PREPOST_RETURN_IF_ERROR(AddSeal(link, std::move(socket.seal)));
     if (link.local.can_read) link.seen = std::make_unique<MemoryWindow::Value>();
     link.rx_head = link.carries_blocks && is_in_message_ ? 2 * kRecordBytes : 0;
@@ -209,6 +222,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
     link.out = link.in = kNone;
     link.noted.clear();
   }
+  unstaged_ = 0;
   std::vector<size_t> records(links_.size(), 1);  // the start
   for (const ChannelOps& ops : plan.ChannelOpsOf(node_)) {
     const auto index = static_cast<uint32_t>(channels_.size());
@@ -227,6 +241,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
     const bool carries_blocks = links_[state.link].carries_blocks;
     if (carries_blocks) {
       for (Link& link : StreamsFrom(state.link)) (ops.outgoing ? link.out : link.in) = index;
+      if (ops.outgoing && ops.ops > 0 && links_[state.link].stage != nullptr) ++unstaged_;
     }
     if (!state.outgoing || !carries_blocks) records[state.note_link] += state.ops;
   }
@@ -282,10 +297,14 @@ void TcpEndpoint::PushStreams(uint32_t first) {
 
 Result<PollOutcome> TcpEndpoint::Poll(std::span<OpId> completed,
                                       std::chrono::milliseconds timeout) {
+  constexpr uint32_t kLooksMax = 8;  // without a system call
   PREPOST_RETURN_IF_ERROR(Service());
   PollOutcome outcome;
-  const bool busy = active_.size() > 0 || !completed_.empty();
-  PREPOST_RETURN_IF_ERROR(Wait(busy ? std::chrono::milliseconds(0) : timeout, &outcome.woken));
+  const bool has_looked = LookInMemory() && ++looks_ % kLooksMax != 0;
+  if (!has_looked) {
+    const bool busy = active_.size() > 0 || !completed_.empty();
+    PREPOST_RETURN_IF_ERROR(Wait(busy ? std::chrono::milliseconds(0) : timeout, &outcome.woken));
+  }
   PREPOST_RETURN_IF_ERROR(Service());
   outcome.completed = completed_.Take(completed);
   return outcome;
@@ -297,7 +316,10 @@ bool TcpEndpoint::quiet() const {
 
 Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
   std::array<epoll_event, 64> events;
-  const int timeout_ms = timeout.count() < 0 ? -1 : static_cast<int>(timeout.count());
+  int timeout_ms = timeout.count() < 0 ? -1 : static_cast<int>(timeout.count());
+  const bool is_armed = timeout_ms != 0 && has_memory();
+  if (is_armed) Arm();
+  if (is_armed && HasArrivals()) timeout_ms = 0;
   const int count =
       epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout_ms);
   if (count < 0 && errno != EINTR) {
@@ -316,9 +338,45 @@ Status TcpEndpoint::Wait(std::chrono::milliseconds timeout, bool* woken) {
     Link& link = links_[event.data.u32];
     if ((event.events & EPOLLOUT) != 0) link.writable = true;
     if ((event.events & ~uint32_t{EPOLLOUT}) != 0) link.readable = true;
+    if ((event.events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) link.is_ending = true;
+    if (ShmStream* const memory = link.socket.memory(); memory != nullptr && !memory->HearBell())
+      link.is_ending = link.readable = true;
     active_.Push(event.data.u32);
   }
+  if (is_armed) Disarm();
+  LookInMemory();
   return {};
+}
+
+/// Of a link through memory, which nobody may have heard of.
+bool TcpEndpoint::CanMove(const Link& link) const {
+  const ShmStream& memory = *link.socket.memory();
+  const bool can_read = !link.stalled && memory.has_arrivals();
+  return can_read || (!link.writable && HasToWrite(link) && memory.has_room());
+}
+
+bool TcpEndpoint::HasArrivals() const {
+  return std::ranges::any_of(in_memory_, [this](uint32_t link) { return CanMove(links_[link]); });
+}
+
+/// Whether it has found anything.
+bool TcpEndpoint::LookInMemory() {
+  bool has_found = false;
+  for (const uint32_t index : in_memory_) {
+    Link& link = links_[index];
+    if (!CanMove(link)) continue;
+    has_found = link.readable = link.writable = true;
+    active_.Push(index);
+  }
+  return has_found;
+}
+
+void TcpEndpoint::Arm() {
+  for (const uint32_t link : in_memory_) links_[link].socket.memory()->Arm();
+}
+
+void TcpEndpoint::Disarm() {
+  for (const uint32_t link : in_memory_) links_[link].socket.memory()->Disarm();
 }
 
 Status TcpEndpoint::Service() {
@@ -339,10 +397,12 @@ bool TcpEndpoint::HasToWrite(const Link& link) const {
   return link.tx_head > 0 || link.announces || MayBegin(link, state);
 }
 
-/// There is a piece, and the window has room for it, if its receiver is to find it there.
+/// There is a piece, and room for it where its receiver may be to find it.
 bool TcpEndpoint::MayBegin(const Link& link, const ChannelState& state) const {
   if (state.next.index == state.posted) return false;
-  return !IsRead(state.slots[state.next.index].memory, link.local.is_read) ||
+  const iovec& block = state.slots[state.next.index].memory;
+  if (MayBeStaged(block, link.stage != nullptr)) return HasStageRoom(state);
+  return !IsRead(block, link.local.is_read) ||
          state.next.index - state.completed < MemoryWindow::kSendsMax;
 }
 
@@ -357,11 +417,15 @@ Status TcpEndpoint::Visit(Link& link) {
   return {};
 }
 
-/// What is sealed, and the socket does not take, goes as soon as it does.
+/// What is sealed, and the socket does not take, goes as soon as it does. Memory outlives the
+/// process at its other end, whose end the socket shows.
 Io TcpEndpoint::Move(Link& link, bool is_send, std::span<iovec> memory) const {
   const TcpWay way = {node_, link.peer, link.lane, link.stream, is_send};
-  const Io io = link.socket.Move(way, memory, hook_);
+  Io io = link.socket.Move(way, memory, hook_);
   if (is_send && link.socket.has_unsent()) link.writable = false;
+  const bool is_empty = !is_send && io.outcome == Io::Outcome::kWouldBlock;
+  if (is_empty && link.is_ending && link.socket.memory() != nullptr)
+    io.outcome = Io::Outcome::kPeerGone;
   return io;
 }
 
@@ -396,21 +460,22 @@ void TcpEndpoint::BeginPiece(Link& link, ChannelState& state) {
   if (!std::exchange(link.has_begun, true)) add(StartRecord());
   if (!has_piece) return;
   link.tx_piece = state.next;
-  add(RecordOf(state, link.tx_piece));
-  const iovec& block = state.slots[state.next.index].memory;
-  if (IsRead(block, link.local.is_read)) {
-    link.window->Add(message_.number, state.next.index,
-                     {static_cast<const std::byte*>(block.iov_base), block.iov_len});
-  }
-  if (++state.next.number == PiecesOf(state, block.iov_len)) state.next = {state.next.index + 1, 0};
+  Slot& slot = state.slots[state.next.index];
+  ChooseWay(link, state, slot);
+  Record record = RecordOf(state, link.tx_piece);
+  if (slot.way == BlockWay::kStage) record.bytes |= uint64_t{slot.place + 1} << kPieceShift;
+  add(record);
+  if (++state.next.number == PiecesOf(state, slot.memory.iov_len))
+    state.next = {state.next.index + 1, 0};
 }
 
 Status TcpEndpoint::WriteBlock(Link& link) {
   ChannelState& state = channels_[link.out];
   if (link.tx_head == 0) BeginPiece(link, state);  // else nothing of it has been sent, or not all
   iovec piece = link.announces ? iovec() : MemoryOf(state, link.tx_piece);
-  const uint32_t block = link.announces ? kNoBlock : state.slots[link.tx_piece.index].block;
-  if (IsRead(piece, link.local.is_read)) piece.iov_len = 0;
+  const Slot* const slot = link.announces ? nullptr : &state.slots[link.tx_piece.index];
+  const uint32_t block = slot == nullptr ? kNoBlock : slot->block;
+  if (slot != nullptr && slot->way != BlockWay::kConnection) piece.iov_len = 0;
   Rest rest = RestOf(link.tx, link.tx_head, piece, link.tx_bytes);
   const Io io = Move(link, /*is_send=*/true, rest.span());
   if (io.outcome == Io::Outcome::kWouldBlock) link.writable = false;
@@ -435,30 +500,29 @@ Status TcpEndpoint::ReadBlock(Link& link) {
   if (link.is_copying) return CopyBlock(link, state);
   const Slot& slot = state.slots[state.moved];
   iovec block = slot.memory;
-  const bool is_read = IsRead(block, link.local.can_read);
-  if (is_read) block.iov_len = 0;
+  const bool had_head = link.rx_bytes >= link.rx_head;
+  // Whether it comes over the connection, its record may have to say.
+  const bool may_be_elsewhere =
+      IsRead(block, link.local.can_read) || MayBeStaged(block, link.peer_stage != nullptr);
+  if (!had_head && may_be_elsewhere) block.iov_len = 0;
   Rest rest = RestOf(link.rx, link.rx_head, block, link.rx_bytes);
   const Io io = Move(link, /*is_send=*/false, rest.span());
   if (io.outcome == Io::Outcome::kWouldBlock) {
     // What stands before the block is judged as soon as it is there.
-    const bool has_head = link.rx_bytes >= link.rx_head;
     const size_t there = link.socket.received();
     const size_t left = link.rx_head + block.iov_len - link.rx_bytes;
-    AwaitBytes(link, has_head && left > there ? left - there : 1);
+    AwaitBytes(link, had_head && left > there ? left - there : 1);
   }
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", slot.block);
   counters_.bytes_moved += io.bytes;
-  const bool had_head = link.rx_bytes >= link.rx_head;
   link.rx_bytes += io.bytes;
   if (!link.peer_has_begun && link.rx_bytes >= kRecordBytes) {
     PREPOST_RETURN_IF_ERROR(TakeStart(link, DecodeRecord(RecordAt(link.rx, 0))));
     if (!link.peer_has_begun) return BeginOn(link);  // a later one: an error
   }
-  if (!had_head && link.rx_bytes >= link.rx_head) {
-    PREPOST_RETURN_IF_ERROR(TakeHead(link, state));
-    link.is_copying = is_read;
-  }
-  if (!is_read && link.rx_bytes == link.rx_head + block.iov_len) FinishBlock(link, state);
+  if (!had_head && link.rx_bytes >= link.rx_head) PREPOST_RETURN_IF_ERROR(TakeHead(link, state));
+  const bool is_whole = link.rx_bytes == link.rx_head + slot.memory.iov_len;
+  if (is_whole && !link.is_copying) FinishBlock(link, state);
   return {};
 }
 
@@ -471,6 +535,7 @@ void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
   constexpr size_t kAwaitedMax = size_t{128} << 10;
   constexpr int kBufferPart = 8;  // with a quarter, jumbo frames do not enlarge it
   link.readable = false;
+  if (link.socket.memory() != nullptr) return;
   bytes = std::min(bytes, kAwaitedMax);
   if (bytes > link.awaited_max) {
     int buffer = 0;
@@ -485,10 +550,19 @@ void TcpEndpoint::AwaitBytes(Link& link, size_t bytes) {
   setsockopt(link.socket.fd(), SOL_SOCKET, SO_RCVLOWAT, &wanted, sizeof(wanted));
 }
 
-/// What stands before the block.
+/// What stands before the block, and whether that is elsewhere.
 Status TcpEndpoint::TakeHead(Link& link, const ChannelState& state) {
-  if (on_arrival_) on_arrival_(state.slots[state.moved].op);
-  const Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
+  const Slot& slot = state.slots[state.moved];
+  if (on_arrival_) on_arrival_(slot.op);
+  Record record = DecodeRecord(RecordAt(link.rx, link.rx_head - kRecordBytes));
+  const uint64_t place = record.bytes >> kPieceShift;
+  link.rx_place.reset();
+  if (place > 0 && place <= BlockStage::kPlaces &&
+      MayBeStaged(slot.memory, link.peer_stage != nullptr)) {
+    link.rx_place = static_cast<uint32_t>(place - 1);
+    record.bytes -= place << kPieceShift;
+  }
+  link.is_copying = link.rx_place || IsRead(slot.memory, link.local.can_read);
   const Record wanted = RecordOf(state, state.moved);
   if (record == wanted) return {};
   const bool is_other_size = record.channel == wanted.channel && record.block == wanted.block;
@@ -513,7 +587,8 @@ void TcpEndpoint::FinishBlock(Link& link, ChannelState& state) {
 Status TcpEndpoint::ReadUnposted(Link& link) {
   std::byte byte;
   iovec one = {&byte, 1};
-  const bool is_there = link.socket.received() > 0;
+  const ShmStream* const memory = link.socket.memory();
+  const bool is_there = memory == nullptr ? link.socket.received() > 0 : memory->has_arrivals();
   const Io io = is_there ? Io{.bytes = 1} : PeekSome(link.socket.fd(), std::span(&one, 1));
   if (io.outcome == Io::Outcome::kWouldBlock) AwaitBytes(link, 1);
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "receive from", kNoBlock);
@@ -645,13 +720,17 @@ Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& reco
     return Unexpected(link, record, "the note of the oldest undelivered send");
   }
   Link& carrier = links_[state.link];
-  const Slot& over = state.slots[state.completed];
-  if (IsRead(over.memory, carrier.local.is_read)) carrier.window->Remove(state.completed);
-  completed_.Add(over.op);
-  ++state.completed;
+  Release(carrier, state);
+  completed_.Add(state.slots[state.completed++].op);
   CompleteWritten(state);
-  // It may have waited for room in the window.
-  if (carrier.local.is_read && HasToWrite(carrier)) active_.Push(state.link);
+  // It may have waited for room in the window or in the stage, as may others there.
+  const bool is_bounded = carrier.local.is_read || carrier.stage != nullptr;
+  if (is_bounded && HasToWrite(carrier)) active_.Push(state.link);
+  if (carrier.stage == nullptr || !in_step_) return {};
+  for (const ChannelState& other : channels_) {
+    if (other.outgoing && links_[other.link].carries_blocks && HasToWrite(links_[other.link]))
+      active_.Push(other.link);
+  }
   return {};
 }
 

@@ -3,10 +3,11 @@
 // TcpEndpoint: the TCP transport of one node. Blocks go straight from and to their place in the
 // message, one after another on each connection or, where that is of several streams, in pieces on
 // whichever has room; credits and delivery notes have a connection of their own (tcp_mesh.h).
-// Between two processes of one machine that may read each other's memory blocks are not written to
-// the connection: their receiver copies them, once. A send completes when the receiver's delivery
-// note has come, because a returned write says nothing about the link; see IsNoted() for those that
-// have none.
+// Between two processes of one machine blocks are not written to the connection: their sender puts
+// them, once for all receivers, into memory that these have mapped (block_stage.h), or their
+// receiver copies them from the sender's own memory (memory_window.h). A send completes when the
+// receiver's delivery note has come, because a returned write says nothing about the link; see
+// IsNoted() for those that have none.
 #ifndef PREPOST_RUNTIME_TRANSPORT_TCP_TCP_ENDPOINT_H_
 #define PREPOST_RUNTIME_TRANSPORT_TCP_TCP_ENDPOINT_H_
 
@@ -30,6 +31,7 @@
 #include "runtime/executor/message_endpoint.h"
 #include "runtime/executor/playable.h"
 #include "runtime/transport/sealing/bounce_buffer.h"
+#include "runtime/transport/shm/block_stage.h"
 #include "runtime/transport/tcp/tcp_hook.h"
 #include "runtime/transport/tcp/tcp_mesh.h"
 #include "runtime/transport/tcp/tcp_path.h"
@@ -75,6 +77,7 @@ class TcpEndpoint final : public MessageEndpoint {
   }
   Status Begin(Playable plan, const MessageStart& message) override;
   void set_ends_early(bool ends_early) override { ends_early_ = ends_early; }
+  void set_in_step(bool in_step) override { in_step_ = in_step; }
   bool has_ended_early() const override { return has_ended_early_; }
   void End() override;
   std::optional<MessageStart> announced() const override;
@@ -84,6 +87,14 @@ class TcpEndpoint final : public MessageEndpoint {
   void RestPeers() override;
   bool IsAcknowledged() const override;
   bool PrepareToWait() override { return active_.size() == 0 && completed_.empty(); }
+  /// Whether some connections go through memory (TcpSocket::memory), of which wait_fd() hears only
+  /// between Arm() and Disarm().
+  bool has_memory() const { return !in_memory_.empty(); }
+  /// Of those: whether Poll() has something to do.
+  bool HasArrivals() const;
+  /// From now on wait_fd() says so. Then HasArrivals() is to be asked.
+  void Arm();
+  void Disarm();
   void PostRecv(const RecvRequest& request) override;
   void PostSend(const SendRequest& request) override;
   Result<PollOutcome> Poll(std::span<OpId> completed, std::chrono::milliseconds timeout) override;
@@ -104,6 +115,13 @@ class TcpEndpoint final : public MessageEndpoint {
   using Clock = std::chrono::steady_clock;
   static constexpr uint32_t kNone = 0xffffffff;
 
+  /// How a block gets to its receiver, which its record says.
+  enum class BlockWay : uint8_t {
+    kConnection,
+    kWindow,  ///< its receiver copies it from its sender's memory
+    kStage    ///< or from the sender's stage
+  };
+
   /// An op as posted. A send's memory is only read.
   struct Slot {
     OpId op;
@@ -111,6 +129,9 @@ class TcpEndpoint final : public MessageEndpoint {
     iovec memory = {};
     uint32_t pieces = 0;  ///< that were not moved yet
     uint64_t coming = 0;  ///< of a receive: a bit for each piece whose record has been read
+    /// Of a send that is under way: where the receiver finds the block.
+    BlockWay way = BlockWay::kConnection;
+    uint32_t place = 0;  ///< in the stage
   };
   /// What one stream carries of a block: all of it, where the connection has no other.
   struct Piece {
@@ -134,6 +155,7 @@ class TcpEndpoint final : public MessageEndpoint {
     Piece next;  ///< to be given to a stream
     uint32_t moved = 0;
     uint32_t completed = 0;
+    uint32_t staged = 0;  ///< sends under way whose blocks are in the stage
   };
 
   /// One connection, or one of its streams, which are neighbours. On one that carries blocks, `tx`
@@ -157,10 +179,14 @@ class TcpEndpoint final : public MessageEndpoint {
     bool announces =
         false;  ///< the message's start goes alone: a peer that gives credits waits for it
     bool peer_has_begun = false;                ///< the message at hand, by what was read
-    bool is_copying = false;                    ///< the block at hand, from the peer's memory
+    bool is_ending = false;                     ///< its socket or its peer's end of memory is gone
+    bool is_copying = false;                    ///< the block at hand, from memory
+    std::optional<uint32_t> rx_place;           ///< in the peer's stage; none: from its own memory
     LocalPeer local;                            ///< the peer, if it is on this machine
     std::unique_ptr<MemoryWindow> window;       ///< this end's, until this endpoint ends
     std::unique_ptr<MemoryWindow::Value> seen;  ///< the peer's, as it was read last, if it may be
+    std::shared_ptr<BlockStage> stage;          ///< this end's, if the peer has mapped it
+    std::unique_ptr<PeerStage> peer_stage;      ///< the peer's, if there is one
     std::optional<MessageStart> next;           ///< a later message, whose start was read
     uint32_t out = kNone;                       ///< channel, if it carries blocks that way
     uint32_t in = kNone;
@@ -191,6 +217,7 @@ class TcpEndpoint final : public MessageEndpoint {
   TcpEndpoint(NodeId node, uint32_t ahead_max) : node_(node), ahead_max_(ahead_max) {}
   Status Open(int wake_fd);
   bool Watch(int fd, uint32_t events, uint32_t token) const;
+  bool WatchLink(const Link& link, uint32_t index) const;
   Status AddSeal(Link& link, std::unique_ptr<LinkSeal> seal);
   void AddChannels(Playable plan);
   void KeepLateNotes();
@@ -206,9 +233,12 @@ class TcpEndpoint final : public MessageEndpoint {
 
   ChannelState& StateOf(ChannelId channel) { return channels_[state_of_channel_[channel.index()]]; }
   Status Wait(std::chrono::milliseconds timeout, bool* woken);
+  bool CanMove(const Link& link) const;
+  bool LookInMemory();
   Status Service();
   bool HasToWrite(const Link& link) const;
   bool MayBegin(const Link& link, const ChannelState& state) const;
+  bool HasStageRoom(const ChannelState& state) const;
   static bool HasToRead(const Link& link) {
     return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
   }
@@ -226,6 +256,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status ReadUnposted(Link& link);
   Status ReadStart(Link& link);
   static void AwaitBytes(Link& link, size_t bytes);
+  void ChooseWay(Link& link, ChannelState& state, Slot& slot);
+  void Release(Link& link, ChannelState& state);
   Status CopyBlock(Link& link, ChannelState& state);
   Result<const MemoryWindow::Entry*> FindSent(Link& link, const ChannelState& state);
   Io CopyPiece(Link& link, uint32_t index, const MemoryWindow::Entry& sent, uint64_t offset,
@@ -233,6 +265,11 @@ class TcpEndpoint final : public MessageEndpoint {
   /// Whether a block's receiver copies it itself.
   bool IsRead(const iovec& block, bool may_read) const {
     return may_read && block.iov_len >= read_bytes_min_;
+  }
+  /// Whether a block may be in a stage, if there is one.
+  bool MayBeStaged(const iovec& block, bool has_stage) const {
+    return has_stage && !message_.call_root && block.iov_len >= kReadBytesMin &&
+           block.iov_len <= BlockStage::kBlockBytesMax;
   }
   /// Whether the block's receiver sends a delivery note, with which its send completes. Not of a
   /// call's small blocks: their sends complete when they are written, and several of them may wait
@@ -279,6 +316,7 @@ class TcpEndpoint final : public MessageEndpoint {
   Clock::time_point asked_at_;  ///< by AskPeers(), last
   bool is_in_message_ = false;
   bool ends_early_ = false;
+  bool in_step_ = false;
   bool has_ended_early_ = false;
   std::optional<std::pair<NodeId, MessageStart>> late_call_;
   bool notes_all_ = true;      ///< of the message at hand; else see IsNoted()
@@ -288,11 +326,14 @@ class TcpEndpoint final : public MessageEndpoint {
   FileDescriptor epoll_;
   std::unique_ptr<BounceBuffer> bounce_;  ///< of all links that are sealed and carry blocks
   std::vector<Link> links_;
+  std::vector<uint32_t> in_memory_;                      ///< links
+  uint32_t looks_ = 0;                                   ///< in memory, that brought something
   std::map<std::pair<NodeId, Lane>, uint32_t> link_to_;  ///< the first of its streams
   std::vector<ChannelState> channels_;
   std::vector<uint32_t> state_of_channel_;  ///< by plan channel; kNone: not ours
   VisitRing active_;                        ///< links
   CompletionList completed_;
+  uint32_t unstaged_ = 0;                 ///< channels that may use a stage, and do not at present
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty
   std::optional<NodeId> lost_peer_;

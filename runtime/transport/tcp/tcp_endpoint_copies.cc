@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// TcpEndpoint's blocks that their receiver copies from the sender's memory, behind the sender's
-// MemoryWindow.
+// TcpEndpoint's blocks that their receiver copies from memory: out of the sender's BlockStage, or
+// from the sender's own memory, behind its MemoryWindow.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <optional>
+#include <span>
 
 #include "runtime/transport/tcp/tcp_endpoint.h"
 
@@ -24,6 +27,50 @@ void TcpEndpoint::End() {
   for (Link& link : links_) {
     if (link.local.is_read) link.window->RemoveAll();
   }
+}
+
+/// For one more block of `state`: so few are under way that they stay in a cache. In step, nobody
+/// is further than that ahead of another one who has not got all that was posted for it.
+bool TcpEndpoint::HasStageRoom(const ChannelState& state) const {
+  constexpr uint32_t kStagedMax = 8;
+  static_assert(kStagedMax <= MemoryWindow::kSendsMax);
+  if (state.next.index - state.completed >= kStagedMax) return false;
+  return !in_step_ || std::ranges::none_of(channels_, [&](const ChannelState& other) {
+    const bool is_waited_for =
+        other.outgoing && links_[other.link].stage != nullptr && other.completed < other.posted;
+    return is_waited_for && state.next.index >= other.completed + kStagedMax;
+  });
+}
+
+/// Of the next block, whose record is to be written. The stage has it where that leaves a place to
+/// each channel that has none there: no channel waits for others, whose receivers may wait for this
+/// block.
+void TcpEndpoint::ChooseWay(Link& link, ChannelState& state, Slot& slot) {
+  const std::span<const std::byte> block(static_cast<const std::byte*>(slot.memory.iov_base),
+                                         slot.memory.iov_len);
+  slot.way = BlockWay::kConnection;
+  if (MayBeStaged(slot.memory, link.stage != nullptr)) {
+    const uint32_t others = unstaged_ - (state.staged == 0 ? 1 : 0);
+    const bool has_room = link.stage->Has(block) || link.stage->free_places() > others;
+    if (const auto place = has_room ? link.stage->Add(block) : std::nullopt) {
+      if (state.staged++ == 0) --unstaged_;
+      slot.way = BlockWay::kStage;
+      slot.place = *place;
+      return;
+    }
+  }
+  if (!IsRead(slot.memory, link.local.is_read)) return;
+  slot.way = BlockWay::kWindow;
+  link.window->Add(message_.number, state.next.index, block);
+}
+
+/// The oldest send of `state` is over.
+void TcpEndpoint::Release(Link& link, ChannelState& state) {
+  const Slot& over = state.slots[state.completed];
+  if (over.way == BlockWay::kWindow) link.window->Remove(state.completed);
+  if (over.way != BlockWay::kStage) return;
+  link.stage->Remove(over.place);
+  if (--state.staged == 0 && state.next.index < state.ops) ++unstaged_;
 }
 
 /// The next block of `state` in the peer's window, which is read unless that is known already;
@@ -91,9 +138,15 @@ Status TcpEndpoint::CopyBlock(Link& link, ChannelState& state) {
       return IoError(link, {.outcome = Io::Outcome::kPeerGone}, "copy from", slot.block);
     piece.iov_len = std::min(piece.iov_len, left);
   }
-  const Result<const MemoryWindow::Entry*> sent = FindSent(link, state);
-  if (!sent.ok() || *sent == nullptr) return sent.status();
-  const Io io = CopyPiece(link, state.moved, MemoryWindow::Entry(**sent), done, piece);
+  Io io = {.bytes = piece.iov_len};
+  if (link.rx_place) {
+    const std::span<const std::byte> staged = link.peer_stage->At(*link.rx_place);
+    std::memcpy(piece.iov_base, staged.data() + done, piece.iov_len);
+  } else {
+    const Result<const MemoryWindow::Entry*> sent = FindSent(link, state);
+    if (!sent.ok() || *sent == nullptr) return sent.status();
+    io = CopyPiece(link, state.moved, MemoryWindow::Entry(**sent), done, piece);
+  }
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;

@@ -20,6 +20,7 @@
 #include "runtime/group/group_key.h"
 #include "runtime/transport/memory_window.h"
 #include "runtime/transport/sealing/record_seal.h"
+#include "runtime/transport/shm/block_stage.h"
 #include "runtime/transport/shm/shm_stream.h"
 
 namespace prepost {
@@ -61,6 +62,9 @@ struct TcpSocket {
   std::unique_ptr<LinkSeal> seal = nullptr;  ///< of what it carries; null: nothing is sealed
   /// On this machine: what its bytes go through instead; only its end is looked for at `fd`.
   std::unique_ptr<ShmStream> memory = nullptr;
+  /// On this machine: where this end puts blocks that the peer copies out; null: nowhere.
+  std::shared_ptr<BlockStage> stage = nullptr;
+  std::unique_ptr<PeerStage> peer_stage = nullptr;  ///< where the peer does
 };
 
 /// The sockets of each node, by node id.

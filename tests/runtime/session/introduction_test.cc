@@ -101,8 +101,8 @@ TEST_F(IntroductionTest, BytesGoThroughMemoryThatBothHaveHandedOver) {
   for (const bool has_both : {true, false}) {
     SCOPED_TRACE(has_both);
     SetUp();
-    Introduction a(ends_[0], true, *ShmStream::Make(4096));
-    Introduction b(ends_[1], true, has_both ? *ShmStream::Make(8192) : nullptr);
+    Introduction a(ends_[0], true, {.stream = *ShmStream::Make(4096)});
+    Introduction b(ends_[1], true, {.stream = has_both ? *ShmStream::Make(8192) : nullptr});
     EXPECT_EQ(Finish(a, b), (std::array{State::kDone, State::kDone}));
     EXPECT_TRUE(a.local().can_read && b.local().can_read);
     const std::unique_ptr<ShmStream> from = a.TakeStream(), to = b.TakeStream();
@@ -117,6 +117,39 @@ TEST_F(IntroductionTest, BytesGoThroughMemoryThatBothHaveHandedOver) {
     EXPECT_EQ(poll(&bell, 1, 10'000), 1);
     EXPECT_EQ(to->Read(std::span(&in, 1)).bytes, word.size());
     EXPECT_EQ(word, got);
+  }
+}
+
+// Whatever each of the two hands over. Catches a stage that is taken for a stream or the other way
+// round, and one that its owner uses and the peer has not mapped.
+TEST_F(IntroductionTest, StagesAreHandedOverByWhoHasOne) {
+  const std::vector<std::byte> block(1000, std::byte{7});
+  for (int has = 0; has < 16; ++has) {
+    SCOPED_TRACE(has);
+    SetUp();
+    const auto own = [&](int end) {
+      OwnMemory made;
+      if ((has >> end & 1) != 0) made.stage = *BlockStage::Make();
+      if ((has >> end & 4) != 0) made.stream = *ShmStream::Make(4096);
+      return made;
+    };
+    OwnMemory of_a = own(0), of_b = own(1);
+    const std::array stages = {of_a.stage, of_b.stage};
+    Introduction a(ends_[0], true, std::move(of_a)), b(ends_[1], true, std::move(of_b));
+    EXPECT_EQ(Finish(a, b), (std::array{State::kDone, State::kDone}));
+    EXPECT_EQ(a.TakeStream() != nullptr, has >> 2 == 3);
+    EXPECT_EQ(b.TakeStream() != nullptr, has >> 2 == 3);
+    // A member without one maps none: it has not said that it wants to.
+    const bool have_both = (has & 3) == 3;
+    EXPECT_EQ(a.TakeStage(), have_both ? stages[0] : nullptr);
+    EXPECT_EQ(b.TakeStage(), have_both ? stages[1] : nullptr);
+    const std::unique_ptr<PeerStage> at_a = a.TakePeerStage(), at_b = b.TakePeerStage();
+    EXPECT_EQ(at_a != nullptr, have_both);
+    EXPECT_EQ(at_b != nullptr, have_both);
+    if (!have_both) continue;
+    const std::optional<uint32_t> place = stages[0]->Add(block);
+    ASSERT_TRUE(place.has_value());
+    EXPECT_TRUE(std::ranges::equal(at_b->At(*place).first(block.size()), block));
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "runtime/base/mapping.h"
 #include "tests/support/random.h"
+#include "tests/support/shared_memory.h"
 
 namespace prepost {
 namespace {
@@ -26,23 +27,13 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | 0x0010 /* F_SEAL_FUTURE_WRI
 /// the ring's beginning, and how many it has read.
 constexpr size_t kWritten = 0, kOrigin = 8, kRead = 64;
 
-std::pair<FileDescriptor, FileDescriptor> Bells() {
-  std::array<int, 2> ends = {-1, -1};
-  EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-FileDescriptor Copy(int fd) { return FileDescriptor(fcntl(fd, F_DUPFD_CLOEXEC, 0)); }
+using test::CopyOf;
 
 struct Ends {
   explicit Ends(size_t a_bytes = kPage, size_t b_bytes = kPage)
       : a(*ShmStream::Make(a_bytes)), b(*ShmStream::Make(b_bytes)) {
-    EXPECT_TRUE(a->Take(Copy(b->memory_fd())));
-    a_memory = Copy(a->memory_fd());
-    EXPECT_TRUE(b->Take(Copy(a_memory.get())));
-    auto [a_bell, to_a] = Bells();
-    auto [b_bell, to_b] = Bells();
-    a->Join(std::move(a_bell), std::move(to_b));
-    b->Join(std::move(b_bell), std::move(to_a));
+    a_memory = CopyOf(a->memory_fd());
+    test::Join(*a, *b);
   }
   std::unique_ptr<ShmStream> a, b;
   FileDescriptor a_memory;
@@ -115,6 +106,10 @@ TEST(ShmStreamTest, OnlyWhoSleepsIsWokenAndOnce) {
   for (int i = 0; i < 3; ++i) Move(*ends.a, true, some);
   std::array<std::byte, 8> rings;
   EXPECT_EQ(recv(ends.b->bell_fd(), rings.data(), rings.size(), MSG_DONTWAIT), 1);
+  ends.b->Arm();
+  Move(*ends.a, true, some);
+  EXPECT_TRUE(IsRung(*ends.b)) << "it has heard that, and is about to sleep again";
+  EXPECT_TRUE(ends.b->HearBell());
   ends.b->Disarm();
   ends.b->Arm();
   Move(*ends.a, true, some);
@@ -163,14 +158,14 @@ TEST(ShmStreamTest, NumbersThatCannotBeAreNotBelieved) {
   for (const uint64_t written : {uint64_t{kPage + 1}, uint64_t{1} << 63, UINT64_MAX}) {
     const auto own = *ShmStream::Make(kPage);
     Hostile other(2 * kPage);
-    ASSERT_TRUE(own->Take(Copy(other.file.get())));
+    ASSERT_TRUE(own->Take(CopyOf(other.file.get())));
     other.Set(kWritten, written);
     EXPECT_EQ(Move(*own, false, some).outcome, Io::Outcome::kForged) << written;
   }
   for (const uint64_t origin : {uint64_t{1}, uint64_t{1} << 63, UINT64_MAX}) {
     const auto own = *ShmStream::Make(kPage);
     Hostile other(2 * kPage);
-    ASSERT_TRUE(own->Take(Copy(other.file.get())));
+    ASSERT_TRUE(own->Take(CopyOf(other.file.get())));
     other.Set(kOrigin, origin);
     other.Set(kWritten, kPage);
     std::vector<std::byte> all(kPage);
@@ -178,7 +173,7 @@ TEST(ShmStreamTest, NumbersThatCannotBeAreNotBelieved) {
   }
   const auto own = *ShmStream::Make(kPage);
   Hostile other(2 * kPage);
-  ASSERT_TRUE(own->Take(Copy(other.file.get())));
+  ASSERT_TRUE(own->Take(CopyOf(other.file.get())));
   EXPECT_EQ(Move(*own, true, some).bytes, 100u);
   other.Set(kRead, 101);
   EXPECT_EQ(Move(*own, true, some).outcome, Io::Outcome::kForged) << "more than was written";
@@ -207,10 +202,10 @@ TEST(ShmStreamTest, OnlySealedMemoryOfASizeThatItHasIsTaken) {
   for (const size_t bytes :
        {size_t{0}, kPage, 3 * kPage + 1, 4 * kPage, kPage + 2 * ShmStream::kRingBytesMax}) {
     if (bytes == 0) continue;
-    EXPECT_FALSE(own->Take(Copy(Hostile(bytes).file.get()))) << bytes;
+    EXPECT_FALSE(own->Take(CopyOf(Hostile(bytes).file.get()))) << bytes;
   }
-  EXPECT_FALSE(own->Take(Copy(Hostile(2 * kPage, 0).file.get()))) << "it might shrink";
-  EXPECT_FALSE(own->Take(Copy(Hostile(2 * kPage, F_SEAL_SHRINK).file.get())));
+  EXPECT_FALSE(own->Take(CopyOf(Hostile(2 * kPage, 0).file.get()))) << "it might shrink";
+  EXPECT_FALSE(own->Take(CopyOf(Hostile(2 * kPage, F_SEAL_SHRINK).file.get())));
   EXPECT_FALSE(own->Take(FileDescriptor(open("/dev/zero", O_RDWR | O_CLOEXEC))));
   EXPECT_FALSE(own->Take({}));
 }
