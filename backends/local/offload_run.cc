@@ -280,7 +280,7 @@ class OffloadRun {
   }
 
   Status StuckFor(std::chrono::milliseconds time) {
-    return group_->Stuck(fmt::format("nothing has moved for {} s", 1e-3 * double(time.count())));
+    return group_->Stuck(fmt::format("no progress for {} ms", time.count()));
   }
 
   /// With hosts that act meanwhile the NICs may be idle and nothing be wrong, unless it stays so.

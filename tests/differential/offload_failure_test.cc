@@ -127,7 +127,7 @@ TEST_P(StuckTest, DeadlineNamesTheFirstCulpritAndWhatIsBehindIt) {
   const Status by_deadline = Outcome(
       plan_, program_, {.no_progress_max = std::chrono::milliseconds(100), .sees_idle = false});
   const Status by_idleness = Outcome(plan_, program_);
-  const std::string by_deadline_start = "stuck: nothing has moved for 0.1 s and ";
+  const std::string by_deadline_start = "stuck: no progress for 100 ms and ";
   const std::string by_idleness_start = "stuck: nothing can happen any more and ";
   ASSERT_THAT(by_deadline.message(), StartsWith(by_deadline_start));
   ASSERT_THAT(by_idleness.message(), StartsWith(by_idleness_start));
