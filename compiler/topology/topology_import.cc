@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <set>
+#include <string>
 #include <unordered_map>
 #include <utility>
 
@@ -228,6 +230,10 @@ class IbnetdiscoverReader {
       return {};
     }
     if (is_section("Ca") || is_section("Rt")) in_switch_ = false;
+    if (is_section("Ca")) {
+      std::string_view rest;
+      own_sections_.emplace(Quoted(line, &rest));
+    }
     // Links stand at both ends; those of switches are enough. All else describes the devices.
     return in_switch_ && line.starts_with('[') ? ReadLink(line) : Status();
   }
@@ -258,8 +264,18 @@ class IbnetdiscoverReader {
     return {};
   }
 
-  static bool CarriesName(const FabricSwitch::Adapter& adapter) {
-    return HostName(adapter) != adapter.id;
+  /// First words of descriptions that several adapters have: those of one host differ, so that
+  /// these are of several hosts, which have not been named ("localhost").
+  std::set<std::string> SharedNames() const {
+    std::unordered_map<std::string, std::string> ids;  // by description
+    std::set<std::string> shared;
+    for (const FabricSwitch& one : switches_) {
+      for (const FabricSwitch::Adapter& adapter : one.adapters) {
+        const auto [found, is_new] = ids.try_emplace(adapter.description, adapter.id);
+        if (!is_new && found->second != adapter.id) shared.insert(HostName(adapter));
+      }
+    }
+    return shared;
   }
   /// "node001" of "node001 HCA-1" and "node001 mlx5_0"; the id where a description is the maker's.
   static std::string HostName(const FabricSwitch::Adapter& adapter) {
@@ -271,10 +287,26 @@ class IbnetdiscoverReader {
     return blank == 0 || !is_own ? adapter.id : std::string(text.substr(0, blank));
   }
 
+  /// Where some adapters have one of their own, as all have that the tool prints.
+  void NoteMissingSections(std::vector<std::string>* notes) const {
+    std::set<std::string> missing;
+    for (const FabricSwitch& one : switches_) {
+      for (const FabricSwitch::Adapter& adapter : one.adapters) {
+        if (!own_sections_.contains(adapter.id)) missing.insert(adapter.id);
+      }
+    }
+    if (own_sections_.empty() || missing.empty()) return;
+    notes->push_back(
+        fmt::format("of {} adapters that switches name {}, the first {}, no section "
+                    "Ca is there: is the file cut short?",
+                    adapters_, missing.size(), *missing.begin()));
+  }
+
   Result<TopologyImport> Make() const {
     TopologyImport made;
     std::unordered_map<std::string, size_t> ports;  // of hosts that are there
     std::unordered_map<std::string, size_t> names;  // racks of that description
+    const std::set<std::string> shared = SharedNames();
     size_t left_out = 0, nameless = 0;
     std::string first_nameless;
     const auto leaves = std::ranges::count_if(
@@ -284,11 +316,12 @@ class IbnetdiscoverReader {
       double rate = 0;
       for (const FabricSwitch::Adapter& adapter : one.adapters) {
         std::string name = HostName(adapter);
+        if (shared.contains(name)) name = adapter.id;
         if (++ports[name] > 1) {
           ++left_out;
           continue;
         }
-        if (!CarriesName(adapter) && nameless++ == 0) first_nameless = adapter.id;
+        if (name == adapter.id && nameless++ == 0) first_nameless = adapter.id;
         hosts.push_back({.name = std::move(name),
                          .rack = static_cast<uint32_t>(made.topology.racks.size()),
                          .out_rate = adapter.rate,
@@ -310,11 +343,11 @@ class IbnetdiscoverReader {
       made.notes.push_back(fmt::format("{} further ports of hosts are left out", left_out));
     if (nameless != 0) {
       made.notes.push_back(
-          fmt::format("{} adapters carry no host's name and count as a host each, called by its "
-                      "GUID, the first "
-                      "{}",
+          fmt::format("{} adapters carry no host's name, or one that others carry too, and count "
+                      "as a host each, called by its GUID, the first {}",
                       nameless, first_nameless));
     }
+    NoteMissingSections(&made.notes);
     if (Status status = CheckTopology(made.topology); !status.ok())
       return Rejected(status.message(), lines_.WhereOf(switches_[0].line));
     return made;
@@ -324,6 +357,7 @@ class IbnetdiscoverReader {
   bool in_switch_ = false;
   std::vector<FabricSwitch> switches_;
   std::unordered_map<std::string, size_t> ids_;
+  std::set<std::string> own_sections_;  ///< ids of adapters that have one
   size_t adapters_ = 0;
 };
 

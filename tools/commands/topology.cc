@@ -98,8 +98,8 @@ Result<TopologyImport> Import(const TopologyFlags& flags) {
   if (flags.from == "ibnetdiscover") source = TopologySource::kIbnetdiscover;
   if (!source) {
     return Rejected(
-        "it looks like neither a topology file nor topology.conf nor the output of "
-        "ibnetdiscover; --from names its format",
+        "it looks like neither a topology file nor Slurm's topology.conf or topology.yaml nor what "
+        "scontrol show topology or ibnetdiscover prints; --from names its format",
         name);
   }
   if (source != TopologySource::kSlurm && (*host_rate || *up_rate))
@@ -242,8 +242,9 @@ void AddTopology(CLI::App& app, Action* action) {
   CLI::App* command =
       app.add_subcommand("topology", "Import a network's topology, and show its racks");
   command->footer(
-      "FILE is a topology file, a topology.conf of Slurm or what ibnetdiscover printed; leaf "
-      "switches become racks. The\n"
+      "FILE is a topology file, a topology.conf or topology.yaml of Slurm, or what `scontrol show "
+      "topology` or\n"
+      "ibnetdiscover printed; leaf switches become racks. The\n"
       "table has a line per rack: how many hosts; what each sends; the rack's rates to the core "
       "and from it; over, how\n"
       "often all its hosts together send what goes up (1 or less: the uplinks never limit); its "

@@ -211,8 +211,32 @@ TEST(TopologyImportTest, ReadsOldAndGroupedIbnetdiscover) {
   EXPECT_THAT(RacksOf(read->topology),
               ElementsAre("ISR9024 Voltaire 16Gbit/s: H-0a@8Gbit/s H-0b@8Gbit/s"));
   EXPECT_THAT(read->notes,
-              ElementsAre("2 adapters carry no host's name and count as a host each, called by its "
-                          "GUID, the first H-0a"));
+              ElementsAre("2 adapters carry no host's name, or one that others carry too, and "
+                          "count as a host each, called by its GUID, the first H-0a",
+                          "of 2 adapters that switches name 1, the first H-0b, no section Ca is "
+                          "there: is the file cut short?"));
+}
+
+// Hosts that were not named, or two by mistake. Catches all of them counted as one.
+TEST(TopologyImportTest, AdaptersOfOneDescriptionAreOfSeveralHosts) {
+  const auto link = [](int port, const char* description) {
+    return fmt::format("[{}]\t\"H-{}\"[1](8f1)\t\t# \"{}\" lid 4 4xEDR\n", port, 10 + port,
+                       description);
+  };
+  const Result<TopologyImport> read = ReadIbnetdiscover(
+      "Switch\t24 \"S-01\" # \"leaf-a\"\n[20] \"S-02\"[1] # \"leaf-b\" lid 2 4xEDR\n" +
+          link(1, "localhost mlx5_0") + link(2, "localhost mlx5_0") + link(3, "ib03 HCA-1") +
+          "Switch\t24 \"S-02\" # \"leaf-b\"\n[1] \"S-01\"[20] # \"leaf-a\" lid 1 4xEDR\n" +
+          link(4, "localhost mlx5_1") + link(5, "ib03 HCA-2"),
+      "ib.txt");
+  ASSERT_TRUE(read.ok()) << read.status().ToString();
+  EXPECT_THAT(RacksOf(read->topology),
+              ElementsAre("leaf-a 100Gbit/s: H-11@100Gbit/s H-12@100Gbit/s ib03@100Gbit/s",
+                          "leaf-b 100Gbit/s: H-14@100Gbit/s"));
+  EXPECT_THAT(read->notes,
+              ElementsAre("1 further ports of hosts are left out",
+                          "3 adapters carry no host's name, or one that others carry too, and "
+                          "count as a host each, called by its GUID, the first H-11"));
 }
 
 TEST(TopologyImportTest, SaysWhatIsWrongInIbnetdiscover) {
