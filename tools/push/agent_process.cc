@@ -161,9 +161,9 @@ std::string AgentProcess::LastWords(int max_ms) {
   if (!has_ended) return "it has closed its output";
   if (WIFSIGNALED(status_)) {
     const int signal = WTERMSIG(status_);
-    return fmt::format("it was killed by signal {} ({})", signal, strsignal(signal));
+    return fmt::format("its remote shell was killed by signal {} ({})", signal, strsignal(signal));
   }
-  return fmt::format("it ended with exit code {}", WEXITSTATUS(status_));
+  return fmt::format("its remote shell ended with exit code {}", WEXITSTATUS(status_));
 }
 
 }  // namespace prepost::tools

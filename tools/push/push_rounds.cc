@@ -126,9 +126,8 @@ Status PushRounds::SendAll() {
     if (IsAllWritten()) return {};
     const size_t before = receivers_.Members().size();
     Status cause;
-    const std::string algorithm = algorithm_;
     PREPOST_RETURN_IF_ERROR(WhoIsLeft(&cause));
-    if (algorithm_ != algorithm) continue;
+    if (std::exchange(has_other_way_, false)) continue;
     const bool is_same = receivers_.Members().size() == before;
     if (is_same && (++tries == kTriesMax || !receivers_.keep_going() || !was_opened_))
       return Rejected(receivers_.NameHosts(cause.message()));
@@ -404,11 +403,11 @@ Status PushRounds::JudgeUnreached(const Status& cause, std::optional<uint32_t> w
   const Result<std::vector<Unreached>> found =
       FindUnreached(of_group_, max, [this] { return receivers_.CheckInterrupt(); });
   if (!found.ok()) return found.status();
-  if (found->empty() && GoSequential(cause)) return {};
-  // Where nobody is reached it may be this machine's own network, or a firewall for it alone.
+  if (found->empty() && GoSequential(cause, Caller::kRoot)) return {};
+  const bool is_nobody = found->size() == of_group_.size();
+  if (is_nobody && GoSequential(cause, Caller::kHosts)) return {};
   const auto is_missed = [where](const Unreached& it) { return it.receiver->member == where; };
-  const bool are_out = found->size() < of_group_.size() &&
-                       (!where || *where == 0 || std::ranges::any_of(*found, is_missed));
+  const bool are_out = is_nobody || !where || *where == 0 || std::ranges::any_of(*found, is_missed);
   for (const Unreached& it : *found) {
     if (are_out || is_missed(it))
       PushReceivers::Drop(*it.receiver, "this machine does not reach it: " + it.why);
@@ -425,10 +424,26 @@ void PushRounds::DropNamed(const Status& cause, std::optional<uint32_t> where) {
 }
 
 /// This machine reaches all hosts, but some do not reach it or each other: then it connects to each
-/// of them and sends to it itself. Once.
-bool PushRounds::GoSequential(const Status& cause) {
-  if (algorithm_ == kSequential || !options_.device.empty()) return false;
+/// of them and sends to it itself. Or it reaches none, as where firewalls let nothing in: then they
+/// connect to it. Each once.
+bool PushRounds::GoSequential(const Status& cause, Caller caller) {
+  if (!options_.device.empty()) return false;
+  const bool was_sequential = algorithm_ == kSequential;
+  if (was_sequential && (caller_ == caller || caller == Caller::kRoot)) return false;
+  caller_ = caller;
   algorithm_ = kSequential;
+  has_other_way_ = true;
+  if (caller == Caller::kHosts) {
+    why_sequential_ =
+        fmt::format("neither this machine nor the hosts reach them: {}", WhyNotConnected(cause));
+    if (options_.note) {
+      options_.note(fmt::format(
+          "each host connects to this machine, which sends to it itself, as with --algorithm "
+          "sequential: {}",
+          why_sequential_));
+    }
+    return true;
+  }
   why_sequential_ = fmt::format("not all hosts reach {}: {}",
                                 was_opened_ ? "each other" : "this machine or each other",
                                 WhyNotConnected(cause));
@@ -440,9 +455,9 @@ bool PushRounds::GoSequential(const Status& cause) {
   return true;
 }
 
-/// Hosts then need reach neither this machine nor each other.
+/// Hosts need then reach neither this machine nor each other.
 bool PushRounds::RootConnects() const {
-  return algorithm_ == kSequential && options_.device.empty();
+  return algorithm_ == kSequential && caller_ == Caller::kRoot && options_.device.empty();
 }
 
 /// Of the group at hand, by the session's word or else a member's, or what put a member out, or
@@ -462,7 +477,6 @@ Status PushRounds::CauseOfFailure() const {
 /// After a group that has failed, of what is `*cause`. Who does not answer is out.
 Status PushRounds::WhoIsLeft(Status* cause) {
   const std::vector<PushReceiver*> members = of_group_;
-  const std::string before = algorithm_;
   const auto is_out = [](const PushReceiver* member) { return !member->is_in(); };
   // A member may have heard of it before this one's session, which knows more.
   const Clock::time_point due = Clock::now() + kOwnFindingMax;
@@ -497,7 +511,7 @@ Status PushRounds::WhoIsLeft(Status* cause) {
         failed.unreached || std::ranges::any_of(members, &PushReceiver::is_unreached);
     if (!is_unreached) DropNamed(*cause, where);
     if (is_unreached) PREPOST_RETURN_IF_ERROR(JudgeUnreached(*cause, where));
-    if (algorithm_ != before) return {};
+    if (has_other_way_) return {};
   }
   PREPOST_RETURN_IF_ERROR(receivers_.Check());
   if (options_.note && keep_going) {

@@ -73,7 +73,8 @@ class PushRounds {
   std::string WhyNotConnected(const Status& cause) const;
   Status JudgeUnreached(const Status& cause, std::optional<uint32_t> where);
   void DropNamed(const Status& cause, std::optional<uint32_t> where);
-  bool GoSequential(const Status& cause);
+  enum class Caller : uint8_t { kRoot, kHosts };  ///< of the root's connections
+  bool GoSequential(const Status& cause, Caller caller);
   bool RootConnects() const;
   Status CauseOfFailure() const;
   Status WhoIsLeft(Status* cause);
@@ -87,6 +88,8 @@ class PushRounds {
   std::vector<PushReceiver*> of_group_;  ///< members of the last group
   uint64_t number_ = 0;                  ///< of it
   std::string algorithm_;                ///< of the next
+  Caller caller_ = Caller::kRoot;        ///< then, where algorithm_ is sequential
+  bool has_other_way_ = false;           ///< the next group is to be tried, with the same hosts
   bool was_opened_ = false;              ///< this machine has had all its connections
   std::string why_sequential_;           ///< though something else was asked for
   std::vector<LinkSpeed> own_speeds_;

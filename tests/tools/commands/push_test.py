@@ -212,7 +212,36 @@ def check_unreachable(world):
         ), said
         assert report["sequential_because"] in said, report
         world.clear()
+    check_nobody_reaches_hosts(world)
     check_no_data_network(world)
+
+
+def check_nobody_reaches_hosts(world):
+    """As where each host's firewall lets only the remote shell in: they reach this machine. And
+    where they do not: catches a push that names no host as the cause, and one that says not where
+    it was looked for."""
+    hosts = world.folder / "unreached-hosts"
+    hosts.write_text(
+        "".join(f"{PREFIX}{host}:{world.target(host)} 10.99.0.{200 + host}\n" for host in (1, 2, 3))
+    )
+    words = [hosts if word == world.hosts else word for word in world.words(world.image)]
+    for away in [], ["--address", "10.99.0.220"]:
+        done = subprocess.run(
+            [*words, "--connect-timeout", "2", *away], capture_output=True, timeout=HANG
+        )
+        verdicts, report = world.read(done.stdout)
+        assert re.match(r"(neither|not all)", report["sequential_because"]), report
+        said = done.stderr.decode()
+        assert "each host connects to this machine, which sends to it itself" in said, said
+        if not away:
+            assert done.returncode == 0 and all(verdict["ok"] for verdict in verdicts), done
+            world.clear()
+            continue
+        assert done.returncode == 1, done
+        for verdict in verdicts:
+            words_of = r"this machine does not reach it: 10\.99\.0\.20\d:\d+: .*"
+            assert re.fullmatch(words_of, verdict["error"]), verdict
+            assert not verdict["is_consequence"], verdict
 
 
 def check_no_data_network(world):

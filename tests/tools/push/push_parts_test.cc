@@ -239,7 +239,7 @@ TEST(AgentProcessTest, ManyEndAtTheSameTime) {
   const auto began = std::chrono::steady_clock::now();
   AgentProcess::EndAll(all, kMaxMs);
   EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(4 * kMaxMs));
-  EXPECT_EQ(agents.back().LastWords(0), "it was killed by signal 9 (Killed)");
+  EXPECT_EQ(agents.back().LastWords(0), "its remote shell was killed by signal 9 (Killed)");
 }
 
 TEST(AgentProcessTest, LastWordsAreTheLastLines) {
@@ -250,7 +250,7 @@ TEST(AgentProcessTest, LastWordsAreTheLastLines) {
   };
   EXPECT_EQ(words_of("echo one >&2; echo; echo two >&2; exit 3"), "one; two");
   EXPECT_EQ(words_of("for i in 1 2 3 4 5 6; do echo $i >&2; done; echo >&2"), "3; 4; 5; 6");
-  EXPECT_EQ(words_of("exit 3"), "it ended with exit code 3");
+  EXPECT_EQ(words_of("exit 3"), "its remote shell ended with exit code 3");
 }
 
 // Catches files that go in the open between machines because nobody asked for anything else.
