@@ -219,6 +219,7 @@ class CompiledPlans final : public GroupPlans {
       const bool is_direct = algorithm == "sequential" || algorithm == DirectAlgorithm(spec.nodes);
       if (algorithms.size() == 1 || !is_direct) plans->candidates_.push_back(*std::move(candidate));
       plans->is_direct_.push_back(spec.nodes == 2 || is_direct);
+      plans->is_in_step_.push_back(spec.nodes == 2 || algorithm == DirectAlgorithm(spec.nodes));
       std::unique_ptr<SchedulePlans> made = std::make_unique<RolledPlans>(spec, algorithm);
       if (spec.is_flat || !made->Prepare().ok()) {
         made = std::make_unique<FlatPlans>(spec, algorithm);
@@ -281,6 +282,11 @@ class CompiledPlans final : public GroupPlans {
   bool IsDirect(uint16_t variant) const override {
     const size_t place = variant >> kPlaceShift;
     return place < is_direct_.size() && is_direct_[place];
+  }
+
+  bool IsInStep(uint16_t variant) const override {
+    const size_t place = variant >> kPlaceShift;
+    return place < is_in_step_.size() && is_in_step_[place];
   }
 
   Result<Playable> For(uint64_t bytes, uint16_t variant) override {
@@ -361,7 +367,8 @@ class CompiledPlans final : public GroupPlans {
   std::vector<StreamCandidate> candidates_;
   /// As candidates_ and, last, that for members which copy from each other.
   std::vector<std::unique_ptr<SchedulePlans>> schedules_;
-  std::vector<bool> is_direct_;  ///< as schedules_
+  std::vector<bool> is_direct_;   ///< as schedules_
+  std::vector<bool> is_in_step_;  ///< likewise
   std::vector<TcpConnection> connections_;
   std::vector<std::string> notes_;
   double eager_rate_ = -1;  ///< that eager_max_ is for

@@ -268,6 +268,12 @@ void GroupState::FreeViews() {
   if (is_closed || failure) incoming = std::move(supply_.incoming);
 }
 
+bool GroupState::LacksRoom() {
+  const std::lock_guard lock(mutex);
+  if (arrivals.empty() || is_closed || failure) return false;
+  return supply_.pool == nullptr ? is_full : supply_.pool->free_buffers() == 0;
+}
+
 bool GroupState::IsOver() {
   const std::lock_guard lock(mutex);
   return is_closed || failure;

@@ -68,6 +68,8 @@ class GroupState {
   void Forget();
   /// Closed or failed: nothing is called back any more.
   bool IsOver();
+  /// The next message waits until others are received, which are here.
+  bool LacksRoom();
   /// All members have come to a barrier.
   void Pass();
   /// This member's part of call `number` is over, as it may be by a failure.

@@ -373,6 +373,10 @@ class NativeGroup {
     return static_cast<uint64_t>(
         std::ranges::count_if(state_->arrivals, [](const Arrival& it) { return it.is_complete; }));
   }
+  bool LacksRoom() {
+    core_->CheckProcess();
+    return state_->LacksRoom();
+  }
   /// Throws what has failed, if anything has.
   void Check() {
     core_->CheckProcess();
@@ -641,6 +645,7 @@ void AddSessions(py::module_& module) {
       .def_property_readonly("number", &NativeGroup::number)
       .def_property_readonly("inherited", &NativeGroup::is_inherited)
       .def_property_readonly("available", &NativeGroup::Available)
+      .def_property_readonly("lacks_room", &NativeGroup::LacksRoom)
       .def_property_readonly("messages",
                              [](NativeGroup& it) { return it.Read(&GroupState::complete); })
       .def_property_readonly("sent", [](NativeGroup& it) { return it.Read(&GroupState::sent); })

@@ -334,7 +334,9 @@ class Session {
                      const GroupOptions& options, GroupCallbacks callbacks);
   /// At the root: queues a message; the one after the last, which the result numbers. A short one
   /// leaves here, in the caller's thread, if that of the session is asleep. `data` must
-  /// stay as it is until `complete` (or `failed`). Errors (kUsage): no such group, not its root, it
+  /// stay as it is until `complete` (or `failed`); a mapped file that becomes shorter before that
+  /// may be a SIGBUS where members of this machine get the message, unless the group has `sync`.
+  /// Errors (kUsage): no such group, not its root, it
   /// is being destroyed, GroupOptions::plan is for another size; kRejected: the group has failed,
   /// and `failed`, which has not returned yet, names the same cause.
   Result<uint64_t> Send(uint64_t group, const void* data, uint64_t bytes);

@@ -80,7 +80,7 @@ typedef struct prepost_session_options {
   uint32_t failure_max_ms; /**< every survivor of a failure hears of it within, but for the
                               exceptions of prepost.h; at least 100 [2000] */
   uint32_t connect_max_ms; /**< how long a group waits for members that are not there yet [30000] */
-  int local_copies;        /**< between members on one machine, from memory to memory [1] */
+  int local_copies;        /**< between members on one machine, through memory [1] */
   /** 1: a thread of the session moves messages and calls back. 0: the caller does both, in
    * prepost_session_poll(), whenever prepost_session_fd() is readable. [1] */
   int own_thread;
@@ -318,9 +318,9 @@ prepost_code prepost_session_resume(prepost_session* session);
 
 /** How blocks come to this member: from how many peers through memory, from how many over TCP, and
  * how many of the latter are on this machine, but the system does not let this process share memory
- * with them: other users', or all where memory cannot be handed over and Yama's ptrace_scope is 1 or
- * more. Known when `opened` is called, before that and over a device all 0. Pointers may be null.
- * Errors: as prepost_barrier(). */
+ * with them: other users', or all where memory cannot be handed over and Yama's ptrace_scope is 1
+ * or more. Known when `opened` is called, before that and over a device all 0. Pointers may be
+ * null. Errors: as prepost_barrier(). */
 prepost_code prepost_group_paths(const prepost_session* session, uint64_t group, uint32_t* memory,
                                  uint32_t* network, uint32_t* forbidden);
 

@@ -87,8 +87,8 @@ class Collectives(Membership):
         """Fills `array` with that of member `root`; returns it.
 
         Of many, a list or a dict of arrays, of any types and sizes, in one call: elsewhere than at
-        the root with the same names and sizes, or None, for new memory, as Group.receive_many();
-        what does not fit ends the group. Such a call waits.
+        the root with the same names, sizes and types, or None, for new memory, as
+        Group.receive_many(); what does not fit ends the group. Such a call waits.
         """
         root = self._check_root(root)
         is_root = root == self._session._number

@@ -72,6 +72,21 @@ def _item(name: str, memory: Any) -> Item:
         raise type(error)(f"{name}: {error}") from None
 
 
+def _type_name(item: Item) -> str:
+    """Of its elements, the same for NumPy's and PyTorch's; "": any."""
+    numpy = sys.modules.get("numpy")
+    if item.of != "numpy" or numpy is None:
+        return item.type
+    try:
+        return numpy.dtype(item.type).name
+    except TypeError:  # what came is not believed
+        return ""
+
+
+def _count(items: List[Item]) -> str:
+    return "1 buffer comes" if len(items) == 1 else f"{len(items)} buffers come"
+
+
 def pack(items: Many) -> Tuple[bytes, List[Any]]:
     """The first message, and the large ones."""
     named = _named(items)
@@ -113,16 +128,19 @@ class Coming:
         beyond = named.keys() - {item.name for item in self.items}
         if missing or beyond:
             raise UsageError(
-                f"{len(self.items)} buffers come, and there are {len(named)} to fill: "
+                f"{_count(self.items)}, and there are {len(named)} to fill: "
                 + ", ".join(
                     [f"{name} is missing" for name in missing[:3]]
                     + [f"{name} does not come" for name in sorted(beyond)[:3]]
                 )
             )
         for item in self.items:
-            found = bytes_of(named[item.name])
-            if found != item.bytes:
-                raise UsageError(f"{item.name} has {found} bytes, and {item.bytes} come")
+            found = _item(item.name, named[item.name])
+            if found.bytes != item.bytes:
+                raise UsageError(f"{item.name} has {found.bytes} bytes, and {item.bytes} come")
+            types = _type_name(found), _type_name(item)
+            if all(types) and types[0] != types[1]:
+                raise UsageError(f"{item.name} is of type {types[0]}, and {types[1]} comes")
         self._into = [named[item.name] for item in self.items]
 
     def large(self) -> List[Tuple[Optional[Any], int]]:

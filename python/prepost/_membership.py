@@ -82,4 +82,7 @@ class Membership:
         if kind is not None:
             self.abort(f"{kind.__name__}: {error}" if str(error) else kind.__name__)
         elif not (self._native.inherited or self.closed):
-            self.destroy()
+            self._leave()
+
+    def _leave(self) -> None:
+        self.destroy()

@@ -23,7 +23,7 @@ from typing import (
 )
 
 from . import _check, _native
-from ._errors import Error, RejectedError, UsageError
+from ._errors import Error, RejectedError, Timeout, UsageError
 from ._many import Coming, Many, begins_many, is_many, pack
 from ._memory import buffer_of
 from ._membership import Membership
@@ -176,7 +176,7 @@ class Session:
         docs/library.md ("Failures"); at least 0.1.
     connect_max: how long a group waits for members that are not there yet.
     local_copies: between members on one machine,
-        blocks are copied from memory to memory where that is allowed.
+        messages go through memory, where that is allowed.
     own_thread: a thread of the session moves messages. Otherwise that happens only in calls that
         wait and in poll(), which is to be called whenever fileno() is readable.
 
@@ -415,12 +415,12 @@ class Paths(NamedTuple):
     """From how many peers, the members that it receives from or sends to,
     a member has blocks which way: Group.paths()."""
 
-    #: Copied from the peer's memory.
+    #: Through memory.
     memory: int
     #: Over TCP.
     network: int
-    #: Of those over TCP: peers on this machine whose memory the system does not let this process
-    #: read.
+    #: Of those over TCP: peers on this machine with which the system does not let this process
+    #: share memory.
     forbidden: int
     #: With how many neighbours in the tree of short messages, which are not moved by plans, these
     #: go through memory that both map,
@@ -503,12 +503,12 @@ class Group(Membership):
     def receive_many(self, into: Optional[Many] = None, timeout: Optional[float] = None) -> Any:
         """Elsewhere than at the root: what it has sent by send_many(), as a list or a dict.
 
-        into: a list or a dict of memory to be filled, with the same names and sizes, which is
-        returned; UsageError says what does not fit, and the next call gets them again. None: arrays
-        of NumPy or tensors of PyTorch in new memory, where the root's are and this process has
-        these packages; else memoryviews of bytes. After a Timeout the next call goes on, with the
-        same `into`. A message that is none of send_many()'s raises RejectedError, and receive()
-        gets it.
+        into: a list or a dict of memory to be filled, with the same names, sizes and, where both
+        are arrays or tensors, types of elements, which is returned; UsageError says what does not
+        fit, and the next call gets them again. None: arrays of NumPy or tensors of PyTorch in new
+        memory, where the root's are and this process has these packages; else memoryviews of bytes.
+        After a Timeout the next call goes on, with the same `into`. A message that is none of
+        send_many()'s raises RejectedError, and receive() gets it.
         """
         seconds = _check.timeout(timeout)
         due = None if seconds is None else time.monotonic() + seconds
@@ -622,6 +622,20 @@ class Group(Membership):
         buffers of this system that are too small for a long path. Known from `opened` on; empty
         before."""
         return self._native.notes()
+
+    def _leave(self) -> None:
+        """destroy(), unless messages that nobody receives any more are in its way."""
+        while True:
+            before = self.available
+            try:
+                return self.destroy(timeout=1)
+            except Timeout:
+                if not (self._native.lacks_room and self.available == before):
+                    continue
+            count = "1 message" if before == 1 else f"{before} messages"
+            why = f"left group {self.number} with {count} not received, and no room for the next"
+            self.abort(why)
+            raise UsageError(f"{why}: receive() them first, or abort() the group")
 
     def start_destroy(self) -> None:
         """As destroy(), but does not wait: `closed` says when it is done."""

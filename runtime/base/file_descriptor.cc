@@ -148,13 +148,19 @@ Status RaiseFileLimit(size_t needed) {
   return SystemError(StatusCode::kEnvironment, "cannot raise the limit of open files", errno);
 }
 
-Result<FileRoom> FileRoom::Reserve(size_t files) {
+Result<FileRoom> FileRoom::Reserve(size_t files) { return Make(files, /*is_spare=*/false); }
+Result<FileRoom> FileRoom::ReserveSpare(size_t files) { return Make(files, /*is_spare=*/true); }
+
+Result<FileRoom> FileRoom::Make(size_t files, bool is_spare) {
   FileRoom room;
   const std::lock_guard lock(file_rooms.mutex);
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
     if (limit.rlim_cur != file_rooms.raised) file_rooms.program = limit.rlim_cur;
-    if (files > limit.rlim_max) {
+    // A program that may open as many as the system allows needs half of them at most.
+    const rlim_t others =
+        is_spare ? file_rooms.files + std::min(file_rooms.program, limit.rlim_max / 2) : 0;
+    if (others + files > limit.rlim_max) {
       return EnvironmentError(fmt::format(
           "a group needs {} open files, the limit is {} (ulimit -Hn)", files, limit.rlim_max));
     }

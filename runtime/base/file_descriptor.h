@@ -102,6 +102,10 @@ class FileRoom {
   FileRoom() = default;
   /// Errors: kEnvironment: `files` alone are more than the system allows.
   static Result<FileRoom> Reserve(size_t files);
+  /// Of files that one can do without. Errors (kEnvironment): also where they, what is reserved
+  /// already, and the program's own limit, or half of the system's if that is less, are more
+  /// together than the system allows.
+  static Result<FileRoom> ReserveSpare(size_t files);
   FileRoom(FileRoom&& other) noexcept : files_(std::exchange(other.files_, 0)) {}
   FileRoom& operator=(FileRoom&& other) noexcept {
     std::swap(files_, other.files_);
@@ -110,6 +114,8 @@ class FileRoom {
   ~FileRoom();
 
  private:
+  static Result<FileRoom> Make(size_t files, bool is_spare);
+
   size_t files_ = 0;
 };
 

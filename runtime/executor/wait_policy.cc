@@ -2,7 +2,6 @@
 #include "runtime/executor/wait_policy.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 namespace prepost {
@@ -10,7 +9,8 @@ namespace {
 
 /// A yield that takes so long has let somebody else have the core.
 constexpr std::chrono::microseconds kOthersMin{20};
-/// And so long, somebody who does not wait as well: whoever sleeps is woken before its turn comes.
+/// And so long in all, somebody who does not wait as well: who sleeps is woken before its turn
+/// comes.
 constexpr std::chrono::microseconds kOthersMax{1000};
 /// One that takes so long has switched to another thread and back.
 constexpr std::chrono::nanoseconds kSwitchMin{1500};
@@ -25,31 +25,31 @@ std::chrono::milliseconds WaitPacer::Timeout(uint64_t progress, bool may_rest) {
     started_ = true;
     progress_ = progress;
     if (!policy_.adapts || policy_.mode == WaitMode::kPolling) {
-      last_progress_ = Clock::now();
+      last_progress_ = host_.now();
     } else if (idle_since_) {
-      Adapt(Clock::now() - *std::exchange(idle_since_, std::nullopt));
+      Adapt(host_.now() - *std::exchange(idle_since_, std::nullopt) - std::exchange(gone_, {}));
     }
     return kLook;
   }
   if (policy_.mode == WaitMode::kPolling) {
-    if (may_rest && Clock::now() - last_progress_ >= policy_.idle_max) return kSleep;
-    const Clock::time_point before = Clock::now();
-    std::this_thread::yield();
-    is_crowded_ = Clock::now() - before >= kSwitchMin;
+    if (may_rest && host_.now() - last_progress_ >= policy_.idle_max) return kSleep;
+    const Clock::time_point before = host_.now();
+    host_.yield();
+    is_crowded_ = host_.now() - before >= kSwitchMin;
     return kLook;
   }
-  const Clock::time_point before = Clock::now();
+  const Clock::time_point before = host_.now();
   if (policy_.adapts && !idle_since_) idle_since_ = before;
   const Clock::time_point since = policy_.adapts ? *idle_since_ : last_progress_;
+  const Clock::duration waited = before - since - (policy_.adapts ? gone_ : Clock::duration(0));
   const Clock::duration limit =
       policy_.adapts ? std::min<Clock::duration>(window_, policy_.idle_max) : policy_.idle_max;
-  if (before - since >= limit) return kSleep;
-  std::this_thread::yield();
-  const Clock::duration gone = Clock::now() - before;
+  if (waited >= limit) return kSleep;
+  host_.yield();
+  const Clock::duration gone = host_.now() - before;
   if (gone < kOthersMin) return kLook;
-  if (!policy_.adapts || gone >= kOthersMax) return kSleep;
-  *idle_since_ += gone;  // which this thread has not polled
-  return kLook;
+  gone_ += gone;
+  return policy_.adapts && gone_ < kOthersMax ? kLook : kSleep;
 }
 
 /// It has waited so long for the last progress, polling or not.

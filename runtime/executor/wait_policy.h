@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string_view>
+#include <thread>
 
 namespace prepost {
 
@@ -36,7 +37,15 @@ struct WaitPolicy {
 ///     }
 class WaitPacer {
  public:
+  using Clock = std::chrono::steady_clock;
+  /// What it looks at and does, which tests replace.
+  struct Host {
+    Clock::time_point (*now)() = Clock::now;
+    void (*yield)() = std::this_thread::yield;
+  };
+
   explicit WaitPacer(const WaitPolicy& policy) : policy_(policy) {}
+  WaitPacer(const WaitPolicy& policy, const Host& host) : policy_(policy), host_(host) {}
 
   WaitMode mode() const { return policy_.mode; }
   /// Polling: others want the core as well, as of late.
@@ -45,23 +54,25 @@ class WaitPacer {
   /// How long the next Poll() may sleep: not at all (0) or until it is woken (-1). `progress` is
   /// any count that rises with progress. `may_rest`: nothing is under way, and even polling sleeps
   /// when there was none for idle_max. A poll that brought none yields the rest of its time
-  /// slice, so that hosts that share a core do not keep it from the one that has work; hybrid
-  /// sleeps at once when somebody has taken it.
+  /// slice, so that hosts that share a core do not keep it from the one that has work. When
+  /// somebody has taken it, hybrid sleeps at once or, where it adapts, when others have had it for
+  /// a millisecond; what they had it for does not count as polled.
   std::chrono::milliseconds Timeout(uint64_t progress, bool may_rest = false);
 
  private:
-  using Clock = std::chrono::steady_clock;
   /// What is worth polling for: a thread that sleeps and is woken loses so much, or nearly.
   static constexpr std::chrono::microseconds kPaysMax{50};
 
   void Adapt(Clock::duration waited);
 
   WaitPolicy policy_;
+  Host host_ = {};
   uint64_t progress_ = 0;
   bool started_ = false;
   bool is_crowded_ = false;
   Clock::time_point last_progress_;
   std::optional<Clock::time_point> idle_since_;  ///< where it adapts; none: there was progress
+  Clock::duration gone_{0};                      ///< since then, to others
   Clock::duration window_ = kPaysMax;            ///< for how long polling pays now
 };
 

@@ -146,6 +146,14 @@ Result<std::shared_ptr<Engine::Group>> Engine::Find(uint64_t number, const char*
   return found->second;
 }
 
+/// Needs the lock. Also while it is being destroyed.
+Result<std::shared_ptr<Engine::Group>> Engine::FindToAsk(uint64_t number) {
+  const auto found = by_number_.find(number);
+  const bool is_ending = found != by_number_.end() && found->second->is_destroyed;
+  if (is_ending && found->second->failure.ok()) return found->second;
+  return Find(number, "ask about");
+}
+
 Result<uint64_t> Engine::Send(uint64_t number, std::span<const MessagePart> parts) {
   std::unique_lock turn(turn_, std::try_to_lock);
   std::shared_ptr<Group> at_once;
@@ -250,21 +258,21 @@ Result<bool> Engine::IsForCalls(uint64_t number) {
 
 Result<PeerPaths> Engine::Paths(uint64_t number) {
   const std::lock_guard lock(mutex_);
-  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  const Result<std::shared_ptr<Group>> group = FindToAsk(number);
   if (!group.ok()) return group.status();
   return (*group)->paths;
 }
 
 Result<std::vector<PeerSpeed>> Engine::Speeds(uint64_t number) {
   const std::lock_guard lock(mutex_);
-  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  const Result<std::shared_ptr<Group>> group = FindToAsk(number);
   if (!group.ok()) return group.status();
   return (*group)->speeds;
 }
 
 Result<std::vector<std::string>> Engine::Notes(uint64_t number) {
   const std::lock_guard lock(mutex_);
-  const Result<std::shared_ptr<Group>> group = Find(number, "ask about");
+  const Result<std::shared_ptr<Group>> group = FindToAsk(number);
   if (!group.ok()) return group.status();
   return (*group)->notes;
 }
@@ -368,6 +376,11 @@ void Engine::Hear(KeeperEvent event) {
     case KeeperEvent::Kind::kClaim:
       return HearClaim(*group, event.number, event.node, event.text);
     case KeeperEvent::Kind::kClosed:
+      // All have all messages, whatever has said so until now.
+      if (group->is_source() && group->options.notify_delivered) {
+        group->have_all = group->message;
+        TellDelivered(*group);
+      }
       Retire(*group);
       FailCalls(*group, {});
       Unlist(*group);
@@ -408,9 +421,9 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
     const std::lock_guard lock(mutex_);
     const bool is_near = std::ranges::all_of(
         sockets, [](const TcpSocket& it) { return IsOfThisMachine(PeerAddressOf(it.fd)); });
-    group->reach = group->paths.network == 0 ? GroupReach::kMemory
-                   : is_near                 ? GroupReach::kMachine
-                                             : GroupReach::kNetwork;
+    group->reach = group->copies_all ? GroupReach::kMemory
+                   : is_near         ? GroupReach::kMachine
+                                     : GroupReach::kNetwork;
     for (std::string& note : group->plans->Notes()) group->notes.push_back(std::move(note));
   }
   // Short messages go another way, any number between two long ones.
@@ -426,7 +439,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
   epoll_event watched = {.events = EPOLLIN, .data = {.u64 = group->serial}};
   if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, group->endpoint->wait_fd(), &watched) != 0)
     return SystemError(StatusCode::kEnvironment, "cannot watch a group", errno);
-  NoteMemory(*group);
+  KeepAwake(*group);
   if (group->HasEager()) PREPOST_RETURN_IF_ERROR(OpenEager(*group, std::move(event.eager)));
   Opened(*group);
   return {};
@@ -435,15 +448,10 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
 /// Which a call has wanted, here or at the peer.
 Status Engine::AddConnections(Group& group, std::vector<TcpSocket> sockets) {
   NotePeers(group, sockets, /*round_trips=*/{});
+  KeepAwake(group);
   PREPOST_RETURN_IF_ERROR(group.endpoint->Add(std::move(sockets)));
-  NoteMemory(group);
   Advance(group);
   return {};
-}
-
-void Engine::NoteMemory(const Group& group) {
-  if (group.endpoint->has_memory() || (group.eager != nullptr && group.eager->has_memory()))
-    in_memory_.emplace(group.serial, groups_.at(group.serial));
 }
 
 /// Of connections that are there. Those of a mover are only kept alive.
@@ -459,7 +467,8 @@ void Engine::NotePeers(Group& group, std::span<const TcpSocket> sockets,
     group.peers.insert(socket.peer);
     if (socket.lane == Lane::kCredits || socket.stream > 0) continue;
     const bool has_stages = socket.stage != nullptr && socket.peer_stage != nullptr;
-    const bool is_memory = socket.local.can_read || has_stages;
+    const bool is_memory = socket.local.can_read || has_stages || socket.memory != nullptr;
+    if (!socket.local.can_read && !has_stages) group.copies_all = false;
     ++(is_memory ? group.paths.memory : group.paths.network);
     if (!is_memory && socket.local.is_forbidden) ++group.paths.forbidden;
   }

@@ -111,6 +111,7 @@ class Engine {
   Engine(const WaitPolicy& wait, std::chrono::milliseconds failure_max);
   Status Open();
   Result<std::shared_ptr<Group>> Find(uint64_t number, const char* what);
+  Result<std::shared_ptr<Group>> FindToAsk(uint64_t number);
   Status Turn(std::chrono::milliseconds timeout);
   bool Listen(std::chrono::milliseconds timeout, std::unique_lock<TurnLock>& turn,
               std::vector<std::shared_ptr<Group>>* ready, Status* status);
@@ -125,7 +126,8 @@ class Engine {
   Status Connect(const std::shared_ptr<Group>& group, KeeperEvent event);
   Status OpenEager(Group& group, std::vector<TcpSocket> sockets);
   Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
-  void NoteMemory(const Group& group);
+  void KeepAwake(Group& group);
+  void LookForArrivals(std::vector<std::shared_ptr<Group>>* ready);
   void NotePeers(Group& group, std::span<const TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
   void Opened(Group& group);
@@ -212,8 +214,9 @@ class Engine {
 
   // Under turn_.
   std::map<GroupSerial, std::shared_ptr<Group>> groups_;
-  /// Of which something comes through memory.
-  std::map<GroupSerial, std::shared_ptr<Group>> in_memory_;
+  /// For which it is to be looked in memory; the others, where nothing has come for a while, are
+  /// woken by bells.
+  std::map<GroupSerial, std::shared_ptr<Group>> awake_;
   std::vector<std::unique_ptr<FileSync>> ending_syncs_;  ///< of groups that are over
   std::atomic<uint64_t> progress_ = 0;
   uint32_t looks_ = 0;

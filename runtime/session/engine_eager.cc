@@ -35,7 +35,7 @@ Status Engine::OpenEager(Group& group, std::vector<TcpSocket> sockets) {
                               std::move(sockets));
   if (!lane.ok()) return lane.status();
   group.eager = *std::move(lane);
-  NoteMemory(group);
+  KeepAwake(group);
   return {};
 }
 

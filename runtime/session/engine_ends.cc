@@ -96,7 +96,7 @@ void Engine::Retire(Group& group) {
     ending_syncs_.push_back(std::move(group.sync));
   }
   group.barriers.clear();
-  in_memory_.erase(group.serial);
+  awake_.erase(group.serial);
   groups_.erase(group.serial);
 }
 

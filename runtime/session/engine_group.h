@@ -89,12 +89,15 @@ struct Engine::Group {
   std::chrono::steady_clock::time_point sent_short_at;
   uint32_t follow_each_other = 0;       ///< short messages, right one after the other
   bool has_arrivals = true;             ///< of the endpoint, which Poll() hears of
+  bool is_awake = false;                ///< in Engine::awake_
+  uint32_t quiet_turns = 0;             ///< since it was woken
   uint64_t have = 0;                    ///< messages that are complete here
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
   std::optional<std::string> place;     ///< for the mover, until it has its connections
   bool has_place = false;               ///< the root has said it
   bool is_connected = false;            ///< the mover has them
   GroupReach reach = GroupReach::kNetwork;
+  bool copies_all = true;          ///< its blocks are staged or read by all its peers
   bool is_direct = false;          ///< as GroupPlans::IsDirect(), of the message at hand
   uint64_t delivered = 0;          ///< at the root: messages that all members are known to have
   uint64_t have_all = 0;           ///< the same, by what members report up the EagerTree
@@ -127,6 +130,19 @@ struct Engine::Group {
   bool StagesBlocks() const { return mover == nullptr && !options.is_for_calls && !options.sync; }
   bool is_source() const { return roles().IsSource(options.self); }
   bool is_target() const { return roles().IsTarget(options.self); }
+  /// What comes through memory.
+  bool HasArrivals() const {
+    return (endpoint != nullptr && endpoint->HasArrivals()) ||
+           (eager != nullptr && eager->HasArrivals());
+  }
+  void Arm() const {
+    if (eager != nullptr) eager->Arm();
+    if (endpoint != nullptr) endpoint->Arm();
+  }
+  void Disarm() const {
+    if (eager != nullptr) eager->Disarm();
+    if (endpoint != nullptr) endpoint->Disarm();
+  }
   /// Whether there is a message at hand; a call whose connections are being opened is one.
   bool is_running() const { return state == State::kRunning || state == State::kOpening; }
 };

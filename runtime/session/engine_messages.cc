@@ -39,6 +39,7 @@ void Engine::Advance(Group& group) {
   constexpr int kStepsMax = 64;
   int steps = 0;
   bool has_moved = true;
+  KeepAwake(group);
   CompleteSent(group);
   while (has_moved && steps < kStepsMax) {
     const int before = steps;
@@ -219,7 +220,7 @@ bool Engine::Begin(Group& group, const MessageStart& message, NodeMemory memory)
   Status status = plan.status();
   const bool is_direct = group.plans->IsDirect(message.variant);
   // Not where sends that are complete say that others have the message, or bound what is in flight.
-  group.endpoint->set_in_step(is_direct);
+  group.endpoint->set_in_step(group.plans->IsInStep(message.variant));
   group.endpoint->set_ends_early(!is_direct && plan.ok() && !plan->header().send_window);
   if (status.ok()) status = group.endpoint->Begin(*plan, message);
   if (!status.ok()) {

@@ -69,12 +69,7 @@ Status Engine::Turn(milliseconds timeout) {
     for (const std::shared_ptr<Group>& group : synced) TakeSynced(*group);
     std::erase_if(ending_syncs_, [](const auto& sync) { return sync->is_over(); });
   }
-  for (const auto& [serial, group] : in_memory_) {
-    const bool has_blocks = group->endpoint != nullptr && group->endpoint->HasArrivals();
-    group->has_arrivals |= has_blocks;
-    if (has_blocks || (group->eager != nullptr && group->eager->HasArrivals()))
-      ready.push_back(group);
-  }
+  LookForArrivals(&ready);
   // Those that had something left to do, and those that something has come for.
   for (const auto& [serial, group] : groups_) {
     if (group->is_busy) ready.push_back(group);
@@ -132,40 +127,70 @@ bool Engine::Listen(milliseconds timeout, std::unique_lock<TurnLock>& turn,
 bool Engine::LooksInMemory() {
   constexpr uint32_t kTurns = 8;
   const int looks = pacer_.is_crowded() ? 1 : 32;
-  if (in_memory_.empty() || ++looks_ % kTurns == 0) return false;
+  if (awake_.empty() || ++looks_ % kTurns == 0) return false;
   for (int i = 0; i < looks && !is_busy_ && !has_work_.load(std::memory_order_relaxed); ++i) {
     if (HasArrivals()) break;
   }
   return true;
 }
 
-/// Of what comes through memory.
+/// Of groups that are awake.
 bool Engine::HasArrivals() const {
-  return std::ranges::any_of(in_memory_, [](const auto& it) {
-    const Group& group = *it.second;
-    return (group.endpoint != nullptr && group.endpoint->HasArrivals()) ||
-           (group.eager != nullptr && group.eager->HasArrivals());
-  });
+  return std::ranges::any_of(awake_, [](const auto& it) { return it.second->HasArrivals(); });
+}
+
+/// Whatever comes for `group` through memory rings no bell, and is looked for, until nothing has
+/// come for a while.
+void Engine::KeepAwake(Group& group) {
+  group.quiet_turns = 0;
+  const bool has_memory = (group.endpoint != nullptr && group.endpoint->has_memory()) ||
+                          (group.eager != nullptr && group.eager->has_memory());
+  if (group.is_awake || !has_memory) return;
+  group.is_awake = true;
+  group.Disarm();
+  awake_.emplace(group.serial, groups_.at(group.serial));
+}
+
+void Engine::LookForArrivals(std::vector<std::shared_ptr<Group>>* ready) {
+  constexpr uint32_t kQuietMax = 256;
+  for (auto it = awake_.begin(); it != awake_.end();) {
+    const std::shared_ptr<Group>& group = it->second;
+    bool has_arrivals = group->HasArrivals();
+    const bool is_quiet = !has_arrivals && !group->is_running() && ++group->quiet_turns > kQuietMax;
+    if (is_quiet) {
+      group->Arm();
+      has_arrivals = group->HasArrivals();  // which may not have rung
+      if (has_arrivals) group->Disarm();
+    }
+    if (has_arrivals) {
+      group->has_arrivals = true;
+      ready->push_back(group);
+    }
+    if (!is_quiet || has_arrivals) {
+      ++it;
+      continue;
+    }
+    group->is_awake = false;
+    it = awake_.erase(it);
+  }
 }
 
 /// Whatever comes signals wake_ or another file from now on. False: something is there already.
 bool Engine::FallAsleep() {
   if (is_busy_) return false;
   sleeps_.store(true);
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr) group->eager->Arm();
-    if (group->endpoint != nullptr) group->endpoint->Arm();
+  for (const auto& [serial, group] : awake_) group->Arm();
+  if (has_work_.load() || HasArrivals()) {
+    for (const auto& [serial, group] : awake_) group->Disarm();
+    return false;
   }
-  return !has_work_.load() && !HasArrivals();
+  for (const auto& [serial, group] : awake_) group->is_awake = false;
+  awake_.clear();
+  return true;
 }
 
 void Engine::WakeUp() {
-  if (!sleeps_.load(std::memory_order_relaxed)) return;
-  sleeps_.store(false);
-  for (const auto& [serial, group] : in_memory_) {
-    if (group->eager != nullptr) group->eager->Disarm();
-    if (group->endpoint != nullptr) group->endpoint->Disarm();
-  }
+  if (sleeps_.load(std::memory_order_relaxed)) sleeps_.store(false);
 }
 
 void Engine::CountRunning(int change) {

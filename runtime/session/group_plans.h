@@ -53,6 +53,9 @@ class GroupPlans {
   /// Whether all members have all blocks from the root, by this plan; then it knows from its sends
   /// that they have the message.
   virtual bool IsDirect(uint16_t /*variant*/) const { return false; }
+  /// Whether the root sends each block to all of them before the next one: then they may be kept
+  /// close to each other.
+  virtual bool IsInStep(uint16_t /*variant*/) const { return false; }
   /// Verified, for `bytes` bytes, as the root has chosen it; valid until the next For(). Errors
   /// (kRejected): no plan for this size, no such variant.
   virtual Result<Playable> For(uint64_t bytes, uint16_t variant) = 0;

@@ -108,7 +108,16 @@ void SendProof(int socket, MacBytes proof, std::span<const int> files) {
   static_cast<void>(sendmsg(socket, &message, MSG_NOSIGNAL | MSG_DONTWAIT));
 }
 
-/// And the files that came with it, at most two: the kernel keeps back more than there is room for.
+/// The process at the other end of a local socket.
+std::optional<ucred> ProcessAt(const FileDescriptor& socket) {
+  ucred found = {};
+  socklen_t bytes = sizeof(found);
+  if (getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) return std::nullopt;
+  return found;
+}
+
+/// And, unless `files` is null, the files that came with it, at most two: the kernel keeps back
+/// more than there is room for.
 std::optional<MacBytes> TakeProof(int socket, std::array<FileDescriptor, kFilesMax>* files) {
   MacBytes proof;
   iovec bytes = {proof.data(), proof.size()};
@@ -117,10 +126,12 @@ std::optional<MacBytes> TakeProof(int socket, std::array<FileDescriptor, kFilesM
   msghdr message = {};
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = kControlBytes;  // not padding, where another might fit
+  if (files != nullptr) {
+    message.msg_control = control.data();
+    message.msg_controllen = kControlBytes;  // not padding, where another might fit
+  }
   ssize_t got = -1;
-  *files = FileDescriptor::OpenTwo([&] {
+  std::array<FileDescriptor, kFilesMax> taken = FileDescriptor::OpenTwo([&] {
     std::array<int, kFilesMax> received = {-1, -1};
     got = recvmsg(socket, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     const cmsghdr* const header = got < 0 ? nullptr : CMSG_FIRSTHDR(&message);
@@ -129,6 +140,7 @@ std::optional<MacBytes> TakeProof(int socket, std::array<FileDescriptor, kFilesM
       std::memcpy(received.data(), CMSG_DATA(header), header->cmsg_len - CMSG_LEN(0));
     return received;
   });
+  if (files != nullptr) *files = std::move(taken);
   if (got != static_cast<ssize_t>(proof.size())) return std::nullopt;
   return proof;
 }
@@ -143,6 +155,8 @@ Introduction::Introduction(const TcpSocket& socket, bool is_wanted, OwnMemory ow
   std::string name;
   const std::string place = is_wanted ? ThisPlace() : "";
   if (!place.empty()) name_ = NamedSocket(&name);
+  // As where there is no /proc.
+  local_.is_forbidden = is_wanted && !name_.valid() && IsOfThisMachine(PeerAddressOf(socket_.fd));
   std::array<std::byte, kCardSaidBytes> card = {};
   ByteWriter writer(card);
   if (name_.valid()) {
@@ -288,6 +302,8 @@ void Introduction::Call() {
   // Where it does not get through, the peer does not find it, and reads nothing.
   if (connect(call_.get(), reinterpret_cast<const sockaddr*>(&address), bytes) != 0) return;
   std::vector<int> files;
+  const std::optional<ucred> called = ProcessAt(call_);
+  if (!called || called->uid != geteuid()) return SendProof(call_.get(), proof, files);
   if (own_.stream != nullptr) files.push_back(own_.stream->memory_fd());
   if (own_.stage != nullptr) files.push_back(own_.stage->memory_fd());
   SendProof(call_.get(), proof, files);
@@ -299,13 +315,14 @@ std::optional<ucred> Introduction::Caller() {
     FileDescriptor caller = FileDescriptor::Open(
         [this] { return accept4(name_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK); });
     if (!caller.valid()) return std::nullopt;
+    // Files of strangers are not even opened: to close one may be up to its file system.
+    const std::optional<ucred> found = ProcessAt(caller);
+    if (!found) continue;
+    const bool is_own = found->uid == geteuid() && found->pid == local_.process;
     PeerFiles files;
-    const std::optional<MacBytes> proof = TakeProof(caller.get(), &files);
+    const std::optional<MacBytes> proof = TakeProof(caller.get(), is_own ? &files : nullptr);
     if (!proof || !socket_.key->Verify(*proof, Signed(Message::kProof, /*is_own=*/false, {})))
       continue;
-    ucred found = {};
-    socklen_t bytes = sizeof(found);
-    if (getsockopt(caller.get(), SOL_SOCKET, SO_PEERCRED, &found, &bytes) != 0) continue;
     peer_files_ = std::move(files);
     caller_ = std::move(caller);
     return found;

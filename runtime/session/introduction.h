@@ -65,6 +65,8 @@ class Introduction {
 
   /// Goes on, without waiting.
   State Step();
+  /// Whether anything has come from the peer.
+  bool has_heard() const { return in_bytes_ > 0; }
   /// kDone: what came of it.
   const LocalPeer& local() const { return local_; }
   /// kDone: to be kept while blocks may be copied from this process; null: none are.

@@ -326,6 +326,7 @@ class Keeper final : private Lobby::Owner {
   static EagerTree EagerTreeOf(const Group& group);
   static Newcomer& AddNewcomer(Group& group, TcpSocket socket);
   void TakeNewcomers(Group& group);
+  static bool GiveBack(Group& group, const Newcomer& newcomer);
   OwnMemory MemoryFor(Group& group, const TcpSocket& socket, size_t ring_bytes);
   static std::shared_ptr<BlockStage> StageOf(Group& group);
   void Introduce(Group& group);

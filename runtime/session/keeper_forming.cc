@@ -284,8 +284,9 @@ void Keeper::TakeNewcomers(Group& group) {
     Newcomer& newcomer = AddNewcomer(group, std::move(taken));
     const TcpSocket& socket = *newcomer.socket;
     // What is sealed is not to pass by in memory, and its ends have proved who they are.
-    if (socket.streams > 1 || socket.seal != nullptr) continue;
     const bool has_blocks = socket.lane == Lane::kBlocks;
+    if (socket.streams > 1 || socket.seal != nullptr) continue;
+    if (!has_blocks && !group.kept.shares_memory) continue;
     OwnMemory own = MemoryFor(group, socket, has_blocks ? kBlocksRingBytes : kCreditsRingBytes);
     if (has_blocks && own.stream != nullptr) own.stage = StageOf(group);
     newcomer.introduction =
@@ -299,7 +300,7 @@ OwnMemory Keeper::MemoryFor(Group& group, const TcpSocket& socket, size_t ring_b
   if (!options_.reads_memory || !group.kept.shares_memory ||
       !IsOfThisMachine(PeerAddressOf(socket.fd)))
     return own;
-  Result<FileRoom> files = FileRoom::Reserve(kFilesPerMemory);
+  Result<FileRoom> files = FileRoom::ReserveSpare(kFilesPerMemory);
   if (!files.ok()) return own;
   group.memory_files.push_back(*std::move(files));
   if (auto made = ShmStream::Make(ring_bytes); made.ok()) own.stream = *std::move(made);
@@ -313,10 +314,23 @@ std::shared_ptr<BlockStage> Keeper::StageOf(Group& group) {
   return group.stage;
 }
 
+/// A connection that has ended before anybody has used it, whose other end may not know that it was
+/// let in, and comes again.
+bool Keeper::GiveBack(Group& group, const Newcomer& newcomer) {
+  const bool is_heard = newcomer.introduction != nullptr && newcomer.introduction->has_heard();
+  const bool may_come_again =
+      group.bootstrap != nullptr && !newcomer.is_eager && !group.kept.run && !is_heard;
+  if (!may_come_again || !HasEnded(newcomer.socket->fd.get())) return false;
+  group.bootstrap->GiveBack(*newcomer.socket);
+  return true;
+}
+
 /// A peer may take its time, as it waits for other members, until all have joined; but where the
 /// connection is cut, one of its two ends has said something that is not acknowledged.
 void Keeper::Introduce(Group& group) {
   if (group.is_reported && group.newcomers.empty()) return;
+  std::erase_if(group.newcomers,
+                [&](const Newcomer& newcomer) { return GiveBack(group, newcomer); });
   std::set<NodeId> talking;
   for (Newcomer& newcomer : group.newcomers) {
     std::unique_ptr<Introduction>& introduction = newcomer.introduction;
@@ -365,14 +379,7 @@ void Keeper::Introduce(Group& group) {
   std::vector<Newcomer> staying;
   for (Newcomer& newcomer : std::exchange(group.newcomers, {})) {
     if (talking.contains(newcomer.socket->peer)) {
-      // Its other end may not know that it was let in, and comes again.
-      const bool may_come_again = group.bootstrap != nullptr && !newcomer.is_eager &&
-                                  newcomer.introduction == nullptr && !group.kept.run;
-      if (may_come_again && HasEnded(newcomer.socket->fd.get())) {
-        group.bootstrap->GiveBack(*newcomer.socket);
-      } else {
-        staying.push_back(std::move(newcomer));
-      }
+      staying.push_back(std::move(newcomer));
     } else {
       (newcomer.is_eager ? event.eager : event.sockets).push_back(std::move(*newcomer.socket));
     }

@@ -625,6 +625,41 @@ TEST(SessionTest, NothingIsCalledAfterFailed) {
   EXPECT_TRUE(has_failed);
 }
 
+// Catches a root that hears of the last messages after it has heard that all have left, and counts
+// them as lost for ever.
+TEST(SessionTest, AllMessagesAreDeliveredBeforeAGroupIsClosed) {
+  const std::vector<uint32_t> members = Members(4);
+  for (const bool local_copies : {true, false}) {
+    SessionOptions options;
+    options.local_copies = local_copies;
+    Sessions sessions(4, options);
+    const std::vector<std::byte> message = Bytes(200'000, 1);
+    for (uint64_t group = 0; group < 30; ++group) {
+      const size_t bytes = group % 2 == 0 ? 1000 : message.size();
+      SCOPED_TRACE(testing::Message() << local_copies << ", group " << group << ", " << bytes);
+      std::atomic<size_t> delivered = 0, delivered_at_close = 0;
+      for (const uint32_t member : members) {
+        GroupCallbacks callbacks = sessions.Callbacks(member, group);
+        if (member == 0) {
+          callbacks.delivered = [&](uint64_t number) { EXPECT_EQ(number, delivered++); };
+          callbacks.closed = [&, closed = callbacks.closed] {
+            delivered_at_close = delivered.load();
+            closed();
+          };
+        }
+        ASSERT_TRUE(sessions[member]
+                        .CreateGroup(group, members, 0, {.notify_delivered = true}, callbacks)
+                        .ok());
+      }
+      for (int i = 0; i < 10; ++i) ASSERT_TRUE(sessions[0].Send(group, message.data(), bytes).ok());
+      for (const uint32_t member : members) ASSERT_TRUE(sessions[member].DestroyGroup(group).ok());
+      ASSERT_TRUE(
+          sessions.Wait(group, members, [](const GroupLog& log) { return log.closed > 0; }));
+      EXPECT_EQ(delivered_at_close, 10u);
+    }
+  }
+}
+
 // At first nothing is known of a network, and it may be slow. Catches messages of 64 KiB that go
 // down a tree for ever, each several times over the root's port.
 TEST(SessionTest, OverASlowNetworkPlansMoveWhatElseWouldBeShort) {

@@ -1377,6 +1377,10 @@ class ManyTest(unittest.TestCase):
                 ([bytearray(8)], "2 buffers come, and there are 1 to fill: 1 is missing"),
                 ({"0": items[0], "x": items[1]}, "1 is missing, x does not come"),
                 ([bytearray(32), bytearray(5)], "1 has 5 bytes, and 800000 come"),
+                (
+                    [numpy.zeros(4), numpy.zeros(100_000, "i8")],
+                    "0 is of type float64, and int64 comes",
+                ),
             ]:
                 with self.assertRaisesRegex(prepost.UsageError, words):
                     other.receive_many(into, TIMEOUT)
@@ -1388,6 +1392,37 @@ class ManyTest(unittest.TestCase):
                 other.receive_many(timeout=TIMEOUT)
             self.assertEqual(bytes(other.receive(timeout=TIMEOUT)), b"plain")
             self.assertEqual(bytes(other.receive_many(timeout=TIMEOUT)["a"]), b"b")
+
+    def test_what_has_no_type_fits_any(self):
+        items = [numpy.arange(4), b"12345678"]
+        with Members(2) as members:
+            root, other = members.groups()
+            root.broadcast(items, TIMEOUT)
+            into = [bytearray(32), numpy.zeros(1, "i8")]
+            other.receive_many(into, TIMEOUT)
+            self.assertEqual(bytes(into[0]), items[0].tobytes())
+            self.assertEqual(into[1].tobytes(), items[1])
+
+    def test_leaving_messages_for_which_there_is_no_room(self):
+        for options in {"backlog_bytes": 100_000}, {"pool": prepost.MemoryPool(100_000, 2)}:
+            with Members(2) as members, self.subTest(options=options):
+                root = members.sessions[0].group(1)
+                other = members.sessions[1].group(1, **options)
+                for _ in range(5):
+                    root.send(bytes(100_000))
+
+                def leave(i, group):
+                    try:
+                        with group:
+                            pass
+                    except (prepost.UsageError, prepost.TransferError) as error:
+                        return [error]
+
+                (left,), (taken,) = members.run(leave, [root, other])
+                self.assertIsInstance(taken, prepost.UsageError)
+                self.assertRegex(str(taken), "left group 1 with [12] messages? not received")
+                self.assertIsInstance(left, prepost.TransferError)
+                self.assertRegex(str(left), "member 1 has aborted the group: left group 1 with")
 
     def test_a_timeout_goes_on_with_the_next_call(self):
         with Members(2) as members:

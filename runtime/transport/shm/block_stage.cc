@@ -20,7 +20,8 @@ BlockStage::BlockStage() {
 
 Result<std::unique_ptr<BlockStage>> BlockStage::Make() {
   std::unique_ptr<BlockStage> stage(new BlockStage);
-  Result<HandedMemory> memory = MakeHandedMemory("prepost:blocks", kStageBytes);
+  Result<HandedMemory> memory =
+      MakeHandedMemory("prepost:blocks", kStageBytes, /*is_backed=*/false);
   if (!memory.ok()) return memory.status();
   stage->memory_ = *std::move(memory);
   return stage;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,20 +13,33 @@
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
 
 namespace prepost {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL;
 
+/// Kernels before 6.3 do not know that it is never a program, and later ones may insist on it.
+int MakeFile(const char* name) {
+  constexpr unsigned int kFlags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+  const int fd = memfd_create(name, kFlags | MFD_NOEXEC_SEAL);
+  return fd < 0 && errno == EINVAL ? memfd_create(name, kFlags) : fd;
+}
+
 }  // namespace
 
-Result<HandedMemory> MakeHandedMemory(const char* name, uint64_t bytes) {
+Result<HandedMemory> MakeHandedMemory(const char* name, uint64_t bytes, bool is_backed) {
   HandedMemory made;
-  made.file =
-      FileDescriptor::Open([name] { return memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING); });
+  rlimit limit = {};
+  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < bytes)  // else it would be a signal
+    return EnvironmentError("memory for another process is larger than files may be (ulimit -f)");
+  made.file = FileDescriptor::Open([name] { return MakeFile(name); });
   const int fd = made.file.get();
-  if (fd < 0 || ftruncate(fd, static_cast<off_t>(bytes)) != 0)
+  const auto size = static_cast<off_t>(bytes);
+  if (fd < 0 || ftruncate(fd, size) != 0 || (is_backed && fallocate(fd, 0, 0, size) != 0))
     return SystemError(StatusCode::kEnvironment, "cannot make memory for another process", errno);
   Result<Mapping> memory = Mapping::OfFile(fd, bytes, Mapping::Access::kReadWrite);
   if (!memory.ok()) return memory.status();
@@ -38,7 +52,8 @@ Result<HandedMemory> MakeHandedMemory(const char* name, uint64_t bytes) {
 Result<Mapping> MapHandedMemory(const FileDescriptor& file,
                                 const std::function<bool(uint64_t)>& is_size) {
   struct stat found = {};
-  const bool is_one = fcntl(file.get(), F_GET_SEALS) == kSeals && fstat(file.get(), &found) == 0 &&
+  const int seals = fcntl(file.get(), F_GET_SEALS);
+  const bool is_one = seals >= 0 && (seals & kSeals) == kSeals && fstat(file.get(), &found) == 0 &&
                       is_size(static_cast<uint64_t>(found.st_size));
   if (!is_one) return Rejected("what another process has handed over is no such memory");
   return Mapping::OfFile(file.get(), static_cast<uint64_t>(found.st_size), Mapping::Access::kRead);

@@ -18,11 +18,12 @@ namespace prepost {
 /// This end's.
 struct HandedMemory {
   FileDescriptor file;  ///< to be handed over
-  Mapping memory;       ///< zeros at first; pages are there when they are used
+  Mapping memory;       ///< zeros at first
 };
-/// `name`: in /proc, for people. Errors (kEnvironment): none, or the system does not make such
-/// files.
-Result<HandedMemory> MakeHandedMemory(const char* name, uint64_t bytes);
+/// `name`: in /proc, for people. `is_backed`: there is memory for all of it; else it is a SIGBUS to
+/// use a page for which there is none. Errors (kEnvironment): no memory, or the system does not
+/// make such files.
+Result<HandedMemory> MakeHandedMemory(const char* name, uint64_t bytes, bool is_backed);
 /// What the other end has handed over, of a size that `is_size` finds right. Errors (kRejected): it
 /// is no such memory; kEnvironment.
 Result<Mapping> MapHandedMemory(const FileDescriptor& file,

@@ -38,7 +38,8 @@ void ForEachPart(std::span<std::byte> ring, uint64_t place, std::span<const iove
 Result<std::unique_ptr<ShmStream>> ShmStream::Make(size_t ring_bytes) {
   PREPOST_CHECK(std::has_single_bit(ring_bytes) && ring_bytes >= kHeadBytes &&
                 ring_bytes <= kRingBytesMax);
-  Result<HandedMemory> own = MakeHandedMemory("prepost:stream", kHeadBytes + ring_bytes);
+  Result<HandedMemory> own =
+      MakeHandedMemory("prepost:stream", kHeadBytes + ring_bytes, /*is_backed=*/true);
   if (!own.ok()) return own.status();
   std::unique_ptr<ShmStream> stream(new ShmStream);
   stream->own_ = *std::move(own);
@@ -71,9 +72,10 @@ bool ShmStream::HearBell() {
 /// Where the other end asks for it and has not been woken since. It wakes once, and a socket
 /// without room has woken it.
 void ShmStream::Ring(uint32_t times, uint32_t* rung) const {
-  if (times % 2 == 0 || std::exchange(*rung, times) == times) return;
+  if (times % 2 == 0 || *rung == times) return;
   const std::byte ring{1};
-  static_cast<void>(send(other_bell_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL));
+  const ssize_t sent = send(other_bell_.get(), &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (sent == 1 || errno == EAGAIN) *rung = times;
 }
 
 bool ShmStream::has_room() const {

@@ -223,6 +223,7 @@ void TcpEndpoint::AddChannels(Playable plan) {
     link.noted.clear();
   }
   unstaged_ = 0;
+  slowest_.reset();
   std::vector<size_t> records(links_.size(), 1);  // the start
   for (const ChannelOps& ops : plan.ChannelOpsOf(node_)) {
     const auto index = static_cast<uint32_t>(channels_.size());
@@ -285,6 +286,8 @@ void TcpEndpoint::PostSend(const SendRequest& request) {
       .memory = {const_cast<std::byte*>(request.memory.data()), request.memory.size()},
       .pieces = carries_blocks ? PiecesOf(state, request.memory.size()) : 0};
   if (carries_blocks) {
+    if (links_[state.link].stage != nullptr)
+      slowest_ = std::min(slowest_.value_or(state.completed), state.completed);
     PushStreams(state.link);
   } else {
     AppendRecord(state.link, RecordOf(state, state.moved++));
@@ -723,14 +726,10 @@ Status TcpEndpoint::TakeNote(Link& link, ChannelState& state, const Record& reco
   Release(carrier, state);
   completed_.Add(state.slots[state.completed++].op);
   CompleteWritten(state);
-  // It may have waited for room in the window or in the stage, as may others there.
+  if (in_step_ && carrier.stage != nullptr && slowest_ == state.completed - 1) FindSlowest();
+  // It may have waited for room in the window or in the stage.
   const bool is_bounded = carrier.local.is_read || carrier.stage != nullptr;
   if (is_bounded && HasToWrite(carrier)) active_.Push(state.link);
-  if (carrier.stage == nullptr || !in_step_) return {};
-  for (const ChannelState& other : channels_) {
-    if (other.outgoing && links_[other.link].carries_blocks && HasToWrite(links_[other.link]))
-      active_.Push(other.link);
-  }
   return {};
 }
 

@@ -239,6 +239,7 @@ class TcpEndpoint final : public MessageEndpoint {
   bool HasToWrite(const Link& link) const;
   bool MayBegin(const Link& link, const ChannelState& state) const;
   bool HasStageRoom(const ChannelState& state) const;
+  void FindSlowest();
   static bool HasToRead(const Link& link) {
     return !link.stalled && (link.readable || link.rx_left > 0 || link.is_copying);
   }
@@ -333,6 +334,9 @@ class TcpEndpoint final : public MessageEndpoint {
   std::vector<uint32_t> state_of_channel_;  ///< by plan channel; kNone: not ours
   VisitRing active_;                        ///< links
   CompletionList completed_;
+  /// In step: how many sends of the staged channel that is waited for and has least are complete;
+  /// none: nobody is waited for.
+  std::optional<uint32_t> slowest_;
   uint32_t unstaged_ = 0;                 ///< channels that may use a stage, and do not at present
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty

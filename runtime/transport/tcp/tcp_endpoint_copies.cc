@@ -9,6 +9,7 @@
 #include <cstring>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "runtime/transport/tcp/tcp_endpoint.h"
 
@@ -35,11 +36,22 @@ bool TcpEndpoint::HasStageRoom(const ChannelState& state) const {
   constexpr uint32_t kStagedMax = 8;
   static_assert(kStagedMax <= MemoryWindow::kSendsMax);
   if (state.next.index - state.completed >= kStagedMax) return false;
-  return !in_step_ || std::ranges::none_of(channels_, [&](const ChannelState& other) {
-    const bool is_waited_for =
-        other.outgoing && links_[other.link].stage != nullptr && other.completed < other.posted;
-    return is_waited_for && state.next.index >= other.completed + kStagedMax;
-  });
+  return !in_step_ || !slowest_ || state.next.index < *slowest_ + kStagedMax;
+}
+
+/// And others may have waited for it.
+void TcpEndpoint::FindSlowest() {
+  const std::optional<uint32_t> before = std::exchange(slowest_, std::nullopt);
+  for (const ChannelState& state : channels_) {
+    const bool is_staged = state.outgoing && links_[state.link].stage != nullptr;
+    if (!is_staged || state.completed == state.posted) continue;
+    slowest_ = std::min(slowest_.value_or(state.completed), state.completed);
+  }
+  if (slowest_ == before) return;
+  for (const ChannelState& state : channels_) {
+    if (state.outgoing && links_[state.link].stage != nullptr && HasToWrite(links_[state.link]))
+      active_.Push(state.link);
+  }
 }
 
 /// Of the next block, whose record is to be written. The stage has it where that leaves a place to

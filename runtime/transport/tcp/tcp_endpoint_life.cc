@@ -44,7 +44,7 @@ Status TcpEndpoint::CheckPeers(std::chrono::milliseconds silence) {
 std::map<NodeId, TcpUse> TcpEndpoint::Uses() const {
   std::map<NodeId, TcpUse> uses;
   for (const Link& link : links_) {
-    if (!link.carries_blocks) continue;
+    if (!link.carries_blocks || link.socket.memory() != nullptr) continue;
     const TcpUse use = UseOf(link.socket.fd());
     TcpUse& all = uses[link.peer];
     all.acknowledged_bytes += use.acknowledged_bytes;

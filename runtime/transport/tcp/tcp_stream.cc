@@ -43,10 +43,10 @@ Status StatusOf(const Io& io, NodeId node, NodeId peer, const char* verb, uint32
     case Io::Outcome::kForged:
       return Rejected(NotAuthentic(node, peer));
     case Io::Outcome::kBadMemory:
-      return Rejected(
-          fmt::format("{}: the memory of block {} is gone; was its file truncated "
-                      "meanwhile?",
-                      what(), block));
+      return Rejected(fmt::format(
+          "{}: the memory of block {} at node {} is gone; is the disk of its file full, "
+          "or was it truncated meanwhile?",
+          what(), block, node.value));
     case Io::Outcome::kFailed:
       return SystemError(StatusCode::kRejected, what(), io.error);
   }

@@ -90,6 +90,47 @@ TEST(WaitPacerTest, AnAdaptiveHybridPollsWhereThatPays) {
   EXPECT_TRUE(has_polled);
 }
 
+/// A core whose time passes when a thread yields it: so long others have it each time.
+steady_clock::time_point now_there;
+steady_clock::duration others_take;
+constexpr WaitPacer::Host kHost = {.now = [] { return now_there += std::chrono::nanoseconds(100); },
+                                   .yield = [] { now_there += others_take; }};
+
+/// How often it looks before it sleeps.
+int LooksBeforeSleep(std::chrono::microseconds others, bool adapts) {
+  others_take = others;
+  WaitPacer pacer({.mode = WaitMode::kHybrid, .adapts = adapts}, kHost);
+  EXPECT_EQ(pacer.Timeout(0), kLook);
+  int looks = 0;
+  while (looks < 1000 && pacer.Timeout(0) == kLook) ++looks;
+  return looks;
+}
+
+// Among members that share a core, each of which has it for a moment: who sleeps each time costs
+// the others a system call and itself a wake-up. Catches a hybrid that sleeps at once, and one that
+// leaves its turn to a program that computes.
+TEST(WaitPacerTest, AnAdaptiveHybridLetsOthersHaveTheCoreForAMillisecond) {
+  using std::chrono::microseconds;
+  EXPECT_EQ(LooksBeforeSleep(microseconds(100), true), 9);
+  EXPECT_EQ(LooksBeforeSleep(microseconds(400), true), 2);
+  EXPECT_EQ(LooksBeforeSleep(microseconds(3000), true), 0);
+  EXPECT_EQ(LooksBeforeSleep(microseconds(100), false), 0);
+  EXPECT_GT(LooksBeforeSleep(microseconds(0), true), 50) << "nobody else wants it";
+}
+
+// Catches waits in which others had the core that count as polled in vain: it would not poll next
+// time, when the members that share the core are just as fast.
+TEST(WaitPacerTest, WhatOthersHadTheCoreForIsNotPolled) {
+  others_take = std::chrono::microseconds(300);
+  WaitPacer pacer({.mode = WaitMode::kHybrid, .adapts = true}, kHost);
+  uint64_t progress = 0;
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(pacer.Timeout(++progress), kLook);
+    EXPECT_EQ(pacer.Timeout(progress), kLook);
+    EXPECT_EQ(pacer.Timeout(progress), kLook) << i;
+  }
+}
+
 TEST(WaitPacerTest, FiftyMillisecondsByDefault) {
   EXPECT_EQ(WaitPolicy().idle_max, milliseconds(50));
   EXPECT_EQ(WaitPolicy().mode, WaitMode::kInterrupt);

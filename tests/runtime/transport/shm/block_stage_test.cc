@@ -71,7 +71,8 @@ TEST(BlockStageTest, WhatIsNoStageIsRefused) {
   EXPECT_FALSE(PeerStage::Take(FileDescriptor(open("/dev/zero", O_RDWR | O_CLOEXEC))).ok());
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{4096}, BlockStage::kPlaces * kBlock - 4096,
                                BlockStage::kPlaces * kBlock + 4096}) {
-    EXPECT_FALSE(PeerStage::Take(MakeHandedMemory("other", bytes)->file).ok()) << bytes;
+    EXPECT_FALSE(PeerStage::Take(MakeHandedMemory("other", bytes, /*is_backed=*/false)->file).ok())
+        << bytes;
   }
   const FileDescriptor unsealed(memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(unsealed.get(), static_cast<off_t>(BlockStage::kPlaces * kBlock)), 0);

@@ -86,7 +86,7 @@ TEST_F(TcpEndpointTest, SendFromATruncatedFileIsAnError) {
   Connect({.transport = TransportKind::kTcp, .in_files = true});
   ASSERT_EQ(truncate(nodes_->input().path().c_str(), 0), 0);
   PostSend(0);
-  EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
+  EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 at node 0 is gone"));
 }
 
 // Catches a cipher that reads the memory of a file itself: a SIGBUS.
@@ -94,7 +94,7 @@ TEST_F(TcpEndpointTest, SealedSendFromATruncatedFileIsAnError) {
   Connect({.seal = SealCipher::kChaCha20Poly1305, .in_files = true});
   ASSERT_EQ(truncate(nodes_->input().path().c_str(), 0), 0);
   PostSend(0);
-  EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 is gone"));
+  EXPECT_THAT(Failure(0).message(), HasSubstr("the memory of block 0 at node 0 is gone"));
 }
 
 // Bytes of somebody between the two: nothing of them is taken for a record, at any size that they
