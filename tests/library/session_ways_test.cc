@@ -356,13 +356,16 @@ TEST_P(SessionEventsTest, AnyMemberMayAbortTheGroup) {
     for (const uint32_t other : {0u, 2u}) {
       EXPECT_TRUE(sessions[other].DestroyGroup(member).ok());
     }
-    ASSERT_TRUE(sessions[member].AbortGroup(member, "node 7 is no use").ok());
+    ASSERT_TRUE(sessions[member].AbortGroup(member, "node 7 is no use\n\xff").ok());
     ASSERT_TRUE(sessions.Wait(member, members,
                               [](const GroupLog& log) { return log.failures.size() == 1; }));
     for (const uint32_t other : members) {
-      EXPECT_THAT(sessions.LogOf(other, member).failures.front(),
-                  HasSubstr("member " + std::to_string(member) +
-                            " has aborted the group: node 7 is no use"));
+      const std::string cause = sessions.LogOf(other, member).failures.front();
+      EXPECT_THAT(cause, HasSubstr("member " + std::to_string(member) +
+                                   " has aborted the group: node 7 is no use"));
+      // Whoever has aborted it hears it as the others do.
+      EXPECT_TRUE(std::ranges::all_of(cause, [](char it) { return it >= ' ' && it <= '~'; }))
+          << cause;
       EXPECT_EQ(sessions.LogOf(other, member).failed_member, member);
     }
     EXPECT_FALSE(sessions[member].AbortGroup(member, "").ok());

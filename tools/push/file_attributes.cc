@@ -43,6 +43,14 @@ Status SetOwner(int fd, const std::string& path, const UnkeptFunction& unkept) {
 }
 
 /// 0, or an error. Some file systems that are mounted through others (FUSE) take the call and do
+/// nothing.
+int SetMode(int fd, mode_t mode) {
+  struct stat now = {};
+  if (fchmod(fd, mode) != 0 || fstat(fd, &now) != 0) return errno;
+  return (now.st_mode & 0777u) == mode ? 0 : EOPNOTSUPP;
+}
+
+/// 0, or an error. Some file systems that are mounted through others (FUSE) take the call and do
 /// nothing, where the time of the last access is left alone. What is rounded, or cut to what the
 /// file system can have, is set.
 int SetTime(int fd, const PushedFile& file) {
@@ -68,15 +76,16 @@ int SetTime(int fd, const PushedFile& file) {
 Status SetAttributes(int fd, const PushedFile& file, const std::string& path,
                      const UnkeptFunction& unkept) {
   PREPOST_RETURN_IF_ERROR(SetOwner(fd, path, unkept));  // first: it may change the mode
-  if (fchmod(fd, file.mode) != 0) PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
+  if (const int error = SetMode(fd, file.mode); error != 0)
+    PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, error));
   const int error = SetTime(fd, file);
   return error == 0 ? Status() : Say(unkept, "time", path, error);
 }
 
 Status RenewAttributes(int fd, const struct stat& there, const PushedFile& file,
                        const std::string& path, const UnkeptFunction& unkept) {
-  if ((there.st_mode & 0777u) != file.mode && fchmod(fd, file.mode) != 0)
-    PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, errno));
+  const int mode_error = (there.st_mode & 0777u) == file.mode ? 0 : SetMode(fd, file.mode);
+  if (mode_error != 0) PREPOST_RETURN_IF_ERROR(Say(unkept, "mode", path, mode_error));
   const bool has_time =
       there.st_mtim.tv_sec == file.mtime_s && there.st_mtim.tv_nsec == file.mtime_ns;
   const int error = has_time ? 0 : SetTime(fd, file);

@@ -32,6 +32,11 @@ TEST(MscclTest, LimitsAreNamed) {
   EXPECT_THAT(CheckMsccl(test::PlanOf(34, 1, "sequential")).message(),
               HasSubstr("node 0 sends to 33 peers, an MSCCL gpu at most 32"));
   EXPECT_THAT(CheckMsccl(test::PlanOf(3, 0)).message(), HasSubstr("empty message"));
+  EXPECT_TRUE(CheckMsccl(test::PlanOf(1024, 1, "chain")).ok());
+  EXPECT_THAT(CheckMsccl(test::PlanOf(1025, 1, "chain")).message(),
+              HasSubstr("1025 nodes, MSCCL's loader has room for 1024 gpus"));
+  EXPECT_THAT(CheckMsccl(test::PlanOf(33, 200, "kary_tree=32")).message(),
+              HasSubstr("elements of XML, MSCCL's loader has room for 4096 of a gpu"));
   // Nops count as well: one send waits for its block and for the last one to another child.
   EXPECT_THAT(CheckMsccl(test::PlanOf(8, 256, "binomial_tree")).message(),
               HasSubstr("1>5 at node 1 makes 257 steps"));

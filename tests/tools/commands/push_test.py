@@ -267,6 +267,12 @@ def check_no_data_network(world):
                 r"10\.99\.0\.3:\d+: (no answer|No route to host)",
                 verdicts[dead - 1]["error"],
             ), verdicts
+            # Catches hosts that are called the cause of what another one has failed with.
+            failed = [verdict for verdict in verdicts if not verdict["ok"]]
+            for verdict in failed:
+                is_dead = verdict is verdicts[dead - 1]
+                assert verdict["is_consequence"] == (not is_dead), verdict
+                assert is_dead or f"{PREFIX}{dead}" in verdict["error"], verdict
             world.clear()
     finally:
         ip("-n", f"{PREFIX}{dead}", "link", "set", "eth0", "up")

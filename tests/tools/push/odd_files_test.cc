@@ -28,6 +28,7 @@ namespace {
 
 struct OddFiles {
   bool are_modes_refused = false;
+  bool are_modes_ignored = false;
   bool are_times_refused = false;
   bool rounds_times = false;  ///< to two seconds, as FAT does
   enum class Times : uint8_t { kSet, kSetTogether, kIgnored };
@@ -45,6 +46,7 @@ extern "C" int posix_fallocate(int fd, off_t offset, off_t bytes) {
 }
 
 extern "C" int fchmod(int fd, mode_t mode) noexcept {
+  if (odd.are_modes_ignored) return 0;
   if (!odd.are_modes_refused) return static_cast<int>(syscall(SYS_fchmod, fd, mode));
   errno = EPERM;
   return -1;
@@ -136,6 +138,17 @@ TEST_F(OddFilesTest, DataStayWhereModesAndTimesCannotBeKept) {
   const Status strict =
       Push({.unkept = [](const char* what, const std::string&, int) { return Rejected(what); }});
   EXPECT_EQ(strict.message(), "mode");
+}
+
+// As exFAT through FUSE. Catches a mode that is lost and called kept.
+TEST_F(OddFilesTest, ModesThatAreIgnoredAreNotKept) {
+  ASSERT_EQ(chmod((folder_ / "x").c_str(), 0640), 0);
+  ASSERT_EQ(chmod((folder_ / "y").c_str(), 0640), 0);
+  odd = {.are_modes_ignored = true};
+  ASSERT_EQ(Push().ToString(), "");
+  ASSERT_EQ(unkept_.size(), 1u);
+  EXPECT_EQ(TextOf(unkept_[0]),
+            "mode of 2 files, the first " + to_ + "/x (Operation not supported)");
 }
 
 // Some file systems of FUSE say that they set a time, and do not. Catches a file that is sent again
