@@ -64,6 +64,7 @@ Result<std::unique_ptr<Engine>> Engine::Make(KeeperOptions options, const WaitPo
 Engine::Engine(const WaitPolicy& wait, milliseconds failure_max)
     : pacer_(wait),
       attention_(failure_max / 8),
+      idle_max_(wait.idle_max),
       failure_max_(failure_max),
       tick_(failure_max / 8),
       silence_max_(PeerSilenceMax(failure_max)),

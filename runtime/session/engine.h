@@ -128,6 +128,7 @@ class Engine {
   Status AddConnections(Group& group, std::vector<TcpSocket> sockets);
   void KeepAwake(Group& group);
   void LookForArrivals(std::vector<std::shared_ptr<Group>>* ready);
+  bool IsQuiet(Group& group) const;
   void NotePeers(Group& group, std::span<const TcpSocket> sockets,
                  std::vector<std::chrono::microseconds> round_trips);
   void Opened(Group& group);
@@ -191,6 +192,7 @@ class Engine {
   WaitPacer pacer_;
   Attention attention_;  ///< for the keeper: whether connections are polled
   TcpHook* hook_ = nullptr;
+  const std::chrono::milliseconds idle_max_;  ///< of WaitPolicy
   const std::chrono::milliseconds failure_max_;
   const std::chrono::milliseconds tick_;  ///< between polls of connections on which nothing moves
   const std::chrono::milliseconds silence_max_;  ///< until a peer that acknowledges nothing is lost

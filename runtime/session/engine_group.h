@@ -87,11 +87,12 @@ struct Engine::Group {
   Status eager_failure;              ///< found by SendAtOnce()
   std::deque<Message> sent_at_once;  ///< whose `complete` is to be called
   std::chrono::steady_clock::time_point sent_short_at;
-  uint32_t follow_each_other = 0;       ///< short messages, right one after the other
-  bool has_arrivals = true;             ///< of the endpoint, which Poll() hears of
-  bool is_awake = false;                ///< in Engine::awake_
-  uint32_t quiet_turns = 0;             ///< since it was woken
-  uint64_t have = 0;                    ///< messages that are complete here
+  uint32_t follow_each_other = 0;                     ///< short messages, right one after the other
+  bool has_arrivals = true;                           ///< of the endpoint, which Poll() hears of
+  bool is_awake = false;                              ///< in Engine::awake_
+  uint32_t quiet_turns = 0;                           ///< since something has come
+  std::chrono::steady_clock::time_point quiet_since;  ///< a while later
+  uint64_t have = 0;                                  ///< messages that are complete here
   std::unique_ptr<MessageMover> mover;  ///< null: the executor plays over the endpoint
   std::optional<std::string> place;     ///< for the mover, until it has its connections
   bool has_place = false;               ///< the root has said it

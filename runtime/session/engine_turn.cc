@@ -151,12 +151,13 @@ void Engine::KeepAwake(Group& group) {
   awake_.emplace(group.serial, groups_.at(group.serial));
 }
 
+/// In all that are awake. Where nothing has come for as long as polling goes on, bells say it from
+/// then on.
 void Engine::LookForArrivals(std::vector<std::shared_ptr<Group>>* ready) {
-  constexpr uint32_t kQuietMax = 256;
   for (auto it = awake_.begin(); it != awake_.end();) {
     const std::shared_ptr<Group>& group = it->second;
     bool has_arrivals = group->HasArrivals();
-    const bool is_quiet = !has_arrivals && !group->is_running() && ++group->quiet_turns > kQuietMax;
+    const bool is_quiet = !has_arrivals && !group->is_running() && IsQuiet(*group);
     if (is_quiet) {
       group->Arm();
       has_arrivals = group->HasArrivals();  // which may not have rung
@@ -173,6 +174,15 @@ void Engine::LookForArrivals(std::vector<std::shared_ptr<Group>>* ready) {
     group->is_awake = false;
     it = awake_.erase(it);
   }
+}
+
+/// Whether nothing has come for it for idle_max, or a little longer: the clock is seldom looked at.
+bool Engine::IsQuiet(Group& group) const {
+  constexpr uint32_t kTurns = 256;
+  if (++group.quiet_turns % kTurns != 0) return false;
+  const Clock::time_point now = Clock::now();
+  if (group.quiet_turns == kTurns) group.quiet_since = now;
+  return now - group.quiet_since >= idle_max_;
 }
 
 /// Whatever comes signals wake_ or another file from now on. False: something is there already.
