@@ -13,6 +13,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "ir/ids.h"
 #include "ir/plan.h"
@@ -87,6 +88,10 @@ inline constexpr size_t kWireChannels = 4;
 /// The channel of that number between `a` and `b`, in either order, if there can be one.
 std::optional<Channel> ChannelOfWire(ChannelId wire, NodeId a, NodeId b);
 
+/// Of a buffer of records.
+inline std::span<std::byte, kRecordBytes> RecordAt(std::vector<std::byte>& bytes, size_t offset) {
+  return std::span<std::byte, kRecordBytes>(bytes.data() + offset, kRecordBytes);
+}
 void EncodeRecord(const Record& record, std::span<std::byte, kRecordBytes> out);
 Record DecodeRecord(std::span<const std::byte, kRecordBytes> in);
 
