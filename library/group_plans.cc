@@ -269,7 +269,8 @@ class CompiledPlans final : public GroupPlans {
   }
 
   uint64_t EagerBytesMax(double rate, GroupReach reach) override {
-    if (reach == GroupReach::kMemory) return kEagerBytesMax;
+    // What messages had there was less than a port carries where many members share few cores.
+    if (reach != GroupReach::kNetwork) return kEagerBytesMax;
     if (rate != eager_rate_) {
       eager_rate_ = rate;
       StreamParameters parameters;

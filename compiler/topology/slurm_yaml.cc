@@ -27,23 +27,46 @@ using llvm::yaml::SequenceNode;
 
 constexpr size_t kDepthMax = 100;
 
-/// The first line up to which brackets are open, or on which indentations and dashes follow each
-/// other, more than kDepthMax times. Nobody has a file that is refused for what is in its texts.
+bool IsOfWord(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+         c == '-' || c == '.';
+}
+
+/// Counts how deep a text may be nested, of which it takes one character after the other: what may
+/// open a level counts, and what closes one only where it is surely no part of a text. So nothing
+/// is deeper for LLVM than here.
+class DepthMeter {
+ public:
+  void Take(char c) {
+    if (c == '\n' || c == '\r') is_comment_ = false;
+    is_comment_ |= c == '#' && !is_quoted_;
+    if ((c == '[' || c == '{') && !IsOfWord(last_)) ++open_;
+    if ((c == ']' || c == '}') && open_ > 0 && !is_quoted_ && !is_comment_ && !is_unclear_) --open_;
+    // Texts in double quotes on one line, as JSON has them, are clear.
+    const bool is_clear = c != '\'' && !(is_quoted_ && (c == '\\' || c == '\n' || c == '\r'));
+    is_unclear_ |= !is_clear && !is_comment_;
+    if (c == '"' && !is_comment_) is_quoted_ = !is_quoted_;
+    nested_ = std::string_view(" \t-?:").find(c) == std::string_view::npos ? 0 : nested_ + 1;
+    last_ = c;
+  }
+  /// Of brackets, or of indentations and dashes that follow each other.
+  size_t depth() const { return std::max(open_, nested_); }
+
+ private:
+  size_t open_ = 0, nested_ = 0;
+  bool is_comment_ = false, is_quoted_ = false;
+  bool is_unclear_ = false;  ///< what is text and what is not, from here on
+  char last_ = '\n';
+};
+
+/// The first line that is nested more than kDepthMax deep.
 std::optional<size_t> LineOfDepth(std::string_view text) {
-  size_t line = 1, open = 0, nested = 0;
-  bool is_comment = false;
+  DepthMeter meter;
+  size_t line = 1;
   for (const char c : text) {
-    if (c == '\n' || c == '\r') {
-      if (c == '\n') ++line;
-      nested = 0;
-      is_comment = false;
-    }
-    if (is_comment) continue;
-    is_comment = c == '#';
-    if (c == '[' || c == '{') ++open;
-    if ((c == ']' || c == '}') && open > 0) --open;
-    nested = std::string_view(" \t-?:").find(c) == std::string_view::npos ? 0 : nested + 1;
-    if (open > kDepthMax || nested > kDepthMax) return line;
+    meter.Take(c);
+    if (meter.depth() > kDepthMax) return line;
+    if (c == '\n') ++line;
   }
   return std::nullopt;
 }

@@ -286,8 +286,9 @@ struct PeerPaths {
   uint32_t memory = 0;   ///< through memory
   uint32_t network = 0;  ///< over TCP
   /// Of those over TCP: peers on this machine with which the system does not let this process share
-  /// memory, though SessionOptions::local_copies asks for it: other users' and, where it does not
-  /// let them hand over memory, all where Yama's /proc/sys/kernel/yama/ptrace_scope is 1 or more.
+  /// memory, though SessionOptions::local_copies asks for it: other users', those in another
+  /// namespace of processes, as containers are, and, where it does not let them hand over memory,
+  /// all where Yama's /proc/sys/kernel/yama/ptrace_scope is 1 or more.
   uint32_t forbidden = 0;
   /// Short messages, which are not moved by plans: with how many neighbours in their tree they go
   /// through memory that both map, and over TCP. Both 0: there are no short messages.

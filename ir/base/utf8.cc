@@ -32,6 +32,11 @@ size_t Utf8Length(std::string_view text) {
   return code < kSmallest[length] || is_surrogate || code > 0x10FFFF ? 0 : length;
 }
 
+size_t PrintableLength(std::string_view text) {
+  const size_t length = Utf8Length(text);
+  return IsControl(text, length) ? 0 : length;
+}
+
 std::string FirstLetters(std::string_view text, size_t letters) {
   size_t bytes = 0;
   while (letters-- > 0 && bytes < text.size())
@@ -44,9 +49,8 @@ std::string Printable(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
-    const size_t taken = length == 0 ? 1 : length;
-    if (length != 0 && !IsControl(text, length)) {
+    const size_t taken = std::max<size_t>(Utf8Length(text), 1);
+    if (PrintableLength(text) != 0) {
       out += text.substr(0, taken);
     } else {
       for (const char c : text.substr(0, taken)) {

@@ -15,6 +15,9 @@ namespace prepost {
 /// is none: cut, overlong, a surrogate, or beyond U+10FFFF.
 size_t Utf8Length(std::string_view text);
 
+/// The same of a letter that a terminal shows; 0 of control characters (C0, DEL, C1), too.
+size_t PrintableLength(std::string_view text);
+
 /// The first `letters` letters of `text`, which is UTF-8.
 std::string FirstLetters(std::string_view text, size_t letters);
 

@@ -95,8 +95,12 @@ struct Destination {
   std::string temporary;
 };
 Destination DestinationOf(const std::string& path) {
-  std::error_code unknown;  // a path whose stat fails cannot be opened either
-  const std::filesystem::path target = std::filesystem::canonical(path, unknown);
+  std::error_code unknown;
+  // What a link points to is only replaced where the system lets this process follow the link,
+  // which another user may have made (fs.protected_symlinks); canonical() reads it in any case.
+  const bool is_found = std::filesystem::exists(path, unknown);
+  const std::filesystem::path target =
+      is_found ? std::filesystem::canonical(path, unknown) : std::filesystem::path(path);
   const std::filesystem::path final_path = unknown ? std::filesystem::path(path) : target;
   return {.path = final_path, .temporary = final_path.parent_path() / TemporaryName()};
 }

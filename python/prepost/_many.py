@@ -3,6 +3,7 @@
 message says what they are and has the small ones, one after the other; each large one is a message
 of its own, from and into its own memory."""
 import json
+import math
 import re
 import struct
 import sys
@@ -20,7 +21,8 @@ _HEAD = struct.Struct("<8sQ")  # and the bytes of the text that follows
 #: Smaller ones are copied into the first message.
 PACKED_MAX = 64 << 10
 _ITEMS_MAX = 1 << 20
-_TEXT_MAX = 256 << 20
+_TEXT_MAX = 64 << 20
+_SIDES_MAX = 64
 
 
 class Item(NamedTuple):
@@ -97,6 +99,8 @@ def pack(items: Many) -> Tuple[bytes, List[Any]]:
         {"is_dict": isinstance(items, dict), "items": [list(item) for item in found]},
         separators=(",", ":"),
     ).encode()
+    if len(text) > _TEXT_MAX:
+        raise UsageError(f"names and shapes have {len(text)} bytes, the limit is {_TEXT_MAX}")
     parts = [_HEAD.pack(_MAGIC, len(text)), text]
     large = []
     for item, (_, memory) in zip(found, named):
@@ -200,18 +204,26 @@ def _read(first: memoryview) -> Tuple[bool, List[Item], memoryview]:
         raise refuse("it does not begin as one")
     if text_bytes > min(_TEXT_MAX, len(first) - _HEAD.size):
         raise refuse(f"a text of {text_bytes} bytes in {len(first)}")
+
+    def size(value: Any) -> int:
+        if type(value) is not int or not 0 <= value < 1 << 63:
+            raise ValueError(f"{value!r:.40} is no size")
+        return value
+
     try:
         read = json.loads(bytes(first[_HEAD.size : _HEAD.size + text_bytes]))
         is_dict = read["is_dict"] is True
+        if len(read["items"]) > _ITEMS_MAX:
+            raise ValueError("too many")
         items = [
-            Item(str(name), str(of), str(type_), tuple(int(side) for side in shape), int(bytes_))
+            Item(str(name), str(of), str(type_), tuple(map(size, shape)), size(bytes_))
             for name, of, type_, shape, bytes_ in read["items"]
         ]
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise refuse(str(error)) from None
     packed = first[_HEAD.size + text_bytes :]
-    if len(items) > _ITEMS_MAX or any(item.bytes < 0 for item in items):
-        raise refuse("numbers that cannot be")
+    if any(len(item.shape) > _SIDES_MAX for item in items):
+        raise refuse("a shape that cannot be")
     if len({item.name for item in items}) != len(items):
         raise refuse("two buffers of one name")
     if sum(item.bytes for item in items if item.is_packed) != len(packed):
@@ -230,7 +242,7 @@ def _build(item: Item, memory: Any) -> Any:
             import numpy
 
             return numpy.frombuffer(memory, item.type).reshape(item.shape)
-    except (ImportError, AttributeError, TypeError, ValueError):
+    except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):
         pass
     return memory
 
@@ -241,6 +253,8 @@ def _tensor(item: Item, memory: memoryview) -> Any:
     dtype = getattr(torch, item.type)
     if not isinstance(dtype, torch.dtype):
         raise TypeError(item.type)
+    if math.prod(item.shape) * dtype.itemsize != item.bytes:
+        raise ValueError(item.shape)
     if item.bytes == 0:
         return torch.empty(item.shape, dtype=dtype)
     if memory.readonly or memory.nbytes % dtype.itemsize != 0:

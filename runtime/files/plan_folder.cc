@@ -36,11 +36,13 @@ Status CannotWrite(const std::string& path, int error) {
   return Rejected(fmt::format("cannot write: {}", std::strerror(error)), path);
 }
 
-/// "a/b" for "a/b/", and what a link points to for a link.
+/// "a/b" for "a/b/", and what a link points to for a link that the system lets this process follow.
 std::string RealPath(const std::string& path) {
   std::error_code unknown;
-  const fs::path real = fs::canonical(path, unknown);
-  if (!unknown) return real.string();
+  if (fs::exists(path, unknown)) {
+    const fs::path real = fs::canonical(path, unknown);
+    if (!unknown) return real.string();
+  }
   const size_t end = path.find_last_not_of('/');
   return end == std::string::npos ? path : path.substr(0, end + 1);
 }

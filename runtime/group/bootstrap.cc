@@ -266,15 +266,30 @@ Bootstrap::Link* Bootstrap::FindLink(const LinkName& name) {
   return link == links_.end() ? nullptr : &*link;
 }
 
-/// Those beside `first`. Errors: this process may not have so many files open.
-Status Bootstrap::AddStreams(const LinkName& first) {
-  if (first.streams == 1) return {};
-  Result<FileRoom> room = FileRoom::Reserve(first.streams - size_t{1});
+/// Those beside `first`, which are awaited as long as that is. Some are there where it comes again,
+/// and may be more than it has now. Errors: this process may not have so many files open.
+Status Bootstrap::AddStreams(const LinkName& first, std::optional<Clock::time_point> due) {
+  size_t there = 0;
+  for (Link& link : links_) {
+    LinkName beside = link.name;
+    beside.stream = 0;
+    if (link.name.stream == 0 || !SameStream(beside, first)) continue;
+    link.name.streams = first.streams;
+    link.given |= link.name.stream >= first.streams;
+    if (link.name.stream < first.streams) ++there;
+  }
+  const size_t lacking = first.streams - size_t{1} - there;
+  if (lacking == 0) return {};
+  Result<FileRoom> room = FileRoom::Reserve(lacking);
   if (!room.ok()) return room.status();
   rooms_.push_back(*std::move(room));
   LinkName name = first;
-  for (name.stream = 1; name.stream < name.streams; ++name.stream)
-    links_.emplace_back().name = name;
+  for (name.stream = 1; name.stream < name.streams; ++name.stream) {
+    if (FindLink(name) != nullptr) continue;
+    Link& link = links_.emplace_back();
+    link.name = name;
+    link.due = due;
+  }
   return {};
 }
 
@@ -455,7 +470,7 @@ void Bootstrap::Admit(const LinkName& name, const GroupTerms& /*terms*/, FileDes
     link.keys = std::move(keys);
   } else if (name.purpose == LinkPurpose::kData) {
     // The other end waits for all of them now.
-    if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name);
+    if (name.stream == 0 && refused_.ok()) refused_ = AddStreams(name, link.due);
     link.name.streams = name.streams;
     link.fd = std::move(fd);
     link.keys = std::move(keys);
@@ -553,7 +568,7 @@ bool Bootstrap::ServeCall(Call& call) {
     if (is_for_blocks && name.stream == 0 && name.streams == 1 &&
         options_.carrier == Carrier::kTcp) {
       name.streams = StreamsOf(options_.paths, call.fd.get());
-      if (!AddStreams(name).ok()) name.streams = 1;
+      if (!AddStreams(name, call.link.due).ok()) name.streams = 1;
       call.hello.set_streams(name.streams);
     }
     if (!call.Send(call.hello.Begin())) return EndCall(call, "the connection broke");

@@ -184,7 +184,7 @@ class Bootstrap final : public Lobby::Owner {
   Status NotThere() const;
 
   Link* FindLink(const LinkName& name);
-  Status AddStreams(const LinkName& first);
+  Status AddStreams(const LinkName& first, std::optional<Clock::time_point> due);
   void StartCalls();
   void StartCall(Link& link, const Result<std::vector<TcpAddress>>& addresses);
   bool ServeCall(Call& call);

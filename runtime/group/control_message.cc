@@ -105,12 +105,6 @@ constexpr size_t BytesMax(std::type_identity<std::variant<Message...>>) {
 }
 static_assert(BytesMax(std::type_identity<ControlMessage>()) == kControlMessageBytes);
 
-/// Not printable ASCII: terminals may do something else than show it, as there are control
-/// characters above ASCII, too, and a text may be cut within a character of several bytes.
-bool IsUnprintable(char c) {
-  return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) >= 0x7f;
-}
-
 class FieldWriter {
  public:
   explicit FieldWriter(std::span<std::byte> out) : out_(out) {}
@@ -187,10 +181,11 @@ class FieldReader {
   }
   void operator()(std::string& text) {
     const auto bytes = Number(in_.Get<uint16_t>(), kControlTextBytes, "bytes of text");
-    for (const std::byte byte : in_.Take(bytes)) {
-      text.push_back(static_cast<char>(byte));
-      if (IsUnprintable(text.back()))
-        Refuse("a character of the text", std::to_integer<uint64_t>(byte));
+    for (const std::byte byte : in_.Take(bytes)) text.push_back(static_cast<char>(byte));
+    for (std::string_view left = text; !left.empty();) {
+      const size_t length = PrintableLength(left);
+      if (length == 0) return Refuse("a character of the text", static_cast<uint8_t>(left.front()));
+      left.remove_prefix(length);
     }
   }
   void operator()(NodeReport& report) {
@@ -229,11 +224,13 @@ const char* Name(const ControlMessage& message) { return kTypes[message.index()]
 std::string ControlText(const std::string& value) {
   constexpr std::string_view kCut = "...";
   std::string text;
+  size_t whole = 0;  // bytes of letters that leave room for kCut
   for (std::string_view left = value; !left.empty();) {
-    if (text.size() == kControlTextBytes) {
-      return text.replace(kControlTextBytes - kCut.size(), kCut.size(), kCut);
-    }
-    text.push_back(IsUnprintable(left.front()) ? '?' : left.front());
+    const size_t printable = PrintableLength(left);
+    if (text.size() + std::max<size_t>(printable, 1) > kControlTextBytes)
+      return text.substr(0, whole).append(kCut);
+    text.append(printable == 0 ? "?" : left.substr(0, printable));
+    if (text.size() + kCut.size() <= kControlTextBytes) whole = text.size();
     left.remove_prefix(std::max<size_t>(Utf8Length(left), 1));  // one of each letter
   }
   return text;

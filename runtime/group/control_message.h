@@ -182,14 +182,14 @@ const char* Name(const ControlMessage& message);
 ///        32  a sum, a nonce, a proof
 ///        88  a report: posts, posts during, wake-ups, completions, retries, cpu_ns,
 ///            bytes_received, elapsed_ns, requests for events during, re-arms, their bound
-///     2 + n  a text of n bytes of printable ASCII, kControlTextBytes at most
+///     2 + n  a text of n bytes, kControlTextBytes at most: UTF-8 without control characters
 ///  2 + 4 n   n nodes, kControlNodesMax at most
 inline constexpr size_t kControlMessageBytes = 617;
 inline constexpr size_t kControlTextBytes = 510;
 inline constexpr size_t kControlNodesMax = 150;
 
-/// What fits into a text of a message, with "..." at the end of what does not. Each letter but
-/// those of printable ASCII becomes '?', so that it is one line.
+/// What fits into a text of a message, with "..." at the end of what does not. Control characters
+/// and bytes that are no UTF-8 become '?' each, so that it is one line.
 std::string ControlText(const std::string& value);
 
 /// Needs texts that are ControlText()s, and no more nodes than there may be.

@@ -27,7 +27,7 @@
 namespace prepost {
 
 /// The version of hello, control messages (control_message.h) and records (tcp_wire.h) together.
-inline constexpr uint32_t kProtocolVersion = 19;
+inline constexpr uint32_t kProtocolVersion = 20;
 
 enum class LinkPurpose : uint32_t {
   kControl = 1,  ///< of a member with the leader

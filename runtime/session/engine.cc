@@ -300,6 +300,7 @@ void Engine::Obey(Command command) {
                     .opens_later = group.options.is_for_calls,
                     .has_eager_tree = group.HasEager(),
                     .shares_memory = group.mover == nullptr,
+                    .rings_blocks = group.MayCopy(),
                     .stages_blocks = group.StagesBlocks(),
                     .sites = group.options.sites,
                     .paths = group.options.paths,
@@ -420,8 +421,9 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
   }
   {
     const std::lock_guard lock(mutex_);
-    const bool is_near = std::ranges::all_of(
-        sockets, [](const TcpSocket& it) { return IsOfThisMachine(PeerAddressOf(it.fd)); });
+    const auto is_here = [](const TcpSocket& it) { return IsOfThisMachine(PeerAddressOf(it.fd)); };
+    const bool is_near = group->options.paths.pace == 0 && std::ranges::all_of(sockets, is_here) &&
+                         std::ranges::all_of(event.eager, is_here);
     group->reach = group->copies_all ? GroupReach::kMemory
                    : is_near         ? GroupReach::kMachine
                                      : GroupReach::kNetwork;

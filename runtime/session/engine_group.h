@@ -121,14 +121,14 @@ struct Engine::Group {
   Roles roles() const {
     return {options.collective, static_cast<uint32_t>(options.members.size()), /*blocks=*/1};
   }
+  /// Whether this process copies what goes through memory itself. Not memory that may be a file's,
+  /// which is a SIGBUS where the file has shrunk, or its disk is full: the kernel copies that.
+  bool MayCopy() const { return mover == nullptr && !options.sync; }
   /// Whether short messages go down the EagerTree.
-  bool HasEager() const {
-    return mover == nullptr && options.members.size() > 1 && plans->HasEager();
-  }
-  /// Whether blocks go through memory that peers on this machine have mapped. Not those of memory
-  /// that may be a file's, which the kernel copies, for it may shrink; nor of calls, where all
-  /// members are busy and each block has one receiver.
-  bool StagesBlocks() const { return mover == nullptr && !options.is_for_calls && !options.sync; }
+  bool HasEager() const { return MayCopy() && options.members.size() > 1 && plans->HasEager(); }
+  /// Whether blocks go through memory that all peers on this machine have mapped. Not those of
+  /// calls, where all members are busy and each block has one receiver.
+  bool StagesBlocks() const { return MayCopy() && !options.is_for_calls; }
   bool is_source() const { return roles().IsSource(options.self); }
   bool is_target() const { return roles().IsTarget(options.self); }
   /// What comes through memory.

@@ -274,9 +274,14 @@ bool Introduction::Take() {
 /// False: the two are not in one place, as both find.
 bool Introduction::TakeCard(std::span<const std::byte> said) {
   ByteReader reader(said);
-  const bool is_same = name_.valid() && std::ranges::equal(reader.Take(where_.size()), where_);
-  if (!is_same) return false;
+  const bool is_same = std::ranges::equal(reader.Take(where_.size()), where_);
   const uint64_t process = reader.Get<uint64_t>();
+  if (!name_.valid()) return false;
+  if (!is_same) {
+    // In another namespace, of processes if it has an address of this machine; it would share, too.
+    local_.is_forbidden = process != 0 && IsOfThisMachine(PeerAddressOf(socket_.fd));
+    return false;
+  }
   for (const std::byte byte : reader.Take(kNameBytes)) {
     if (byte != std::byte{0}) peer_name_.push_back(static_cast<char>(byte));
   }

@@ -86,7 +86,8 @@ struct KeptGroup {
   bool opens_later = false;     ///< others are opened when they are wanted: Keeper::Want()
   bool has_eager_tree = false;  ///< there are connections along the EagerTree
   bool shares_memory = false;   ///< with peers on this machine (introduction.h)
-  bool stages_blocks = false;   ///< such memory for blocks, too
+  bool rings_blocks = false;    ///< such memory for blocks, too
+  bool stages_blocks = false;   ///< the same for all such peers together
   std::vector<uint32_t> sites;  ///< by node; empty: all are at one
   PathOptions paths;
   PlanHash terms;                ///< what members must agree on: TermsOfGroup(), or the plan's hash

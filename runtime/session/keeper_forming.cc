@@ -287,7 +287,9 @@ void Keeper::TakeNewcomers(Group& group) {
     const bool has_blocks = socket.lane == Lane::kBlocks;
     if (socket.streams > 1 || socket.seal != nullptr) continue;
     if (!has_blocks && !group.kept.shares_memory) continue;
-    OwnMemory own = MemoryFor(group, socket, has_blocks ? kBlocksRingBytes : kCreditsRingBytes);
+    OwnMemory own;
+    if (!has_blocks || group.kept.rings_blocks)
+      own = MemoryFor(group, socket, has_blocks ? kBlocksRingBytes : kCreditsRingBytes);
     if (has_blocks && own.stream != nullptr) own.stage = StageOf(group);
     newcomer.introduction =
         std::make_unique<Introduction>(socket, options_.reads_memory, std::move(own));

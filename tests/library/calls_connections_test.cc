@@ -88,6 +88,23 @@ TEST(CallsConnectionsTest, AMemberIsLateForItsFirstConnections) {
   }
 }
 
+// Catches streams that are counted as late because the group is older than its members may take to
+// find each other.
+TEST(CallsConnectionsTest, ACallIsTheFirstOfAnOldGroup) {
+  SessionOptions options = Quick();
+  options.connect_max = milliseconds(500);
+  options.local_copies = false;
+  options.paths = {.streams = 3, .long_path = std::chrono::microseconds(0)};
+  const std::vector<uint32_t> members = Members(3);
+  Sessions sessions(3, options);
+  sessions.Create(kGroup, members, /*root=*/1, kCalls);
+  ASSERT_TRUE(sessions.Wait(kGroup, members, [](const GroupLog& log) { return log.opened == 1; }));
+  std::this_thread::sleep_for(options.connect_max + options.failure_max);
+  std::vector<std::future<Status>> futures;
+  for (const uint32_t m : members) futures.push_back(sessions[m].Session::Barrier(kGroup));
+  for (auto& future : futures) EXPECT_EQ(future.get().ToString(), "");
+}
+
 // Two members at each of two sites, a round trip of 60 ms apart, where connections are of several
 // streams. Catches streams that are not there when a call begins, and a start that only one of them
 // carries.

@@ -30,11 +30,14 @@ namespace prepost::faults_test {
 namespace {
 
 constexpr uint64_t kBytesMax = uint64_t{1} << 20;
+constexpr uint64_t kShortBytesMax = 3000;
+constexpr uint64_t kBurst = 16;  ///< messages of one call
+constexpr uint64_t kUnderWay = 4 * kBurst;
 std::atomic<int> out_of_this_member = -1;  // for the signal's handler
 
 uint64_t SizeOf(uint64_t seed, uint64_t message, bool is_short) {
   test::Random random(seed * 1000003 + message);
-  if (is_short) return random.Below(3000);
+  if (is_short) return random.Below(kShortBytesMax);
   return random.Coin() ? random.Below(100) : random.Below(kBytesMax);
 }
 std::byte ByteOf(uint64_t seed, uint64_t message, uint64_t i) {
@@ -250,9 +253,7 @@ class Member {
         ++state->completed;
         changed_.notify_all();
       }
-      if (self_ != root || message + 1 >= limit) return;
-      FillMessage(*state);
-      Send(group, *state, message + 1);
+      if (self_ == root) SendNext(group, *state, message + 1, limit);
     };
     if (scene_.notifies && self_ == root) {
       callbacks.delivered = [this, state](uint64_t message) {
@@ -288,21 +289,23 @@ class Member {
     const bool is_wrong = scene_.fault == Fault::kWrongPlan && self_ == scene_.victim && group == 1;
     GroupOptions options;
     options.algorithm = scene_.algorithm();
+    options.seal = scene_.is_sealed();
     options.notify_delivered = scene_.notifies;
     if (is_wrong) options.block_bytes = 12345;
     const bool has_calls = scene_.has_calls() && group == 1;
-    if (has_calls) options = {.calls = true, .deterministic = is_wrong};
+    if (has_calls) options = {.calls = true, .deterministic = is_wrong, .seal = scene_.is_sealed()};
     // Before the group is there: from then on its callbacks may take the memory.
     const auto count = static_cast<uint32_t>(members.size());
+    std::vector<MessagePart> first;
     if (has_calls) {
       FillCall(*state, count);
     } else if (self_ == root) {
-      FillMessage(*state);
+      first = Fill(*state, 0, scene_.is_burst() && !is_next ? kUnderWay : 1);
     }
     const Status status = session_->CreateGroup(group, members, root, options, callbacks);
     if (!status.ok()) Say("broken " + status.ToString());
     if (has_calls) return MakeCall(state, count, 0, limit);
-    if (self_ == root) Send(group, *state, 0);
+    if (self_ == root) Send(group, first);  // in one call: callbacks send on
   }
 
   static uint32_t ValueOf(uint64_t seed, uint64_t call, uint64_t member, uint64_t i) {
@@ -359,15 +362,30 @@ class Member {
     }
   }
 
-  /// With the next message.
-  void FillMessage(State& state) {
-    const uint64_t bytes = SizeOf(state.seed, state.completed, scene_.is_short());
-    for (uint64_t i = 0; i < bytes; ++i) state.memory[i] = ByteOf(state.seed, state.completed, i);
+  /// At the root, when it has its memory of the messages before this one.
+  void SendNext(uint64_t group, State& state, uint64_t message, uint64_t limit) {
+    const bool is_burst = scene_.is_burst() && limit == UINT64_MAX;
+    if (!is_burst && message < limit) Send(group, Fill(state, message, 1));
+    if (is_burst && message % kBurst == 0)
+      Send(group, Fill(state, message + kUnderWay - kBurst, kBurst));
   }
 
-  void Send(uint64_t group, State& state, uint64_t message) {
-    static_cast<void>(
-        session_->Send(group, state.memory.data(), SizeOf(state.seed, message, scene_.is_short())));
+  /// So many messages. Of those that are under way together each has its own memory.
+  std::vector<MessagePart> Fill(State& state, uint64_t message, uint64_t count) {
+    std::vector<MessagePart> parts;
+    for (uint64_t i = message; i < message + count; ++i) {
+      const uint64_t place = count > 1 ? i % kUnderWay * kShortBytesMax : 0;
+      parts.push_back({&state.memory[place], SizeOf(state.seed, i, scene_.is_short())});
+      for (uint64_t k = 0; k < parts.back().bytes; ++k)
+        state.memory[place + k] = ByteOf(state.seed, i, k);
+    }
+    return parts;
+  }
+
+  /// Errors: it has failed, and `failed` says so.
+  void Send(uint64_t group, const std::vector<MessagePart>& parts) {
+    static_cast<void>(parts.size() > 1 ? session_->SendMany(group, parts)
+                                       : session_->Send(group, parts[0].data, parts[0].bytes));
   }
 
   void Check(const State& state, uint64_t message, uint64_t bytes) {

@@ -69,6 +69,10 @@ struct Scene {
   }
   /// All messages are, so that many are under way together.
   bool is_short() const { return seed % 5 < 2 && !has_calls(); }
+  /// Right after each other, several in one call.
+  bool is_burst() const { return is_short() && seed / 2 % 2 == 0; }
+  /// Messages and calls are encrypted.
+  bool is_sealed() const { return seed % 7 < 2; }
   bool copies(uint32_t member) const { return (local_copies >> member & 1) != 0; }
   /// The link of the pair carries all messages.
   const char* algorithm() const { return fault == Fault::kCutPair ? "chain" : "auto"; }
@@ -87,10 +91,14 @@ struct Scene {
   }
   std::string ToString() const {
     return fmt::format(
-        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}{}{}, seed {}, after {} ms", name(),
-        is_forming ? " while it forms" : "", members, root, victim, local_copies,
-        has_calls() ? ", calls" : "", has_streams() ? ", streams" : "", is_short() ? ", short" : "",
-        is_disturbed ? ", disturbed" : "", notifies ? ", notices" : "", seed, delay.count());
+        "{}{}: {} members, root {}, victim {}, copies {:b}{}{}{}{}{}{}, seed {}, after {} ms",
+        name(), is_forming ? " while it forms" : "", members, root, victim, local_copies,
+        has_calls() ? ", calls" : "", has_streams() ? ", streams" : "",
+        is_burst()   ? ", bursts"
+        : is_short() ? ", short"
+                     : "",
+        is_sealed() ? ", sealed" : "", is_disturbed ? ", disturbed" : "",
+        notifies ? ", notices" : "", seed, delay.count());
   }
 };
 

@@ -3,21 +3,21 @@
 // Groups of sessions whose members are threads of this process.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <malloc.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <condition_variable>
-#include <filesystem>
+#include <fstream>
+#include <functional>
 #include <mutex>
-#include <new>
+#include <sstream>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -147,37 +147,6 @@ TEST(SessionTest, ConnectionsOnWhichNothingMovesAreKeptAlive) {
   for (int i = 0; i < 1000 && ConnectionsKeptAlive() != 4; ++i)
     std::this_thread::sleep_for(milliseconds(10));
   EXPECT_EQ(ConnectionsKeptAlive(), 4);
-}
-
-// Catches counts that fill the control connection, which then counts as gone: one message each,
-// sent faster than the other end reads.
-TEST(SessionTest, ThousandsOfBarriersAreUnderWayAtOnce) {
-  constexpr int kBarriers = 20'000;
-  for (const bool are_early : {false, true}) {
-    SCOPED_TRACE(are_early);
-    Sessions sessions(3, Patient({}));
-    const std::vector<uint32_t> members = Members(3);
-    const auto pass = [&](const std::vector<uint32_t>& some) {
-      for (const uint32_t member : some)
-        for (int i = 0; i < kBarriers; ++i) sessions.Barrier(1, member);
-    };
-    const auto create = [&](uint32_t member) {
-      const GroupCallbacks callbacks = sessions.Callbacks(member, 1);
-      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
-    };
-    for (const uint32_t member : {0u, 1u}) create(member);
-    if (are_early) pass({0, 1});
-    create(2);
-    if (!are_early) {
-      const auto is_open = [](const GroupLog& log) { return log.opened == 1; };
-      ASSERT_TRUE(sessions.Wait(1, members, is_open));
-      pass({0, 1});
-    }
-    pass({2});
-    ASSERT_TRUE(
-        sessions.Wait(1, members, [&](const GroupLog& log) { return log.passed == kBarriers; }));
-    ExpectDelivery(sessions, 1, members, 0, {Bytes(5, 1)});
-  }
 }
 
 // Until `failed` has been called, and in it, what is asked of the group is answered with the cause,
@@ -486,10 +455,9 @@ TEST(SessionTest, AddressesLearnedLate) {
   EXPECT_THAT(received, ElementsAre(7, 7, 7));
 }
 
-// Members of one machine, one of which is another user's and may not read the memory of the other.
-// Catches blocks that go over TCP without a word.
-TEST(SessionTest, PathsSayWhatIsForbidden) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+// Members of one machine, one of which is another user's or in another namespace of processes, and
+// may not read the memory of the other. Catches blocks that go over TCP without a word.
+void ExpectForbidden(const std::function<bool()>& change) {
   SessionOptions options = {
       .members = {{.host = test::LoopbackAddress(0)}, {.host = test::LoopbackAddress(1)}}};
   options.secret = "a secret of more than 16 bytes";
@@ -510,7 +478,7 @@ TEST(SessionTest, PathsSayWhatIsForbidden) {
   };
   const pid_t other = fork();
   if (other == 0) {
-    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(2);
+    if (!change()) _exit(2);
     const std::optional<PeerPaths> paths = paths_of(1);
     _exit(paths && paths->forbidden == 1 && paths->network == 1 && paths->memory == 0 ? 0 : 1);
   }
@@ -524,6 +492,39 @@ TEST(SessionTest, PathsSayWhatIsForbidden) {
   EXPECT_EQ(paths->forbidden, 1u);
   EXPECT_EQ(paths->short_memory, 0u);
   EXPECT_EQ(paths->short_network, 1u);
+}
+
+TEST(SessionTest, PathsSayWhatIsForbidden) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root, to be two users";
+  ExpectForbidden([] { return setgid(65534) == 0 && setuid(65534) == 0; });
+  ExpectForbidden([] {
+    if (unshare(CLONE_NEWPID) != 0) return false;
+    const pid_t child = fork();  // the first one that is there
+    if (child == 0) return true;
+    int status = -1;
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 3);
+  });
+}
+
+// Catches memory that has a name, which stays when its processes are killed.
+TEST(SessionTest, SharedMemoryHasNoName) {
+  Sessions sessions(2);
+  const std::vector<uint32_t> members = Members(2);
+  sessions.Create(1, members, 0);
+  ExpectDelivery(sessions, 1, members, 0, {Bytes(10, 1), Bytes(1'000'000, 2)});
+  ASSERT_EQ(sessions[0].Paths(1)->memory, 1u);
+  std::ifstream maps("/proc/self/maps");
+  int shared = 0;
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream words(line);
+    std::string addresses, access, rest;
+    words >> addresses >> access;
+    if (access.back() != 's') continue;
+    ++shared;
+    EXPECT_THAT(line, testing::AllOf(HasSubstr("/memfd:"), HasSubstr("(deleted)")));
+  }
+  EXPECT_GE(shared, 4);  // two rings and a stage, at both
 }
 
 // The thread of a session polls a while before it sleeps. Catches a call to end that it takes while
@@ -554,164 +555,6 @@ TEST(SessionTest, TheCallersLoop) {
     for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
   }
   EXPECT_THAT(sessions.LogOf(1, 1).messages, ElementsAre(message));
-}
-
-// Catches what grows with every short message, of files or of memory.
-TEST(SessionTest, ManyShortMessagesLeaveMemoryAndFilesWhereTheyWere) {
-  constexpr uint64_t kBurst = 1000;
-  const std::vector<uint32_t> members = Members(3);
-  for (const bool local_copies : {true, false}) {
-    SCOPED_TRACE(local_copies);
-    SessionOptions options;
-    options.local_copies = local_copies;
-    Sessions sessions(3, options);
-    std::array<std::atomic<uint64_t>, 3> completed = {};
-    std::array<std::array<std::byte, 64>, 3> memory = {};
-    for (const uint32_t member : members) {
-      GroupCallbacks callbacks = sessions.Callbacks(member, 1);
-      callbacks.incoming = [&own = memory[member]](uint64_t, uint64_t) { return own.data(); };
-      callbacks.complete = [&own = completed[member]](uint64_t, void*, uint64_t) {
-        ++own;
-        own.notify_one();
-      };
-      ASSERT_TRUE(sessions[member].CreateGroup(1, members, 0, {}, callbacks).ok());
-    }
-    uint64_t sent = 0;
-    const auto send_until = [&](uint64_t end) {
-      while (sent < end) {
-        for (uint64_t i = 0; i < kBurst; ++i, ++sent)
-          ASSERT_TRUE(sessions[0].Send(1, memory[0].data(), memory[0].size()).ok());
-        for (std::atomic<uint64_t>& own : completed) {
-          for (uint64_t had = own; had < sent; had = own) own.wait(had);
-        }
-      }
-    };
-    const auto files = [] {
-      return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
-    };
-    send_until(20'000);
-    const auto files_before = files();
-    const size_t bytes_before = mallinfo2().uordblks;
-    send_until(120'000);
-    EXPECT_EQ(files(), files_before);
-    EXPECT_LE(mallinfo2().uordblks, bytes_before + (size_t{1} << 20));
-  }
-}
-
-// A short message is sent, and its group fails, between two turns of the root. Catches its
-// `complete` behind `failed`, when its memory is the program's again.
-TEST(SessionTest, NothingIsCalledAfterFailed) {
-  SessionOptions options;
-  options.local_copies = false;
-  Sessions sessions(2, options, nullptr,
-                    [](SessionOptions& own) { own.own_thread = own.self != 0; });
-  bool has_failed = false;
-  GroupCallbacks root = sessions.Callbacks(0, 1);
-  root.failed = [&](const Status&, const FailedMembers&) { has_failed = true; };
-  root.complete = [&](uint64_t, void*, uint64_t) { EXPECT_FALSE(has_failed); };
-  GroupCallbacks other = sessions.Callbacks(1, 1);
-  other.incoming = [](uint64_t, uint64_t) { return nullptr; };
-  ASSERT_TRUE(sessions[0].CreateGroup(1, {0, 1}, 0, {}, root).ok());
-  ASSERT_TRUE(sessions[1].CreateGroup(1, {0, 1}, 0, {}, other).ok());
-  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (sessions.LogOf(0, 1).opened == 0 && std::chrono::steady_clock::now() < due)
-    ASSERT_TRUE(sessions[0].Poll(milliseconds(1)).ok());
-  const std::vector<std::byte> message = Bytes(10, 1);
-  ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
-  ASSERT_TRUE(sessions.Wait(1, {1}, [](const GroupLog& log) { return !log.failures.empty(); }));
-  std::this_thread::sleep_for(milliseconds(100));  // the root's keeper has heard of it
-  while (!has_failed && std::chrono::steady_clock::now() < due)
-    ASSERT_TRUE(sessions[0].Poll(milliseconds(1)).ok());
-  EXPECT_TRUE(has_failed);
-}
-
-// Catches a root that hears of the last messages after it has heard that all have left, and counts
-// them as lost for ever.
-TEST(SessionTest, AllMessagesAreDeliveredBeforeAGroupIsClosed) {
-  const std::vector<uint32_t> members = Members(4);
-  for (const bool local_copies : {true, false}) {
-    SessionOptions options;
-    options.local_copies = local_copies;
-    Sessions sessions(4, options);
-    const std::vector<std::byte> message = Bytes(200'000, 1);
-    for (uint64_t group = 0; group < 30; ++group) {
-      const size_t bytes = group % 2 == 0 ? 1000 : message.size();
-      SCOPED_TRACE(testing::Message() << local_copies << ", group " << group << ", " << bytes);
-      std::atomic<size_t> delivered = 0, delivered_at_close = 0;
-      for (const uint32_t member : members) {
-        GroupCallbacks callbacks = sessions.Callbacks(member, group);
-        if (member == 0) {
-          callbacks.delivered = [&](uint64_t number) { EXPECT_EQ(number, delivered++); };
-          callbacks.closed = [&, closed = callbacks.closed] {
-            delivered_at_close = delivered.load();
-            closed();
-          };
-        }
-        ASSERT_TRUE(sessions[member]
-                        .CreateGroup(group, members, 0, {.notify_delivered = true}, callbacks)
-                        .ok());
-      }
-      for (int i = 0; i < 10; ++i) ASSERT_TRUE(sessions[0].Send(group, message.data(), bytes).ok());
-      for (const uint32_t member : members) ASSERT_TRUE(sessions[member].DestroyGroup(group).ok());
-      ASSERT_TRUE(
-          sessions.Wait(group, members, [](const GroupLog& log) { return log.closed > 0; }));
-      EXPECT_EQ(delivered_at_close, 10u);
-    }
-  }
-}
-
-// At first nothing is known of a network, and it may be slow. Catches messages of 64 KiB that go
-// down a tree for ever, each several times over the root's port.
-TEST(SessionTest, OverASlowNetworkPlansMoveWhatElseWouldBeShort) {
-  constexpr size_t kShortMax = 64 << 10;
-  SessionOptions options;
-  options.local_copies = false;
-  options.paths.pace = 5e6;
-  Sessions sessions(8, options);
-  const std::vector<uint32_t> members = Members(8);
-  sessions.Create(1, members, 0, {.notify_delivered = true});
-  const std::vector<std::byte> message = Bytes(kShortMax, 1);
-  const auto is_by_plan = [&] {
-    const std::vector<PeerSpeed> speeds = sessions[0].Speeds(1).value();
-    return std::ranges::any_of(speeds, [](const PeerSpeed& it) { return it.bytes >= kShortMax; });
-  };
-  size_t sent = 0;
-  while (!is_by_plan()) {
-    ASSERT_LT(sent, 200u);
-    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
-    ++sent;
-    ASSERT_TRUE(sessions.Wait(
-        1, {0}, [sent](const GroupLog& log) { return log.delivered.size() == sent; }));
-  }
-  EXPECT_GT(sent, 4u);  // the first ones were short
-}
-
-// Catches a short message that waits for the session's thread, which here does nothing, and a
-// Poll() that goes on waiting though it has called back.
-TEST(SessionTest, AShortMessageLeavesInSend) {
-  SessionOptions options;
-  options.own_thread = false;
-  options.waiting = Waiting::kPolling;
-  Sessions sessions(2, options);
-  const std::vector<uint32_t> members = Members(2);
-  sessions.Create(1, members, 0);
-  const auto due = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  const auto has_opened = [&](uint32_t member) { return sessions.LogOf(member, 1).opened > 0; };
-  while (!(has_opened(0) && has_opened(1)) && std::chrono::steady_clock::now() < due) {
-    for (const uint32_t member : members) ASSERT_TRUE(sessions[member].Poll(milliseconds(1)).ok());
-  }
-  const std::vector<std::byte> message = Bytes(1000, 1);
-  for (size_t i = 1; i <= 3; ++i) {
-    ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
-    while (sessions.LogOf(1, 1).completed.size() < i && std::chrono::steady_clock::now() < due)
-      ASSERT_TRUE(sessions[1].Poll(milliseconds(10)).ok());
-    EXPECT_EQ(sessions.LogOf(1, 1).completed.size(), i);
-    EXPECT_EQ(sessions.LogOf(0, 1).completed.size(), i - 1) << "called back in Send()";
-    const auto begin = std::chrono::steady_clock::now();
-    ASSERT_TRUE(sessions[0].Poll(std::chrono::seconds(30)).ok());
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(15));
-    EXPECT_EQ(sessions.LogOf(0, 1).completed.size(), i);
-  }
 }
 
 // Catches a file that is not readable though something has come since the last Poll(), which nobody

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -94,6 +95,32 @@ class SyncTest : public testing::Test {
     }
   }
 
+  /// Of two members, one of whose files is empty.
+  void ShrinkAndSend(uint64_t bytes, bool is_senders, bool local_copies) {
+    alarm(60);
+    std::vector<Mapping> files;
+    for (const bool is_shrunk : {is_senders, !is_senders}) {
+      const int file = open((folder_ / "shrunk").c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+      EXPECT_EQ(ftruncate(file, static_cast<off_t>(bytes)), 0);
+      files.push_back(*Mapping::OfFile(file, bytes, Mapping::Access::kReadWrite));
+      EXPECT_EQ(ftruncate(file, static_cast<off_t>(is_shrunk ? 0 : bytes)), 0);
+      close(file);
+      unlink((folder_ / "shrunk").c_str());
+    }
+    SessionOptions options;
+    options.local_copies = local_copies;
+    Sessions sessions(2, options);
+    for (const uint32_t member : Members(2)) {
+      GroupCallbacks callbacks = sessions.Callbacks(member, 1);
+      callbacks.incoming = [&](uint64_t, uint64_t) { return files[1].bytes().data(); };
+      ASSERT_TRUE(sessions[member].CreateGroup(1, Members(2), 0, {.sync = true}, callbacks).ok());
+    }
+    ASSERT_TRUE(sessions[0].Send(1, files[0].bytes().data(), bytes).ok());
+    ASSERT_TRUE(
+        sessions.Wait(1, Members(2), [](const GroupLog& log) { return log.failures.size() == 1; }));
+    EXPECT_TRUE(sessions.LogOf(1, 1).completed.empty());
+  }
+
   test::TempFolder folder_;
   std::mutex mutex_;
   std::vector<Mapping> files_;
@@ -148,6 +175,26 @@ TEST_F(SyncTest, ADiskThatFailsEndsTheGroup) {
     EXPECT_TRUE(log.delivered.empty());
     if (member != 0) {
       EXPECT_TRUE(log.completed.empty());
+    }
+  }
+}
+
+// The file behind a message is shortened before it is sent, or received. Catches a copy of our own
+// of it, which is a SIGBUS; the kernel's is an error.
+TEST_F(SyncTest, AFileThatHasShrunkEndsTheGroup) {
+  for (const uint64_t bytes : {100u, 5000u, 60'000u, 3'000'000u}) {
+    for (const bool is_senders : {true, false}) {
+      for (const bool local_copies : {true, false}) {
+        SCOPED_TRACE(testing::Message() << bytes << ", " << is_senders << ", " << local_copies);
+        const pid_t child = fork();  // which may be killed
+        if (child == 0) {
+          ShrinkAndSend(bytes, is_senders, local_copies);
+          _exit(HasFailure() ? 1 : 0);
+        }
+        int status = -1;
+        waitpid(child, &status, 0);
+        EXPECT_EQ(status, 0);
+      }
     }
   }
 }

@@ -1457,6 +1457,17 @@ class ManyTest(unittest.TestCase):
             head(magic, 2) + b"[]",
             head(magic, 4) + b"{}xx",
             head(magic, len(text)) + text.replace(b", 4]", b",-4]") + b"1234",
+            *(
+                head(magic, len(lie)) + lie + b"1234"
+                for lie in (
+                    text.replace(b"[1]", b"[1e999]"),
+                    text.replace(b"[1]", b"[-1]"),
+                    text.replace(b"[1]", b"[%s]" % b",".join([b"1"] * 65)),
+                    text.replace(b", 4]", b", Infinity]"),
+                    text.replace(b", 4]", b", 4.5]"),
+                    text.replace(b", 4]", b", %d]" % (1 << 70)),
+                )
+            ),
             head(magic, 200_000) + b"[" * 200_000,
         ]:
             with self.assertRaisesRegex(prepost.RejectedError, "not the first message"):

@@ -92,7 +92,11 @@ Status ReadHosts(const PushFlags& flags, std::vector<PushHost>* hosts) {
       return UsageError("--hosts: stdin is the FILE that is pushed");
     PREPOST_RETURN_IF_ERROR(WithText(flags.hosts_path, kHostsFileBytesMax,
                                      [&](const std::string& text, const std::string& name) {
-                                       return ParsePushHostsFile(text, name, hosts);
+                                       const size_t before = hosts->size();
+                                       const Status status = ParsePushHostsFile(text, name, hosts);
+                                       return status.ok() && hosts->size() == before
+                                                  ? Rejected("it names no host", name)
+                                                  : status;
                                      }));
   }
   return LabelPushHosts(hosts);

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -176,6 +177,8 @@ Status RunOne(const std::string& path, const VerifyFlags& flags, const nic::Devi
 }
 
 Status Run(const VerifyFlags& flags) {
+  if (std::ranges::count(flags.paths, "-") > 1)
+    return UsageError("stdin can be one of the plans, not several");
   std::optional<nic::DeviceProfile> profile;
   if (!flags.device_profile.empty()) {
     Result<nic::DeviceProfile> loaded = LoadDeviceProfile(flags.device_profile);

@@ -38,6 +38,7 @@ Status SetOwner(int fd, const std::string& path, const UnkeptFunction& unkept) {
   if (fstat(fd, &own) != 0 || lstat(path.c_str(), &older) != 0 || !S_ISREG(older.st_mode))
     return {};
   if (own.st_uid == older.st_uid && own.st_gid == older.st_gid) return {};
+  if (IsOfStranger(path, older)) return Say(unkept, "owner", path, EPERM);
   if (fchown(fd, older.st_uid, older.st_gid) == 0) return {};
   return Say(unkept, "owner", path, errno);
 }
@@ -72,6 +73,14 @@ int SetTime(int fd, const PushedFile& file) {
 }
 
 }  // namespace
+
+bool IsOfStranger(const std::string& path, const struct stat& about) {
+  struct stat folder = {};
+  const std::string parent = std::filesystem::path(path).parent_path();
+  if (stat(parent.empty() ? "." : parent.c_str(), &folder) != 0) return true;
+  return (folder.st_mode & S_IWOTH) != 0 && about.st_uid != geteuid() && about.st_uid != 0 &&
+         about.st_uid != folder.st_uid;
+}
 
 Status SetAttributes(int fd, const PushedFile& file, const std::string& path,
                      const UnkeptFunction& unkept) {

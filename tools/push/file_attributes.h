@@ -29,6 +29,11 @@ struct Unkept {
 /// returns ends the push.
 using UnkeptFunction = std::function<Status(const char* what, const std::string& path, int error)>;
 
+/// Whether the file `path` of the status `about` may be there because another user has put it into
+/// a folder that all may write to, such as /tmp, where a file is to come. It is neither that file
+/// nor is its owner the new one's.
+bool IsOfStranger(const std::string& path, const struct stat& about);
+
 /// Sets them of an open file that is to be `path`. Errors: those of `unkept`, which may be empty.
 Status SetAttributes(int fd, const PushedFile& file, const std::string& path,
                      const UnkeptFunction& unkept);

@@ -15,7 +15,7 @@
 namespace prepost::tools {
 namespace {
 
-constexpr size_t kHostsMax = 100'000;  ///< that one list may name
+constexpr size_t kHostsMax = 100'000;
 
 /// Where the first of `letters` stands outside of brackets; the end of `text` if nowhere.
 size_t FindOutside(std::string_view text, std::string_view letters, size_t begin = 0) {
@@ -32,6 +32,11 @@ Status ZoneError(std::string_view address) {
   return Rejected(fmt::format(
       "'{}' is an address on a network of this machine only (%); name one that all hosts reach",
       address));
+}
+
+Status CheckCount(size_t hosts) {
+  if (hosts <= kHostsMax) return {};
+  return Rejected(fmt::format("more than {} hosts are named", kHostsMax));
 }
 
 /// The hosts of `text`, HOST[:TARGET]: one, or those of a list as "node[01-16]". Errors without a
@@ -60,6 +65,7 @@ Status ParseHost(std::string_view text, std::vector<PushHost>* hosts) {
       names = *std::move(listed);
     }
   }
+  PREPOST_RETURN_IF_ERROR(CheckCount(hosts->size() + names.size()));
   for (const std::string& name : names) {
     if (!IsHostName(name)) return no_host;
     if (name.find('%') != std::string::npos) return ZoneError(name);
@@ -136,6 +142,8 @@ Status ParsePushHostsFile(std::string_view text, const std::string& name,
     std::vector<PushHost> named;
     const Status status = ParseHost(words[0], &named);
     if (!status.ok()) return Rejected(status.message(), place);
+    const Status count = CheckCount(hosts->size() + named.size());
+    if (!count.ok()) return Rejected(count.message(), place);
     PushHost rest;
     for (size_t i = 1; i < words.size(); ++i)
       PREPOST_RETURN_IF_ERROR(TakeWord(words[i], place, &rest));
@@ -144,6 +152,7 @@ Status ParsePushHostsFile(std::string_view text, const std::string& name,
     for (PushHost& host : named) {
       host.address = rest.address;
       host.site = rest.site;
+      host.place = place;
       hosts->push_back(std::move(host));
     }
     (hosts->back().site.empty() ? without_site : with_site) = place;
@@ -164,8 +173,9 @@ Status LabelPushHosts(std::vector<PushHost>* hosts) {
     std::string target = host.target;
     while (target.size() > 1 && target.ends_with('/')) target.pop_back();
     if (!seen.emplace(host.name, target).second) {
-      return UsageError(fmt::format("host {} is named twice{}{}", host.name,
-                                    host.target.empty() ? "" : ", both with ", host.target));
+      const std::string twice = fmt::format("host {} is named twice{}{}", host.name,
+                                            host.target.empty() ? "" : ", both with ", host.target);
+      return host.place.empty() ? UsageError(twice) : Rejected(twice, host.place);
     }
   }
   for (PushHost& host : *hosts) {

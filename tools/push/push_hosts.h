@@ -17,6 +17,7 @@ struct PushHost {
   std::string target;   ///< folder, pipe or device there; "": where the agent starts
   std::string address;  ///< where others reach it; "": as `name` says
   std::string site;     ///< "": none is named
+  std::string place;    ///< file:line; "": in --to
 
   /// `name`, and `target` where another host of the list has this name.
   std::string label;
@@ -32,7 +33,8 @@ Status ParsePushHosts(std::string_view text, std::vector<PushHost>* hosts);
 Status ParsePushHostsFile(std::string_view text, const std::string& name,
                           std::vector<PushHost>* hosts);
 
-/// Gives every host its label. Errors (kUsage): none at all, one twice with the same target.
+/// Gives every host its label. Errors: none at all (kUsage), one twice with the same target
+/// (kUsage, of a file kRejected with its place).
 Status LabelPushHosts(std::vector<PushHost>* hosts);
 
 }  // namespace prepost::tools

@@ -19,6 +19,7 @@ using nlohmann::json;
 using std::chrono::milliseconds;
 
 constexpr int kLastWordsMs = 500;
+const std::string kThisMachine = "this machine";
 constexpr milliseconds kMoreFailuresMax{500};  ///< for further hosts, when one has failed
 
 }  // namespace
@@ -86,7 +87,8 @@ Status PushReceivers::Pump(int max_ms, std::span<pollfd> others) {
   for (const auto& receiver : receivers_) {
     const LineChannel& channel = receiver->agent.channel();
     const bool is_in = receiver->is_in();
-    polls.push_back({.fd = is_in ? channel.in() : -1, .events = POLLIN, .revents = 0});
+    const bool is_heard = is_in && !receiver->has_closed;
+    polls.push_back({.fd = is_heard ? channel.in() : -1, .events = POLLIN, .revents = 0});
     polls.push_back(
         {.fd = is_in && channel.wants_out() ? channel.out() : -1, .events = POLLOUT, .revents = 0});
     polls.push_back(
@@ -108,6 +110,7 @@ Status PushReceivers::Pump(int max_ms, std::span<pollfd> others) {
 
 void PushReceivers::Hear(PushReceiver& receiver) {
   const bool is_open = receiver.agent.channel().Fill();
+  receiver.has_closed = !is_open;
   receiver.heard = Clock::now();
   while (receiver.is_in()) {
     const Result<std::optional<json>> line = receiver.agent.channel().Next();
@@ -156,6 +159,8 @@ void PushReceivers::Obey(PushReceiver& receiver, const json& line) {
     receiver.sums = line.at("summed").at("sums");
     receiver.bytes = line.at("summed").at("bytes");
   } else if (line.contains("done")) {
+    if (!receiver.is_committing || receiver.is_done)
+      return Drop(receiver, "its receiver says that it is done when it cannot be");
     for (const json& one : line.at("done").at("unkept")) {
       receiver.unkept.push_back({.what = one.at("what"),
                                  .error = one.at("error"),
@@ -257,7 +262,9 @@ std::string PushReceivers::NameHosts(std::string text) const {
       const size_t close = std::min(text.find(')', end), text.size() - 1) + 1;
       if (text.substr(end, close - end).find(": ") == std::string::npos) end = close;
     }
-    text.replace(at, end - at, member == 0 ? "this machine" : receivers_[member - 1]->given.label);
+    const std::string& name = member == 0 ? kThisMachine : receivers_[member - 1]->given.label;
+    text.replace(at, end - at, name);
+    at += name.size() - 1;  // which may be like a member's
   }
   return text;
 }

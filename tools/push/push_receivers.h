@@ -50,7 +50,9 @@ struct PushReceiver {
   std::vector<LinkSpeed> speeds;  ///< from it to others, in the group at hand
   std::chrono::steady_clock::time_point last_written;
   std::optional<std::vector<std::string>> sums;  ///< of what it has received, by file
+  bool is_committing = false;                    ///< it has been told to name its files
   bool is_done = false;
+  bool has_closed = false;  ///< it says nothing more
   std::vector<Unkept> unkept;
   uint64_t bytes = 0;
 

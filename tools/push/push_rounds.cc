@@ -35,6 +35,7 @@ constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that th
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
 constexpr milliseconds kReachMax{2000};        ///< for a host that may not be reached
+constexpr milliseconds kRefusedAfter{1000};    ///< a group in which nothing moves is looked at
 constexpr const char* kSequential = "sequential";
 constexpr int kTriesMax = 3;  ///< of a group that fails although nobody is out
 
@@ -160,8 +161,9 @@ Status PushRounds::OpenGroup() {
     addresses.push_back({member->host(), *member->port});
   }
   while (first_ < MinWritten()) DropFirst();
-  was_opened_ = false;
-  moved_at_ = Clock::now();
+  was_opened_ = has_looked_ = is_refused_ = false;
+  moved_at_ = created_at_ = Clock::now();
+  written_before_ = Written();
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
@@ -240,6 +242,26 @@ Status PushRounds::SendInGroup() {
     PREPOST_RETURN_IF_ERROR(
         receivers_.DropSilent([](const PushReceiver& receiver) { return receiver.is_member(); }));
     PREPOST_RETURN_IF_ERROR(CheckProgress());
+    PREPOST_RETURN_IF_ERROR(LookForRefused());
+  }
+  return {};
+}
+
+/// Where nothing has come to anybody. Receivers listen, so one whose host refuses connections, or
+/// to which there is no way, is not about to come, as sessions have to assume of members.
+Status PushRounds::LookForRefused() {
+  if (has_looked_ || caller_ == Caller::kHosts || Written() != written_before_ ||
+      Clock::now() < created_at_ + kRefusedAfter)
+    return {};
+  has_looked_ = true;
+  const Result<std::vector<Unreached>> found =
+      FindUnreached(of_group_, kRefusedAfter, [this] { return receivers_.CheckInterrupt(); });
+  if (!found.ok()) return found.status();
+  for (const Unreached& it : *found) {
+    if (!it.is_refused) continue;
+    is_refused_ = true;
+    send_failure_ = Rejected(
+        fmt::format("this machine does not reach {}: {}", it.receiver->given.label, it.why));
   }
   return {};
 }
@@ -373,6 +395,12 @@ void PushRounds::ShowProgress() {
     }
   }
   if (!options_.progress) return;
+  if (!was_opened_) {
+    const std::string hosts = Count(of_group_.size(), "host");
+    return options_.progress(
+        done_bytes_ == 0 ? "connecting " + hosts
+                         : fmt::format("{}, connecting {}", FormatBytes(done_bytes_), hosts));
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - began_).count();
   const double rate = seconds > 0 ? static_cast<double>(done_bytes_) / seconds : 0;
   std::string line = FormatBytes(done_bytes_);
@@ -480,7 +508,8 @@ Status PushRounds::WhoIsLeft(Status* cause) {
   const auto is_out = [](const PushReceiver* member) { return !member->is_in(); };
   // A member may have heard of it before this one's session, which knows more.
   const Clock::time_point due = Clock::now() + kOwnFindingMax;
-  while (group_->failure().ok() && std::ranges::none_of(members, is_out) && Clock::now() < due)
+  while (!is_refused_ && group_->failure().ok() && std::ranges::none_of(members, is_out) &&
+         Clock::now() < due)
     PREPOST_RETURN_IF_ERROR(Pump(PushReceivers::kPumpMs, /*wants_stream=*/false));
   *cause = CauseOfFailure();
   const FailedMembers failed = group_->where();
@@ -507,8 +536,8 @@ Status PushRounds::WhoIsLeft(Status* cause) {
   }
   if (std::ranges::none_of(members, is_out)) {
     // All of them talk, so it is the network of one of them, or that between two.
-    const bool is_unreached =
-        failed.unreached || std::ranges::any_of(members, &PushReceiver::is_unreached);
+    const bool is_unreached = is_refused_ || failed.unreached ||
+                              std::ranges::any_of(members, &PushReceiver::is_unreached);
     if (!is_unreached) DropNamed(*cause, where);
     if (is_unreached) PREPOST_RETURN_IF_ERROR(JudgeUnreached(*cause, where));
     if (has_other_way_) return {};

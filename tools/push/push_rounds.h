@@ -68,6 +68,7 @@ class PushRounds {
   void ShowProgress();
   void TakeRate();
   Status CheckProgress();
+  Status LookForRefused();
   std::string SlowHost() const;
   uint64_t NextBytes() const;
   std::string WhyNotConnected(const Status& cause) const;
@@ -91,6 +92,10 @@ class PushRounds {
   Caller caller_ = Caller::kRoot;        ///< then, where algorithm_ is sequential
   bool has_other_way_ = false;           ///< the next group is to be tried, with the same hosts
   bool was_opened_ = false;              ///< this machine has had all its connections
+  bool has_looked_ = false;              ///< for hosts that refuse connections
+  bool is_refused_ = false;              ///< and found some
+  Clock::time_point created_at_;         ///< the last group
+  uint64_t written_before_ = 0;          ///< messages, by all of its members together
   std::string why_sequential_;           ///< though something else was asked for
   std::vector<LinkSpeed> own_speeds_;
   Status send_failure_;  ///< of it: a message could not be sent

@@ -110,6 +110,7 @@ Result<bool> IsThere(const std::string& path, const PushedFile& file,
   struct stat about = {};
   if (!there.valid() || fstat(there.get(), &about) != 0) return false;
   if (!S_ISREG(about.st_mode) || static_cast<uint64_t>(about.st_size) != file.bytes) return false;
+  if (IsOfStranger(path, about)) return false;
   bool has_time = about.st_mtim.tv_sec == file.mtime_s && about.st_mtim.tv_nsec == file.mtime_ns;
   if (!has_time && (file.sum.empty() || about.st_nlink > 1))
     has_time = IsRoundedTime(about, file, TargetOf(options));

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -105,6 +106,16 @@ Result<SourceFile> OpenSource(const std::string& path) {
   return source;
 }
 
+/// The error of a FILE, and which others cannot be sent either.
+Status WithMore(const Status& first, std::vector<std::string> more) {
+  constexpr size_t kNamedMax = 4;
+  const size_t unnamed = more.size() - std::min(more.size(), kNamedMax);
+  more.resize(more.size() - unnamed);
+  return {first.code(),
+          fmt::format("{}; nor can these be sent: {}{}", first.ToString(), fmt::join(more, ", "),
+                      unnamed > 0 ? fmt::format(" and {} more", unnamed) : "")};
+}
+
 }  // namespace
 
 Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
@@ -112,6 +123,8 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
   if (!name.empty() && paths.size() > 1) return UsageError("--name is for one file");
   PushSource source;
   std::set<std::string> names;
+  Status refused;  // the first one
+  std::vector<std::string> more;
   for (const std::string& path : paths) {
     PushedFile file;
     struct stat about = {};
@@ -125,7 +138,9 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
       if (!source.stream_.valid()) return ReadError("stdin", errno);
     } else {
       Result<SourceFile> opened = OpenSource(path);
-      if (!opened.ok()) return opened.status();
+      if (!opened.ok() && !refused.ok()) more.push_back(path);
+      if (!opened.ok() && refused.ok()) refused = opened.status();
+      if (!opened.ok()) continue;
       file = std::move(opened->file);
       about = opened->about;
       file.name = name.empty() ? std::filesystem::path(path).filename().string() : name;
@@ -154,6 +169,7 @@ Result<PushSource> PushSource::Open(const std::vector<std::string>& paths,
     source.paths_.push_back(path);
     source.files_.push_back(about);
   }
+  if (!refused.ok()) return more.empty() ? refused : WithMore(refused, std::move(more));
   source.chosen_.resize(paths.size());
   std::iota(source.chosen_.begin(), source.chosen_.end(), size_t{0});
   return source;

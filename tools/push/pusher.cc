@@ -241,7 +241,9 @@ class Pusher {
 
   Status Commit() {
     for (const auto& host : hosts_.all()) {
-      if (host->is_in()) host->agent.channel().Send({{"commit", true}});
+      if (!host->is_in()) continue;
+      host->is_committing = true;
+      host->agent.channel().Send({{"commit", true}});
     }
     is_committing_ = true;
     hosts_.set_keep_going(true);  // one that fails now takes nobody down

@@ -85,10 +85,16 @@ Result<std::vector<Unreached>> FindUnreached(const std::vector<PushReceiver*>& r
       return !it.fd.valid() || reached.contains(it.receiver);
     });
   }
-  for (const Try& it : tries) why[it.receiver] = it.address + ": no answer";
+  std::set<size_t> silent;
+  for (const Try& it : tries) {
+    why[it.receiver] = it.address + ": no answer";
+    silent.insert(it.receiver);
+  }
   std::vector<Unreached> unreached;
   for (size_t i = 0; i < receivers.size(); ++i) {
-    if (!reached.contains(i)) unreached.push_back({.receiver = receivers[i], .why = why[i]});
+    if (reached.contains(i)) continue;
+    unreached.push_back(
+        {.receiver = receivers[i], .why = why[i], .is_refused = !silent.contains(i)});
   }
   return unreached;
 }

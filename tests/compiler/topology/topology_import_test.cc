@@ -154,6 +154,13 @@ TEST(TopologyImportTest, SaysWhereInSlurmsYaml) {
     for (int i = 0; i < 100'000; ++i) deep += nest;
     EXPECT_EQ(SlurmError(deep), "t.conf:1: it is nested more than 100 deep") << nest;
   }
+  // The same where what closes a level is text, or what opens one looks like a comment.
+  for (const char* const nest :
+       {R"(["]",)", R"(['"]',)", "[\"\\\"]\",", "[\"a\n]\",", R"(["#",)", "[a#],"}) {
+    std::string deep = "- topology: a\n- b: ";
+    for (int i = 0; i < 1'000'000 / 4; ++i) deep += nest;
+    EXPECT_THAT(SlurmError(deep), testing::EndsWith("it is nested more than 100 deep")) << nest;
+  }
 }
 
 TEST(TopologyImportTest, SaysWhereInSlurm) {

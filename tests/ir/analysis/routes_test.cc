@@ -2,6 +2,7 @@
 //
 // Routes over links: shortest ones in networks whose distances have closed forms, given ones,
 // spread over equal ones, and what is refused.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,10 +30,10 @@ void Join(Network* network, uint32_t from, uint32_t to, double latency = 1e-6, d
 Network Racks(uint32_t racks, uint32_t switches = 0) {
   Network network;
   for (uint32_t rack = 0; rack < racks; ++rack) {
-    network.racks.push_back({.name = "r" + std::to_string(rack), .up_rate = 1e9, .down_rate = 1e9});
+    network.racks.push_back({.name = fmt::format("r{}", rack), .up_rate = 1e9, .down_rate = 1e9});
     network.nodes.push_back({.rack = rack, .out_rate = 1e9, .in_rate = 1e9});
   }
-  for (uint32_t i = 0; i < switches; ++i) network.switches.push_back("s" + std::to_string(i));
+  for (uint32_t i = 0; i < switches; ++i) network.switches.push_back(fmt::format("s{}", i));
   return network;
 }
 

@@ -593,8 +593,30 @@ TEST_F(BootstrapTest, ConnectionsThatAreOpenedLater) {
   EXPECT_EQ(judge(2, lane), Refusal::kNone);
   EXPECT_EQ(admit(lane), 1u);
   EXPECT_EQ(judge(2, lane), Refusal::kDuplicate);
+  // One of several streams comes again: with the same, of which there is one of each, and with
+  // fewer. All are awaited for as long as the first is.
+  const auto admit_streams = [&](uint16_t stream, uint16_t streams) {
+    bootstrap.Admit({.from = NodeId(3),
+                     .to = NodeId(kRoot),
+                     .lane = Lane::kBlocks,
+                     .stream = stream,
+                     .streams = streams},
+                    {.plan = data_terms}, Connection(), {});
+  };
+  for (const uint16_t streams : {uint16_t{4}, uint16_t{4}, uint16_t{3}}) {
+    ASSERT_EQ(judge(3, Lane::kBlocks, 0, streams), Refusal::kNone);
+    admit_streams(0, streams);
+    EXPECT_TRUE(bootstrap.connected()) << "what is opened later does not hold up the group";
+    others_.clear();
+  }
+  EXPECT_EQ(judge(3, Lane::kBlocks, 3, 4), Refusal::kUnexpected);
+  admit_streams(0, 3);
+  for (const uint16_t stream : {uint16_t{1}, uint16_t{2}}) admit_streams(stream, 3);
+  bootstrap.Admit({.from = NodeId(3), .to = NodeId(kRoot), .lane = Lane::kCredits},
+                  {.plan = data_terms}, Connection(), {});
+  EXPECT_TRUE(bootstrap.settled());
   bootstrap.Want(NodeId(2), milliseconds(0));  // it is there
-  bootstrap.Want(NodeId(3), milliseconds(0));  // it is the one to connect
+  bootstrap.Want(NodeId(3), milliseconds(0));  // so is that
   EXPECT_FALSE(bootstrap.Overdue());
   bootstrap.Want(NodeId(0), milliseconds(0));
   ASSERT_TRUE(bootstrap.Overdue());

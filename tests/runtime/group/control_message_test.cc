@@ -137,8 +137,25 @@ TEST(ControlMessageTest, CutsLongTextsAndHidesControlCharacters) {
   EXPECT_EQ(ControlText(std::string(kControlTextBytes, 'x')), std::string(kControlTextBytes, 'x'));
   EXPECT_EQ(ControlText(std::string(1000, 'x')), std::string(kControlTextBytes - 3, 'x') + "...");
   EXPECT_EQ(ControlText("a\nb\x1b[31m\xc2\x9b"
-                        "31m\x9b\xc3\xa9"),  // the same in other bytes, and a letter
+                        "31m\x9b\xc3"),  // the same in other bytes, and a part of a letter
             "a?b?[31m?31m??");
+}
+
+// Catches letters of several bytes that are lost, cut in two, or refused by who reads them.
+TEST(ControlMessageTest, KeepsLettersWhole) {
+  const std::string letters = "k\xc3\xb6nnte \xe2\x82\xac \xf0\x9f\x9a\x80";
+  EXPECT_EQ(ControlText(letters), letters);
+  for (size_t before = 0; before < 8; ++before) {
+    std::string text(before, 'x');
+    while (text.size() < 2 * kControlTextBytes) text += "\xe2\x82\xac";
+    const std::string cut = ControlText(text);
+    EXPECT_GT(cut.size(), kControlTextBytes - 4);
+    EXPECT_LE(cut.size(), kControlTextBytes);
+    EXPECT_TRUE(cut.ends_with("\xe2\x82\xac..."));
+    const auto read = DecodeControlMessage(Encode(control::Failed{.cause = cut}));
+    ASSERT_TRUE(read.ok()) << read.status().ToString();
+    EXPECT_EQ(std::get<control::Failed>(*read).cause, cut);
+  }
 }
 
 // A node that is not known is none, and not node 0.

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -493,6 +496,7 @@ TEST_F(BadInputTest, Listings) {
   Expect({"lower", "--from-list", folder_ / "none"}, 1, "cannot read: No such file");
   Expect({"lower", "--from-list", folder_.path()}, 1, "cannot read: Is a directory");
   Expect({"lower", "-", "--from-list", "-"}, 2, "cannot both be stdin");
+  Expect({"verify", "-", plan, "-"}, 2, "stdin can be one of the plans");
   Expect({"lower", "--from-list", plan, "--mode", "managed"}, 2, "--mode is for lowering");
   Expect({"simulate", "-", "--profile", "-"}, 2, "only one of PLAN, --profile, --topology");
   Expect({"push", plan, "--to", "h:x", "--algorithm", "chian"}, 2,
@@ -516,6 +520,14 @@ TEST_F(BadInputTest, FilesThatAreNoneOrNeverEnd) {
   };
   for (const auto& words : {push, rounds, sweep, listing})
     expect(words, folder_.path(), "cannot read: Is a directory");
+  Write("no hosts", "# none\n\n");
+  expect(push, folder_ / "no hosts", "no hosts: it names no host");
+  Write("hosts", "a\nb\na\n");
+  expect(push, folder_ / "hosts", "hosts:3: host a is named twice");
+  Expect({"push", folder_ / "x", folder_.path(), folder_ / "none", "--to", "a:x"}, 1,
+         fmt::format("is a folder; pack it: tar -c {0} | prepost push - --name NAME.tar ...; nor "
+                     "can these be sent: {0}/none",
+                     folder_.path()));
   expect(push, "/dev/zero", "/dev/zero: the file has more than 67108864 bytes");
   expect(sweep, "/dev/zero", "/dev/zero: the file has more than 67108864 bytes");
   expect(listing, "/dev/zero", "/dev/zero:1: a line of more than 65536 bytes");
@@ -546,6 +558,28 @@ TEST_F(BadInputTest, ALinkStaysALink) {
       0);
   EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.json"));
   EXPECT_THAT(test::ReadText(folder_ / "target.json"), HasSubstr("prepost.plan"));
+}
+
+// Another user's link in a folder such as /tmp, which the system does not follow. Catches one whose
+// target is found out and replaced all the same.
+TEST_F(BadInputTest, AStrangersLinkIsNotFollowed) {
+  std::ifstream setting("/proc/sys/fs/protected_symlinks");
+  int is_protected = 0;
+  if (geteuid() != 0 || !(setting >> is_protected) || is_protected == 0)
+    GTEST_SKIP() << "needs root, to be two users, and fs.protected_symlinks";
+  Write("victim", "mine");
+  const std::string shared = folder_ / "shared";
+  ASSERT_TRUE(std::filesystem::create_directory(shared));
+  ASSERT_EQ(chmod(shared.c_str(), 01777), 0);
+  const std::string link = shared + "/plan.json";
+  std::filesystem::create_symlink(folder_ / "victim", link);
+  ASSERT_EQ(lchown(link.c_str(), 1234, 1234), 0);
+  Command compile({"compile", "--nodes", "2", "--message-bytes", "1", "-o", link});
+  const int code = compile.Wait();  // root may replace the link
+  EXPECT_EQ(test::ReadText(folder_ / "victim"), "mine");
+  if (code == 0) {
+    EXPECT_FALSE(std::filesystem::is_symlink(link));
+  }
 }
 
 TEST_F(BadInputTest, OffloadedInputsOfAnotherSize) {

@@ -214,6 +214,64 @@ def check_unreachable(world):
         world.clear()
     check_nobody_reaches_hosts(world)
     check_no_data_network(world)
+    check_refused(world)
+    check_two_addresses(world)
+
+
+def check_two_addresses(world):
+    """A name with two addresses, the first of which leads nowhere. Catches one that is tried
+    alone, by this machine or by the other hosts."""
+    folder = pathlib.Path("/etc/netns") / f"{PREFIX}0"  # which `ip netns exec` puts over /etc
+    folder.mkdir(parents=True)
+    hosts = world.folder / "named-hosts"
+    hosts.write_text(
+        "".join(f"{PREFIX}{host}:{world.target(host)} two-{host}\n" for host in range(1, 4))
+    )
+    try:
+        (folder / "hosts").write_text(
+            "".join(f"10.99.0.{230 + host} two-{host}\n" for host in range(1, 4))
+            + "".join(f"10.99.0.{host + 1} two-{host}\n" for host in range(1, 4))
+        )
+        words = [hosts if word == world.hosts else word for word in world.words(world.image)]
+        done = subprocess.run(words, capture_output=True, timeout=HANG)
+    finally:
+        (folder / "hosts").unlink(missing_ok=True)
+        folder.rmdir()
+    verdicts, report = world.read(done.stdout)
+    assert done.returncode == 0 and all(verdict["ok"] for verdict in verdicts), done
+    assert report["sequential_because"] is None, report
+    world.clear()
+
+
+def check_refused(world):
+    """Hosts that answer, at an address where a firewall, or here another machine, refuses all
+    connections: two of four, so that the others go on. Catches a push that waits for them as for
+    members that are about to come, which takes 10 s at its defaults, and one that names only one.
+    """
+    refusing = (2, 4)
+    hosts = world.folder / "refusing-hosts"
+    hosts.write_text(
+        "".join(
+            f"{PREFIX}{host}:{world.target(host)} "
+            f"{'10.99.0.1' if host in refusing else f'10.99.0.{host + 1}'}\n"
+            for host in range(1, HOSTS + 1)
+        )
+    )
+    words = [hosts if word == world.hosts else word for word in world.words(world.image)]
+    for keep_going in ["--keep-going"], []:
+        began = time.monotonic()
+        done = subprocess.run([*words, *keep_going], capture_output=True, timeout=HANG)
+        took = time.monotonic() - began
+        verdicts, _ = world.read(done.stdout)
+        assert done.returncode == 1 and took < 8, (took, done)
+        for host, verdict in enumerate(verdicts, 1):
+            if host in refusing:
+                words_of = r"this machine does not reach it: 10\.99\.0\.1:\d+: Connection refused"
+                assert re.fullmatch(words_of, verdict["error"]), verdict
+                assert not verdict["is_consequence"], verdict
+            else:
+                assert verdict["ok"] == bool(keep_going), verdict
+        world.clear()
 
 
 def check_nobody_reaches_hosts(world):
@@ -715,6 +773,15 @@ def check_verdicts(world, targets):
         assert done.returncode == code, done
         return done.stdout
 
+    done = subprocess.run(
+        [COMMAND, "push", world.image, "--hosts", "-"],
+        input="".join(f"localhost:{target}\n" for target in targets),
+        capture_output=True,
+        text=True,
+        timeout=HANG,
+        check=True,
+    )
+    assert done.stdout.count("unchanged") == len(targets), done
     odd = world.folder / "two\nlines\\"
     odd.write_bytes(b"odd")
     for words, text in [

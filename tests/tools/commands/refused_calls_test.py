@@ -217,17 +217,32 @@ def members_of(session):
     return members
 
 
-def check_killed_launcher(folder):
+HIDE_PROC = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+HIDE_PROC += ['mount -t tmpfs none /proc && exec "$0" "$@"']
+
+
+def kill_and_wait(launcher, is_ready):
+    """Of a command that is killed in the middle, all processes end soon."""
+    due = time.monotonic() + LIMIT
+    while not is_ready():
+        assert launcher.poll() is None, launcher.stderr.read()
+        assert time.monotonic() < due, "it does not start"
+        time.sleep(0.005)
+    os.kill(launcher.pid, signal.SIGKILL)
+    launcher.wait()
+    due = time.monotonic() + 8
+    while members := members_of(launcher.pid):
+        assert time.monotonic() < due, f"{members} outlive their launcher"
+        time.sleep(0.02)
+    launcher.stderr.close()
+
+
+def check_killed_launcher(folder, can_hide):
     """A launcher that is killed takes its nodes with it, though they have inherited all its files
     because close_range is refused; with /proc and without."""
-    hide = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
-    hide += ['mount -t tmpfs none /proc && exec "$0" "$@"']
-    can_hide = subprocess.run([*hide, "true"], capture_output=True).returncode == 0
-    if not can_hide:
-        print("no mount namespaces: not tried without /proc")
     for hides_proc in (False, True) if can_hide else (False,):
         command = [COMMAND, "run", "long.json", "--input", "large", "--output-dir", "killed"]
-        command = [*hide, *command] if hides_proc else command
+        command = [*HIDE_PROC, *command] if hides_proc else command
         launcher = subprocess.Popen(
             [*refused("close_range=EPERM"), *command],
             cwd=folder,
@@ -236,18 +251,50 @@ def check_killed_launcher(folder):
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
-        due = time.monotonic() + LIMIT
-        while len(members_of(launcher.pid)) < 5:
-            assert launcher.poll() is None, launcher.stderr.read()
-            assert time.monotonic() < due, "the nodes do not start"
-            time.sleep(0.005)
-        os.kill(launcher.pid, signal.SIGKILL)
-        launcher.wait()
-        due = time.monotonic() + 8
-        while members := members_of(launcher.pid):
-            assert time.monotonic() < due, f"{members} outlive their launcher"
-            time.sleep(0.02)
-        launcher.stderr.close()
+        kill_and_wait(launcher, lambda it=launcher: len(members_of(it.pid)) >= 5)
+
+
+def check_killed_push(folder):
+    """A push that is killed leaves no receiver and no part of a file, whatever call is refused;
+    in each run one of those that it works without."""
+    calls = [call for call in CALLS if ("push", call) not in FAILURES]
+    (folder / "pushes").mkdir()
+    for name in ("image", "plan.json"):
+        os.link(folder / name, folder / "pushes" / name)
+    case = Case("push", calls[SEED % len(calls)], "EPERM", folder / "pushes")
+    refusing = refused(f"{case.call}=EPERM")
+    words = [*refusing, *case.push(*refusing), "--name", "stream"]
+    words[words.index("image")] = "-"
+    launcher = subprocess.Popen(
+        words, cwd=case.folder, start_new_session=True, **{**PIPES, "stdin": subprocess.PIPE}
+    )
+    launcher.stdin.write("x" * 3_000_000)
+    launcher.stdin.flush()
+    began = time.monotonic()
+    # Of the stream, which does not end, something is there.
+    kill_and_wait(
+        launcher,
+        lambda: len(members_of(launcher.pid)) >= 5 and time.monotonic() > began + 1,
+    )
+    launcher.stdin.close()
+    launcher.stdout.close()
+    left = [path for path in (case.folder / "out").rglob("*") if path.is_file()]
+    assert not left, f"{case.name}: {left}"
+
+
+def check_without_proc(folder):
+    """Catches what is only noticed when all has been moved."""
+    for words in (
+        ["run", "plan.json", "--input", "image", "--output-dir", "no-proc"],
+        ["push", "image", "--to", "localhost:no-proc/a,localhost:no-proc/b"],
+    ):
+        done = subprocess.run(
+            [*HIDE_PROC, COMMAND, *words], cwd=folder, timeout=LIMIT, capture_output=True, text=True
+        )
+        assert done.returncode == 0, (words, done)
+    copies = [path for path in (folder / "no-proc").rglob("*") if path.is_file()]
+    image = (folder / "image").read_bytes()
+    assert len(copies) == 5 and all(path.read_bytes() == image for path in copies), copies
 
 
 def main():
@@ -276,7 +323,13 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(3) as pool:
             faults = [fault for fault in pool.map(Case.run, cases) if fault]
         assert not faults, "\n".join(faults) + f"\nPREPOST_TEST_SEED={SEED}"
-        check_killed_launcher(folder)
+        can_hide = subprocess.run([*HIDE_PROC, "true"], capture_output=True).returncode == 0
+        if not can_hide:
+            print("no mount namespaces: not tried without /proc")
+        check_killed_launcher(folder, can_hide)
+        check_killed_push(folder)
+        if can_hide:
+            check_without_proc(folder)
         print(f"{len(cases)} cases, PREPOST_TEST_SEED={SEED}")
 
 

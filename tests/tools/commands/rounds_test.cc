@@ -2,10 +2,15 @@
 //
 // prepost compile --rounds from outside: plans in every form, what goes with the flag and what does
 // not, and how wrong rounds are named.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <fstream>
+#include <string_view>
+#include <thread>
 
 #include "tests/support/command.h"
 #include "tests/support/temp_folder.h"
@@ -110,6 +115,27 @@ TEST_F(RoundsTest, ComeThroughAPipe) {
                     {"/bin/sh", "-c", "cat " + path + " | \"$@\"", "sh"});
     EXPECT_EQ(compile.Wait(), 0) << compile.err();
   }
+}
+
+// Catches "there is nothing yet" that is taken for the end: a plan of fewer nodes, and exit code 0.
+TEST_F(RoundsTest, ComeThroughAPipeThatDoesNotBlock) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+  const int before = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  ASSERT_GE(dup2(ends[0], STDIN_FILENO), 0);
+  Command compile({"compile", "--rounds", "-", "-o", plan_});
+  dup2(before, STDIN_FILENO);
+  for (const int fd : {before, ends[0]}) close(fd);
+  for (const std::string_view text : {"0>1:0\n", "0>1:1 1>2:0\n", "1>2:1\n"}) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  }
+  close(ends[1]);
+  EXPECT_EQ(compile.Wait(), 0) << compile.err();
+  const std::string piped = test::ReadText(plan_);
+  Compile({"--rounds", chain_, "-o", plan_});
+  EXPECT_EQ(piped, test::ReadText(plan_));
 }
 
 TEST_F(RoundsTest, ANoteNamesMoreThanOnePort) {

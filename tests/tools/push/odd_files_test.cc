@@ -251,6 +251,27 @@ TEST_F(OddFilesTest, TheOwnerOfWhatIsReplacedStays) {
   EXPECT_TRUE(unkept_.empty());
 }
 
+// Catches a file of another user's, who only had to know the name that would come to a folder such
+// as /tmp, that is taken for the one that comes, or who is made the owner of that.
+TEST_F(OddFilesTest, AStrangersFileInASharedFolderIsNotKept) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may give files away";
+  ASSERT_EQ(chmod(to_.c_str(), 01777), 0);
+  ASSERT_EQ(Push().ToString(), "");
+  const std::string planted = to_ + "/x";
+  struct stat about = {};
+  ASSERT_EQ(stat(planted.c_str(), &about), 0);
+  std::ofstream(planted) << std::string(static_cast<size_t>(about.st_size), '!');
+  const timespec times[2] = {about.st_atim, about.st_mtim};
+  ASSERT_EQ(utimensat(AT_FDCWD, planted.c_str(), times, 0), 0);
+  ASSERT_EQ(chown(planted.c_str(), 1234, 1235), 0);
+  ASSERT_EQ(Push().ToString(), "");
+  ASSERT_EQ(stat(planted.c_str(), &about), 0);
+  EXPECT_EQ(about.st_uid, 0u);
+  EXPECT_EQ(test::ReadText(planted), "text of x");
+  ASSERT_EQ(unkept_.size(), 1u);
+  EXPECT_EQ(unkept_[0].what, "owner");
+}
+
 // Mode 0400 and a user with rights of his own: the kernel shows the mask as the group's. Catches a
 // group that may read the copy, and could not read the file.
 TEST_F(OddFilesTest, TheMaskOfAnAclIsNotTheGroup) {

@@ -14,6 +14,7 @@
 #include "tools/push/manifest.h"
 #include "tools/push/push_hosts.h"
 #include "tools/push/push_options.h"
+#include "tools/push/push_receivers.h"
 #include "tools/push/slow_host.h"
 
 namespace prepost::tools {
@@ -86,6 +87,29 @@ TEST(PushHostsTest, ListsAreExpandedAndZonesRefused) {
               HasSubstr("this machine only"));
   EXPECT_THAT(ParsePushHostsFile("b fe80::1%eth0", "f", &hosts).ToString(),
               HasSubstr("f:1: 'fe80::1%eth0' is an address on a network of this machine only"));
+}
+
+// Catches a limit of each list, of which a small file has many.
+TEST(PushHostsTest, AreNotMoreThanOnePushMayHave) {
+  std::string text;
+  for (int i = 0; i < 1000; ++i) text += "n[1-99999]\n";
+  std::vector<PushHost> hosts;
+  EXPECT_EQ(ParsePushHostsFile(text, "f", &hosts).ToString(),
+            "f:2: more than 100000 hosts are named");
+  EXPECT_LE(hosts.size(), 100'000u);
+  hosts.clear();
+  EXPECT_THAT(ParsePushHosts("n[1-99999],m[1-2]", &hosts).ToString(),
+              HasSubstr("more than 100000 hosts are named"));
+}
+
+// Catches a name that is taken for a member's number, again and again.
+TEST(PushReceiversTest, NamesAreNamedOnce) {
+  PushOptions options;
+  options.hosts = {{.name = "h", .target = "/member 1", .label = "h:/member 1"},
+                   {.name = "i", .label = "i"}};
+  const PushReceivers receivers(options);
+  EXPECT_EQ(receivers.NameHosts("member 1 waits for member 2 and member 0 (10.0.0.1:7)"),
+            "h:/member 1 waits for i and this machine");
 }
 
 // Eight hosts that relay in a chain or among neighbours, one of which is slow in what it gets, in

@@ -120,6 +120,22 @@ TEST(PusherTest, HostWhoseSumDiffersIsNotVerified) {
   }
 }
 
+// A host that is done before there was anything to do, and says nothing more. Catches a verdict
+// that only repeats that, and a pusher that goes on listening to a connection that has ended.
+TEST(PusherTest, HostThatSaysThatItIsDoneIsNotBelieved) {
+  const std::string done = R"('{"done":{"unkept":[]}}')";
+  for (const std::string& filter : {"sed -u -e 1i" + done, "echo " + done}) {
+    TestHosts hosts(2);
+    hosts.options().keep_going = true;
+    hosts.SetFilter("b", filter);
+    const std::string image = hosts / "image";
+    std::ofstream(image) << std::string(100'000, 'x');
+    auto verdicts = hosts.PushFile(image);
+    EXPECT_EQ(verdicts["a"], "");
+    EXPECT_EQ(verdicts["b"], "its receiver says that it is done when it cannot be") << filter;
+  }
+}
+
 // A message that the session does not take, as none is taken by a group that has just failed.
 // Catches an error of that in place of verdicts by host.
 TEST(PusherTest, MessageThatCannotBeSentIsAFailureOfTheGroup) {
