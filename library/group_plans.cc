@@ -269,7 +269,7 @@ class CompiledPlans final : public GroupPlans {
   }
 
   uint64_t EagerBytesMax(double rate, GroupReach reach) override {
-    // What messages had there was less than a port carries where many members share few cores.
+    // On one machine the measured rate is that of busy cores, not of a port.
     if (reach != GroupReach::kNetwork) return kEagerBytesMax;
     if (rate != eager_rate_) {
       eager_rate_ = rate;

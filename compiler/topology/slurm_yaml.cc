@@ -27,49 +27,97 @@ using llvm::yaml::SequenceNode;
 
 constexpr size_t kDepthMax = 100;
 
+bool IsOneOf(char c, std::string_view letters) { return letters.find(c) != letters.npos; }
 bool IsOfWord(char c) {
-  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-         c == '-' || c == '.';
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+         IsOneOf(c, "_-.");
 }
 
-/// Counts how deep a text may be nested, of which it takes one character after the other: what may
-/// open a level counts, and what closes one only where it is surely no part of a text. So nothing
-/// is deeper for LLVM than here.
+/// How deep a text is nested, at least as deep as it is for LLVM: what closes a level counts only
+/// where it is surely no part of a text, and texts in quotes and comments are only skipped where
+/// they surely are ones. From the first doubt on everything that may open a level counts.
 class DepthMeter {
  public:
-  void Take(char c) {
-    if (c == '\n' || c == '\r') is_comment_ = false;
-    is_comment_ |= c == '#' && !is_quoted_;
-    if ((c == '[' || c == '{') && !IsOfWord(last_)) ++open_;
-    if ((c == ']' || c == '}') && open_ > 0 && !is_quoted_ && !is_comment_ && !is_unclear_) --open_;
-    // Texts in double quotes on one line, as JSON has them, are clear.
-    const bool is_clear = c != '\'' && !(is_quoted_ && (c == '\\' || c == '\n' || c == '\r'));
-    is_unclear_ |= !is_clear && !is_comment_;
-    if (c == '"' && !is_comment_) is_quoted_ = !is_quoted_;
-    nested_ = std::string_view(" \t-?:").find(c) == std::string_view::npos ? 0 : nested_ + 1;
-    last_ = c;
+  explicit DepthMeter(std::string_view text) : text_(text) {}
+
+  /// The first line that is nested more than `max` deep.
+  std::optional<size_t> LineDeeperThan(size_t max) {
+    for (; at_ < text_.size(); ++at_) {
+      if (text_[at_] == '\n') ++line_;
+      Look(text_[at_]);
+      if (open_ > max || nested_ > max) return line_;
+    }
+    return std::nullopt;
   }
-  /// Of brackets, or of indentations and dashes that follow each other.
-  size_t depth() const { return std::max(open_, nested_); }
 
  private:
-  size_t open_ = 0, nested_ = 0;
-  bool is_comment_ = false, is_quoted_ = false;
-  bool is_unclear_ = false;  ///< what is text and what is not, from here on
-  char last_ = '\n';
-};
+  static constexpr std::string_view kBlanks = " \t", kEnds = "\r\n";
 
-/// The first line that is nested more than kDepthMax deep.
-std::optional<size_t> LineOfDepth(std::string_view text) {
-  DepthMeter meter;
-  size_t line = 1;
-  for (const char c : text) {
-    meter.Take(c);
-    if (meter.depth() > kDepthMax) return line;
-    if (c == '\n') ++line;
+  char Before() const { return at_ == 0 ? '\n' : text_[at_ - 1]; }
+
+  void Look(char c) {
+    if (IsOneOf(c, kEnds)) {
+      nested_ = 0;
+      is_lead_ = true;
+      return;
+    }
+    nested_ = IsOneOf(c, " \t-?:") ? nested_ + 1 : 0;
+    if (IsOneOf(c, kBlanks)) return;
+    const bool follows_word = IsOfWord(Before());
+    if (!is_unclear_ && c == '#' && !follows_word) return SkipComment();
+    if (!is_unclear_ && IsOneOf(c, "\"'") && !follows_word) return SkipQuoted(c);
+    // Of a host list, n[1-4], unless a word may be something else.
+    has_names_ |= IsOneOf(c, "&*!");
+    const bool is_of_text = follows_word && !has_names_ && !is_unclear_;
+    if (IsOneOf(c, "[{") && !is_of_text) ++open_;
+    if (IsOneOf(c, "]}") && open_ > 0 && !is_unclear_) --open_;
+    is_lead_ = is_lead_ && IsOneOf(c, "-?");
+    last_ = c;
+    last_at_ = at_;
   }
-  return std::nullopt;
-}
+
+  /// Between brackets one may begin without a blank before it, and then it ends nothing else.
+  void SkipComment() {
+    if (!IsOneOf(Before(), " \t\r\n")) {
+      is_unclear_ = true;
+      return;
+    }
+    while (at_ + 1 < text_.size() && !IsOneOf(text_[at_ + 1], kEnds)) ++at_;
+  }
+
+  /// Whether what stands here begins something, and goes on with nothing.
+  bool IsBegin() const {
+    const bool has_blank = last_at_ + 1 < at_;
+    if (last_ == ':') return has_blank || (last_at_ > 0 && IsOneOf(text_[last_at_ - 1], "\"'"));
+    return open_ > 0 ? IsOneOf(last_, "[{,") : is_lead_;
+  }
+
+  /// On one line.
+  void SkipQuoted(char quote) {
+    size_t end = at_ + 1;
+    while (end < text_.size() && text_[end] != quote && !IsOneOf(text_[end], kEnds))
+      end += quote == '"' && text_[end] == '\\' ? size_t{2} : 1;
+    const bool is_whole = end < text_.size() && text_[end] == quote &&
+                          (quote == '"' || end + 1 == text_.size() || text_[end + 1] != quote);
+    if (!IsBegin() || !is_whole) {
+      is_unclear_ = true;
+      return;
+    }
+    at_ = last_at_ = end;
+    last_ = quote;
+    nested_ = 0;
+    is_lead_ = false;
+  }
+
+  const std::string_view text_;
+  size_t at_ = 0, line_ = 1;
+  size_t open_ = 0, nested_ = 0;  ///< brackets; indentations and dashes that follow each other
+  bool is_unclear_ = false;       ///< what is text and what is not, from here on
+  bool has_names_ = false;        ///< anchors, aliases or tags
+  bool is_lead_ = true;           ///< of its line there is nothing yet but blanks and dashes
+  char last_ = ',';               ///< that is no blank or comment
+  size_t last_at_ = 0;
+};
 
 class YamlReader {
  public:
@@ -80,7 +128,7 @@ class YamlReader {
   }
 
   Result<TopologyImport> Run(const SlurmRates& rates) {
-    if (const std::optional<size_t> deep = LineOfDepth(text_))
+    if (const std::optional<size_t> deep = DepthMeter(text_).LineDeeperThan(kDepthMax))
       return Rejected(fmt::format("it is nested more than {} deep", kDepthMax), WhereOf(*deep));
     if (const size_t nul = text_.find('\0'); nul != std::string_view::npos) {
       const auto line = 1 + std::ranges::count(text_.substr(0, nul), '\n');

@@ -287,8 +287,8 @@ struct PeerPaths {
   uint32_t network = 0;  ///< over TCP
   /// Of those over TCP: peers on this machine with which the system does not let this process share
   /// memory, though SessionOptions::local_copies asks for it: other users', those in another
-  /// namespace of processes, as containers are, and, where it does not let them hand over memory,
-  /// all where Yama's /proc/sys/kernel/yama/ptrace_scope is 1 or more.
+  /// namespace of processes, as containers are, and, where it does not let them hand over memory or
+  /// the group has `sync`, all where Yama's /proc/sys/kernel/yama/ptrace_scope is 1 or more.
   uint32_t forbidden = 0;
   /// Short messages, which are not moved by plans: with how many neighbours in their tree they go
   /// through memory that both map, and over TCP. Both 0: there are no short messages.

@@ -97,7 +97,8 @@ struct Destination {
 Destination DestinationOf(const std::string& path) {
   std::error_code unknown;
   // What a link points to is only replaced where the system lets this process follow the link,
-  // which another user may have made (fs.protected_symlinks); canonical() reads it in any case.
+  // which another user may have made (fs.protected_symlinks); canonical() reads it in any case. One
+  // who puts a link there between the two still chooses what is replaced.
   const bool is_found = std::filesystem::exists(path, unknown);
   const std::filesystem::path target =
       is_found ? std::filesystem::canonical(path, unknown) : std::filesystem::path(path);

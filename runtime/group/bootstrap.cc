@@ -84,9 +84,10 @@ struct Sighting {
 /// A connection of this node by the plan.
 struct Bootstrap::Link {
   LinkName name;
-  FileDescriptor fd;   ///< when it is there
-  LinkKeys keys;       ///< then
-  bool given = false;  ///< there, and handed over
+  FileDescriptor fd;        ///< when it is there
+  LinkKeys keys;            ///< then
+  bool given = false;       ///< there, and handed over
+  bool is_surplus = false;  ///< a stream of a connection that came again with fewer
   Sighting seen;
   // If this node connects:
   size_t tries = 0;
@@ -275,8 +276,8 @@ Status Bootstrap::AddStreams(const LinkName& first, std::optional<Clock::time_po
     beside.stream = 0;
     if (link.name.stream == 0 || !SameStream(beside, first)) continue;
     link.name.streams = first.streams;
-    link.given |= link.name.stream >= first.streams;
-    if (link.name.stream < first.streams) ++there;
+    link.is_surplus = link.name.stream >= first.streams;
+    if (!link.is_surplus) ++there;
   }
   const size_t lacking = first.streams - size_t{1} - there;
   if (lacking == 0) return {};
@@ -332,7 +333,9 @@ Result<std::vector<TcpSocket>> Bootstrap::TakeSockets() {
   std::vector<TcpSocket> sockets;
   for (Link& link : links_) {
     const NodeId peer = PeerOf(link);
-    if (link.name.purpose != LinkPurpose::kData || link.given || partial.contains(peer)) continue;
+    if (link.name.purpose != LinkPurpose::kData || link.given || link.is_surplus ||
+        partial.contains(peer))
+      continue;
     if (link.name.lane == Lane::kBlocks)
       PREPOST_RETURN_IF_ERROR(ShapeStream(link.fd.get(), link.name.streams, options_.paths));
     sockets.push_back({.peer = peer,
@@ -376,7 +379,9 @@ std::string Bootstrap::Name(NodeId node) const {
   return options_.names.empty() ? fmt::format("node {}", node.value) : options_.names[node.index()];
 }
 
-bool Bootstrap::IsServed(const Link& link) const { return link.given || link.fd.valid(); }
+bool Bootstrap::IsServed(const Link& link) const {
+  return link.given || link.is_surplus || link.fd.valid();
+}
 
 /// Whether the other end has closed it before it was given to anybody: one whose connection ended
 /// in the middle of the hello may come again, though this end has let it in.

@@ -422,6 +422,7 @@ Status Engine::Connect(const std::shared_ptr<Group>& group, KeeperEvent event) {
   {
     const std::lock_guard lock(mutex_);
     const auto is_here = [](const TcpSocket& it) { return IsOfThisMachine(PeerAddressOf(it.fd)); };
+    // Whoever sets a pace means a network.
     const bool is_near = group->options.paths.pace == 0 && std::ranges::all_of(sockets, is_here) &&
                          std::ranges::all_of(event.eager, is_here);
     group->reach = group->copies_all ? GroupReach::kMemory

@@ -278,7 +278,7 @@ bool Introduction::TakeCard(std::span<const std::byte> said) {
   const uint64_t process = reader.Get<uint64_t>();
   if (!name_.valid()) return false;
   if (!is_same) {
-    // In another namespace, of processes if it has an address of this machine; it would share, too.
+    // It would share memory, too, and is on this machine, but in another namespace of processes.
     local_.is_forbidden = process != 0 && IsOfThisMachine(PeerAddressOf(socket_.fd));
     return false;
   }

@@ -92,7 +92,7 @@ TEST(CallsConnectionsTest, AMemberIsLateForItsFirstConnections) {
 // find each other.
 TEST(CallsConnectionsTest, ACallIsTheFirstOfAnOldGroup) {
   SessionOptions options = Quick();
-  options.connect_max = milliseconds(500);
+  options.connect_max = milliseconds(2000);
   options.local_copies = false;
   options.paths = {.streams = 3, .long_path = std::chrono::microseconds(0)};
   const std::vector<uint32_t> members = Members(3);

@@ -35,7 +35,8 @@ constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that th
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
 constexpr milliseconds kReachMax{2000};        ///< for a host that may not be reached
-constexpr milliseconds kRefusedAfter{1000};    ///< a group in which nothing moves is looked at
+constexpr milliseconds kRefusedAfter{3000};    ///< a group that has not opened is looked at
+constexpr milliseconds kRefusedMax{500};       ///< for that
 constexpr const char* kSequential = "sequential";
 constexpr int kTriesMax = 3;  ///< of a group that fails although nobody is out
 
@@ -161,9 +162,9 @@ Status PushRounds::OpenGroup() {
     addresses.push_back({member->host(), *member->port});
   }
   while (first_ < MinWritten()) DropFirst();
-  was_opened_ = has_looked_ = is_refused_ = false;
+  was_opened_ = false;
+  has_looked_ = std::exchange(is_refused_, false);  // a second time it is waited for
   moved_at_ = created_at_ = Clock::now();
-  written_before_ = Written();
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
@@ -247,15 +248,15 @@ Status PushRounds::SendInGroup() {
   return {};
 }
 
-/// Where nothing has come to anybody. Receivers listen, so one whose host refuses connections, or
-/// to which there is no way, is not about to come, as sessions have to assume of members.
+/// Where this machine still lacks connections. Receivers listen, so one whose host refuses them, or
+/// to which there is no way, is hardly about to come, as sessions have to assume of members.
 Status PushRounds::LookForRefused() {
-  if (has_looked_ || caller_ == Caller::kHosts || Written() != written_before_ ||
+  if (was_opened_ || has_looked_ || caller_ == Caller::kHosts ||
       Clock::now() < created_at_ + kRefusedAfter)
     return {};
   has_looked_ = true;
   const Result<std::vector<Unreached>> found =
-      FindUnreached(of_group_, kRefusedAfter, [this] { return receivers_.CheckInterrupt(); });
+      FindUnreached(of_group_, kRefusedMax, [this] { return receivers_.CheckInterrupt(); });
   if (!found.ok()) return found.status();
   for (const Unreached& it : *found) {
     if (!it.is_refused) continue;
@@ -431,6 +432,10 @@ Status PushRounds::JudgeUnreached(const Status& cause, std::optional<uint32_t> w
   const Result<std::vector<Unreached>> found =
       FindUnreached(of_group_, max, [this] { return receivers_.CheckInterrupt(); });
   if (!found.ok()) return found.status();
+  if (is_refused_ && found->empty()) {  // it has come meanwhile
+    has_other_way_ = true;
+    return {};
+  }
   if (found->empty() && GoSequential(cause, Caller::kRoot)) return {};
   const bool is_nobody = found->size() == of_group_.size();
   if (is_nobody && GoSequential(cause, Caller::kHosts)) return {};

@@ -95,7 +95,6 @@ class PushRounds {
   bool has_looked_ = false;              ///< for hosts that refuse connections
   bool is_refused_ = false;              ///< and found some
   Clock::time_point created_at_;         ///< the last group
-  uint64_t written_before_ = 0;          ///< messages, by all of its members together
   std::string why_sequential_;           ///< though something else was asked for
   std::vector<LinkSpeed> own_speeds_;
   Status send_failure_;  ///< of it: a message could not be sent

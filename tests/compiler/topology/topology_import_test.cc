@@ -154,13 +154,28 @@ TEST(TopologyImportTest, SaysWhereInSlurmsYaml) {
     for (int i = 0; i < 100'000; ++i) deep += nest;
     EXPECT_EQ(SlurmError(deep), "t.conf:1: it is nested more than 100 deep") << nest;
   }
-  // The same where what closes a level is text, or what opens one looks like a comment.
+  // The same where what closes a level is text, or what opens one looks like text or a comment.
   for (const char* const nest :
-       {R"(["]",)", R"(['"]',)", "[\"\\\"]\",", "[\"a\n]\",", R"(["#",)", "[a#],"}) {
+       {R"(["]",)", R"(['"]',)", "[\"\\\"]\",", "[\"a\n]\",", R"(["#",)", "[#]\n", "&a[", "!t {",
+        "[a \"b, [b\", ", "[a\n \"b, [b, [b\", ", "[a #\"\n, ", "a \"b: [[\": "}) {
     std::string deep = "- topology: a\n- b: ";
     for (int i = 0; i < 1'000'000 / 4; ++i) deep += nest;
-    EXPECT_THAT(SlurmError(deep), testing::EndsWith("it is nested more than 100 deep")) << nest;
+    const std::string error = SlurmError(deep);
+    EXPECT_THAT(error, testing::HasSubstr("t.conf:")) << nest;  // it comes back
+    EXPECT_THAT(error, testing::Not(testing::HasSubstr("internal"))) << nest;
   }
+  // What only looks so is read.
+  const std::string dashes = "# " + std::string(150, '-') + "\n";
+  std::string many =
+      "# bob's [rack\n" + dashes + "- topology: \"bob's [x\"\n  tree:\n    switches:\n";
+  std::string json = "---\n[{\"topology\": \"bob's \\u0041[\", \"tree\": {\"switches\": [";
+  for (int i = 0; i < 300; ++i) {
+    many += fmt::format("      - {{switch: 's{0}', nodes: \"n{0}[0-1][0-3]\"}}  # [rack {0}\n", i);
+    json += fmt::format("{}{{\"switch\": \"s{}\", \"nodes\":\"n{}[0-1][0-3]\"}}",
+                        i > 0 ? ",\n" : "", i, i);
+  }
+  EXPECT_EQ(SlurmError(many), "no error");
+  EXPECT_EQ(SlurmError(json + "]}}]\n"), "no error");
 }
 
 TEST(TopologyImportTest, SaysWhereInSlurm) {

@@ -274,7 +274,7 @@ def check_killed_push(folder):
     # Of the stream, which does not end, something is there.
     kill_and_wait(
         launcher,
-        lambda: len(members_of(launcher.pid)) >= 5 and time.monotonic() > began + 1,
+        lambda: len(members_of(launcher.pid)) >= 3 and time.monotonic() > began + 1,
     )
     launcher.stdin.close()
     launcher.stdout.close()

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <string_view>
 #include <thread>
@@ -123,6 +124,7 @@ TEST_F(RoundsTest, ComeThroughAPipeThatDoesNotBlock) {
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
   ASSERT_EQ(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
   const int before = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0);
+  const auto before_handler = std::signal(SIGPIPE, SIG_IGN);
   ASSERT_GE(dup2(ends[0], STDIN_FILENO), 0);
   Command compile({"compile", "--rounds", "-", "-o", plan_});
   dup2(before, STDIN_FILENO);
@@ -132,6 +134,7 @@ TEST_F(RoundsTest, ComeThroughAPipeThatDoesNotBlock) {
     EXPECT_EQ(write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
   close(ends[1]);
+  std::signal(SIGPIPE, before_handler);
   EXPECT_EQ(compile.Wait(), 0) << compile.err();
   const std::string piped = test::ReadText(plan_);
   Compile({"--rounds", chain_, "-o", plan_});
