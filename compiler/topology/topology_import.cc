@@ -62,7 +62,8 @@ class Lines {
 
 /// A first line that says something. No switch's line begins so, nor anything else that is read.
 bool LooksLikeYaml(std::string_view line) {
-  return line.starts_with("---") || line.starts_with("- ") || line.starts_with("%YAML");
+  return line.starts_with("---") || line.starts_with("- ") || line.starts_with("%YAML") ||
+         line == "[" || line.starts_with("[{") || line.starts_with("[ {");
 }
 
 std::string_view NextLine(std::string_view text, size_t* begin) {

@@ -6,6 +6,14 @@
 namespace prepost {
 namespace {
 
+/// Whether they differ by two letters that stand the other way round.
+bool AreSwapped(llvm::StringRef a, llvm::StringRef b) {
+  size_t at = 0;
+  while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
+  return a.size() == b.size() && at + 1 < a.size() && a[at] == b[at + 1] && a[at + 1] == b[at] &&
+         a.substr(at + 2) == b.substr(at + 2);
+}
+
 /// The nearest of `names`, of each of which the first `length_max` characters count; null when none
 /// is within `distance_max`.
 const std::string* Nearest(llvm::StringRef wanted, const std::vector<std::string>& names,
@@ -13,8 +21,11 @@ const std::string* Nearest(llvm::StringRef wanted, const std::vector<std::string
   const std::string* best = nullptr;
   unsigned best_distance = static_cast<unsigned>(distance_max + 1);
   for (const std::string& candidate : names) {
-    const unsigned distance = wanted.edit_distance(llvm::StringRef(candidate).substr(0, length_max),
-                                                   /*AllowReplacements=*/true, best_distance);
+    const llvm::StringRef name = llvm::StringRef(candidate).substr(0, length_max);
+    const unsigned distance =
+        AreSwapped(wanted, name)
+            ? 1
+            : wanted.edit_distance(name, /*AllowReplacements=*/true, best_distance);
     if (distance < best_distance) {
       best_distance = distance;
       best = &candidate;

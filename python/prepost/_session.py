@@ -2,6 +2,7 @@
 """Sessions and groups."""
 import atexit
 import contextlib
+import ipaddress
 import math
 import tempfile
 import threading
@@ -43,6 +44,14 @@ BACKLOG_BYTES = 1 << 28
 Member = Union[str, Tuple[str, int]]
 
 
+def _is_ipv6(text: str) -> bool:
+    try:
+        ipaddress.IPv6Address(text.partition("%")[0])
+    except ValueError:
+        return False
+    return True
+
+
 def _address(member: Member, name: str = "member") -> Tuple[str, int]:
     port: Union[str, int]
     if not isinstance(member, str):
@@ -60,6 +69,11 @@ def _address(member: Member, name: str = "member") -> Tuple[str, int]:
         host, _, port = member.partition(":")
     else:  # a name, or IPv6 without a port
         host, port = member, PORT
+        if ":" in member and not _is_ipv6(member):
+            raise UsageError(
+                f"{name} {member!r:.80}: of several colons, expected an IPv6 address; with a port"
+                " it stands in brackets"
+            )
     try:
         number = int(port)
     except (TypeError, ValueError):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sweeps: simulations of all combinations of some values."""
+import difflib
 import inspect
 import itertools
 import os
@@ -14,6 +15,24 @@ from ._plan import Path, Plan, compile
 _OF_SIMULATE = frozenset(inspect.signature(Plan.simulate).parameters) - {"self"}
 #: As of `prepost simulate --sweep`.
 _ROWS_MAX = 100_000
+
+
+#: Of a spec (docs/compiler.md).
+_KEYS = frozenset(
+    "nodes root message_bytes part_bytes block_bytes algorithm ready send_window topology order "
+    "collective combine deterministic".split()
+)
+
+
+def _check_name(name: str) -> None:
+    known = _KEYS | _OF_SIMULATE
+    if "." in name or name in known:
+        return
+    near = difflib.get_close_matches(name, sorted(known), 1)
+    raise UsageError(
+        f"{name}: neither a key of a spec nor an argument of Plan.simulate()"
+        + (f", did you mean '{near[0]}'?" if near else "")
+    )
 
 
 class _Plans:
@@ -107,6 +126,9 @@ def sweep(
         rows *= len(several)
     if rows > _ROWS_MAX:
         raise UsageError(f"over: {rows} combinations, the limit is {_ROWS_MAX}")
+    if plan is None:
+        for name in [*fixed, *names]:
+            _check_name(name)
     plans = _Plans(spec, plan)
 
     def run(combination: Tuple[Any, ...]) -> Dict[str, Any]:

@@ -72,6 +72,8 @@ void Engine::Break(Group& group, const Status& status, std::optional<NodeId> los
 }
 
 void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, bool differs) {
+  const std::optional<NodeId> where =
+      group.endpoint != nullptr ? group.endpoint->failed_peer() : std::nullopt;
   if (group.is_running()) CountRunning(-1);
   group.state = Group::State::kBroken;
   group.endpoint.reset();  // closes its connections, so that peers notice at once
@@ -79,7 +81,7 @@ void Engine::Fail(Group& group, Status cause, std::optional<NodeId> lost_peer, b
   group.executor.reset();  // has memory that they might have copied from
   if (group.mover != nullptr) group.mover->Stop();
   ReturnBuffers(group);
-  keeper_->Fail(group.serial, std::move(cause), lost_peer, differs);
+  keeper_->Fail(group.serial, std::move(cause), lost_peer, differs, where);
 }
 
 /// The group is over; what it has is freed when its last callback has returned.

@@ -9,6 +9,7 @@
 
 #include "runtime/base/file_descriptor.h"
 #include "runtime/base/thread.h"
+#include "runtime/transport/tcp/tcp_wire.h"
 
 namespace prepost {
 namespace {
@@ -18,9 +19,12 @@ Status SyncPages(std::span<const std::byte> memory) {
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
   const auto address = reinterpret_cast<uintptr_t>(memory.data());
   const uintptr_t first = address / page * page;
-  if (msync(reinterpret_cast<void*>(first), address - first + memory.size(), MS_SYNC) == 0)
+  if (msync(reinterpret_cast<void*>(first), address - first + memory.size(), MS_SYNC) != 0)
+    return SystemError(StatusCode::kEnvironment, "cannot write it to its file", errno);
+  // Of pages that a file has no more msync() says nothing.
+  if (IsThere({.iov_base = const_cast<std::byte*>(memory.data()), .iov_len = memory.size()}))
     return {};
-  return SystemError(StatusCode::kEnvironment, "cannot write it to its file", errno);
+  return EnvironmentError("cannot write it to its file, which was truncated meanwhile");
 }
 
 }  // namespace

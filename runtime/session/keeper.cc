@@ -124,11 +124,13 @@ void Keeper::Claim(GroupSerial group, uint64_t number, std::string text) {
 void Keeper::Close(GroupSerial group, uint64_t number) {
   Push({.kind = Command::Kind::kClose, .group = group, .number = number});
 }
-void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs) {
+void Keeper::Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs,
+                  std::optional<NodeId> where) {
   Push({.kind = Command::Kind::kFail,
         .group = group,
         .status = std::move(status),
         .peer = lost_peer,
+        .where = where,
         .differs = differs});
 }
 void Keeper::Stalled(GroupSerial group, NodeId peer) {
@@ -317,7 +319,7 @@ void Keeper::FailPart(Group& group, Command command) {
   if (command.status.code() == StatusCode::kInterrupted && group.is_leader())
     command.status = Rejected(fmt::format("{} was interrupted", Who(group, group.kept.self)));
   Failure failure = {.cause = std::move(command.status), .where = {}};
-  if (!command.differs) failure.where = group.kept.self;
+  if (!command.differs) failure.where = command.where.value_or(group.kept.self);
   EndForming(group, std::move(failure));
 }
 

@@ -210,8 +210,10 @@ class Keeper final : private Lobby::Owner {
   /// gets kClaim.
   void Claim(GroupSerial group, uint64_t number, std::string text);
   /// This node's part has failed, or only lost `lost_peer`: kFailed follows, with the cause.
-  /// `differs`: members have called different things, and which of them is wrong nobody knows.
-  void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs);
+  /// `where`: at that peer; none: here. `differs`: members have called different things, and which
+  /// of them is wrong nobody knows.
+  void Fail(GroupSerial group, Status status, std::optional<NodeId> lost_peer, bool differs,
+            std::optional<NodeId> where = {});
   /// This node has a message to move, and `peer` has not answered over its connections for data,
   /// which are open, for PeerAnswerMax(). Said again for as long as that is so.
   void Stalled(GroupSerial group, NodeId peer);
@@ -238,7 +240,8 @@ class Keeper final : private Lobby::Owner {
     Gate gate = Gate::kBarrier;
     ControlMessage message = {};
     Status status = {};
-    std::optional<NodeId> peer = {};  ///< kFail: a lost one
+    std::optional<NodeId> peer = {};   ///< kFail: a lost one
+    std::optional<NodeId> where = {};  ///< kFail
     bool differs = false;
     KeptGroup kept = {};
     std::vector<NodeId> peers = {};

@@ -11,8 +11,11 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
+#include <filesystem>
 #include <mutex>
+#include <thread>
 
 #include "prepost/prepost.h"
 #include "runtime/base/mapping.h"
@@ -119,6 +122,8 @@ class SyncTest : public testing::Test {
     ASSERT_TRUE(
         sessions.Wait(1, Members(2), [](const GroupLog& log) { return log.failures.size() == 1; }));
     EXPECT_TRUE(sessions.LogOf(1, 1).completed.empty());
+    for (const uint32_t member : Members(2))
+      EXPECT_EQ(sessions.LogOf(member, 1).failed_member, is_senders ? 0u : 1u);
   }
 
   test::TempFolder folder_;
@@ -197,6 +202,29 @@ TEST_F(SyncTest, AFileThatHasShrunkEndsTheGroup) {
       }
     }
   }
+}
+
+// msync() is content with pages that a file has no more. Catches a message that is delivered to a
+// file that does not have it.
+TEST_F(SyncTest, AFileThatShrinksWhileItIsWrittenEndsTheGroup) {
+  Sessions sessions(3);
+  Create(sessions);
+  Set(/*is_held=*/true, 0);
+  const std::vector<std::byte> message = Bytes(100'000, 1);
+  ASSERT_TRUE(sessions[0].Send(1, message.data(), message.size()).ok());
+  ASSERT_TRUE(sessions.Wait(1, {0}, [](const GroupLog& log) { return !log.completed.empty(); }));
+  for (int i = 0; i < 1000 && std::filesystem::exists(folder_ / "200") == false; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it is there, and waits
+  ASSERT_EQ(truncate((folder_ / "200").c_str(), 100), 0);
+  Set(/*is_held=*/false, 0);
+  ASSERT_TRUE(
+      sessions.Wait(1, Members(3), [](const GroupLog& log) { return log.failures.size() == 1; }));
+  EXPECT_THAT(sessions.LogOf(0, 1).failures.front(),
+              HasSubstr("but cannot write it to its file, which was truncated meanwhile"));
+  EXPECT_EQ(sessions.LogOf(0, 1).failed_member, 2u);
+  EXPECT_TRUE(sessions.LogOf(0, 1).delivered.empty());
+  EXPECT_TRUE(sessions.LogOf(2, 1).completed.empty());
 }
 
 // A group that fails does not wait for a slow disk, and nothing is complete afterwards.

@@ -434,6 +434,10 @@ class Plans(unittest.TestCase):
                 "8000000 combinations",
                 lambda: prepost.sweep({k: range(200) for k in "abc"}, profile="fractus"),
             ),
+            (
+                "algoritm: neither .*, did you mean 'algorithm'",
+                lambda: prepost.sweep({"nodes": [2]}, algoritm="chain", profile="fractus"),
+            ),
             ("over.'nodes'. is a list", lambda: prepost.sweep({"nodes": 3}, profile="fractus")),
         ):
             with self.assertRaisesRegex(prepost.UsageError, text):

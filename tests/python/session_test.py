@@ -1017,6 +1017,7 @@ class Arguments(unittest.TestCase):
         )
         check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", None)])
         check(r"^members\[0\] .*: a port is a number from 0 to 65535$", members=[("b", "x")])
+        check(r"^members\[0\] .*: of several colons, expected an IPv6", members=["10.0.0.1:80:2"])
         check("^bind is a str, not bytes$", bind=b"127.0.0.1")
         check("^bind has characters that UTF-8 does not have$", bind="\udc80")
         check("^waiting is a str, not int$", waiting=1)

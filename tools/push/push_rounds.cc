@@ -35,7 +35,7 @@ constexpr milliseconds kNamedAnswerMax{1000};  ///< the same for the one that th
 constexpr milliseconds kOwnFindingMax{1000};   ///< for this member's session to see a failure
 constexpr milliseconds kSilentWaitMax{1000};   ///< for the source, then it says what it waits for
 constexpr milliseconds kReachMax{2000};        ///< for a host that may not be reached
-constexpr milliseconds kRefusedAfter{3000};    ///< a group that has not opened is looked at
+constexpr milliseconds kRefusedAfter{3000};    ///< a group in which nothing moves is looked at
 constexpr milliseconds kRefusedMax{500};       ///< for that
 constexpr const char* kSequential = "sequential";
 constexpr int kTriesMax = 3;  ///< of a group that fails although nobody is out
@@ -164,7 +164,11 @@ Status PushRounds::OpenGroup() {
   while (first_ < MinWritten()) DropFirst();
   was_opened_ = false;
   has_looked_ = std::exchange(is_refused_, false);  // a second time it is waited for
-  moved_at_ = created_at_ = Clock::now();
+  moved_at_ = sent_at_ = acknowledged_at_ = Clock::now();
+  written_before_ = Written();
+  acknowledged_bytes_ = 0;
+  own_speeds_.clear();  // of connections that are no more
+  for (PushReceiver* const member : of_group_) member->speeds.clear();
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
@@ -248,11 +252,13 @@ Status PushRounds::SendInGroup() {
   return {};
 }
 
-/// Where this machine still lacks connections. Receivers listen, so one whose host refuses them, or
-/// to which there is no way, is hardly about to come, as sessions have to assume of members.
+/// Where nothing has come to anybody though it was sent, and nothing is on the way to the next
+/// ones: members lack connections. Receivers listen, so one whose host refuses them, or to which
+/// there is no way, is hardly about to come, as sessions have to assume of members.
 Status PushRounds::LookForRefused() {
-  if (was_opened_ || has_looked_ || caller_ == Caller::kHosts ||
-      Clock::now() < created_at_ + kRefusedAfter)
+  if (window_.empty() || Written() != written_before_) sent_at_ = Clock::now();
+  if (has_looked_ || caller_ == Caller::kHosts || Clock::now() < sent_at_ + kRefusedAfter ||
+      Clock::now() < acknowledged_at_ + kRefusedAfter / 3)
     return {};
   has_looked_ = true;
   const Result<std::vector<Unreached>> found =
@@ -390,13 +396,16 @@ void PushRounds::ShowProgress() {
   const Result<std::vector<PeerSpeed>> speeds = session_->Speeds(number_);
   if (speeds.ok() && !speeds->empty()) {
     own_speeds_.clear();
+    uint64_t bytes = 0;
     for (const PeerSpeed& peer : *speeds) {
+      bytes += peer.bytes;
       own_speeds_.push_back(
           {.from = 0, .to = peer.member, .bytes = peer.bytes, .busy_seconds = peer.busy_seconds});
     }
+    if (std::exchange(acknowledged_bytes_, bytes) != bytes) acknowledged_at_ = Clock::now();
   }
   if (!options_.progress) return;
-  if (!was_opened_) {
+  if (Written() == written_before_) {  // whom they wait for is not known yet
     const std::string hosts = Count(of_group_.size(), "host");
     return options_.progress(
         done_bytes_ == 0 ? "connecting " + hosts

@@ -94,7 +94,10 @@ class PushRounds {
   bool was_opened_ = false;              ///< this machine has had all its connections
   bool has_looked_ = false;              ///< for hosts that refuse connections
   bool is_refused_ = false;              ///< and found some
-  Clock::time_point created_at_;         ///< the last group
+  uint64_t written_before_ = 0;          ///< messages, by all members of the last group together
+  Clock::time_point sent_at_;            ///< since when nobody has written what was sent
+  uint64_t acknowledged_bytes_ = 0;      ///< of what this machine has sent in it
+  Clock::time_point acknowledged_at_;    ///< when that had grown
   std::string why_sequential_;           ///< though something else was asked for
   std::vector<LinkSpeed> own_speeds_;
   Status send_failure_;  ///< of it: a message could not be sent

@@ -69,6 +69,21 @@ Result<Target> FindTarget(const std::string& path) {
   return WriteError(path, ELOOP);
 }
 
+/// The system lets nobody but its owner, the folder's and root replace a file in a folder with the
+/// sticky bit, such as /tmp.
+Status CheckReplaceable(const std::string& path) {
+  struct stat there = {}, folder = {};
+  const std::string parent = std::filesystem::path(path).parent_path();
+  if (geteuid() == 0 || lstat(path.c_str(), &there) != 0 ||
+      stat(parent.empty() ? "." : parent.c_str(), &folder) != 0 ||
+      (folder.st_mode & S_ISVTX) == 0 || there.st_uid == geteuid() || folder.st_uid == geteuid())
+    return {};
+  return Rejected(
+      fmt::format("cannot replace {}: it is another user's (user {}), and its folder has "
+                  "the sticky bit",
+                  path, there.st_uid));
+}
+
 /// Opens what was found, and nothing else that has its name now. `*error`: an errno value.
 FileDescriptor OpenFound(const FileDescriptor& found, int flags, int* error) {
   const std::string path = fmt::format("/proc/self/fd/{}", found.get());
@@ -208,6 +223,8 @@ Status PushSink::OpenFolder() {
   Result<OutputSet> outputs = OutputSet::CreateIn(TargetOf(options_), names);
   if (!outputs.ok()) return outputs.status();
   outputs_.emplace(*std::move(outputs));
+  for (size_t i = 0; i < manifest_.size(); ++i)
+    PREPOST_RETURN_IF_ERROR(CheckReplaceable(NameOf(i)));
   constexpr size_t kOtherFiles = 64;
   is_one_at_a_time_ = manifest_.size() + kOtherFiles > options_.files_max;
   if (is_one_at_a_time_) return CheckRoom();

@@ -101,6 +101,8 @@ class TcpEndpoint final : public MessageEndpoint {
   Status Flush() override { return Service(); }
   bool quiet() const override;
   std::optional<NodeId> lost_peer() const override { return lost_peer_; }
+  /// What failed is memory of this peer's, which says nothing of it.
+  std::optional<NodeId> failed_peer() const { return failed_peer_; }
   /// What failed is that this node and a peer call different things: either may be wrong.
   bool differs() const { return differs_; }
   /// That is because of a call that is over at this node: the peer, and what it has called.
@@ -341,6 +343,7 @@ class TcpEndpoint final : public MessageEndpoint {
   std::function<void(OpId)> on_arrival_;  ///< may be empty
   std::function<void()> on_wakeup_;       ///< may be empty
   std::optional<NodeId> lost_peer_;
+  std::optional<NodeId> failed_peer_;
   bool differs_ = false;
   EndpointCounters counters_;
   TcpHook* hook_ = nullptr;

@@ -159,6 +159,10 @@ Status TcpEndpoint::CopyBlock(Link& link, ChannelState& state) {
     if (!sent.ok() || *sent == nullptr) return sent.status();
     io = CopyPiece(link, state.moved, MemoryWindow::Entry(**sent), done, piece);
   }
+  if (io.outcome == Io::Outcome::kBadMemory && IsThere(piece)) {
+    failed_peer_ = link.peer;
+    return MemoryGone(node_, link.peer, "copy from", slot.block, link.peer);
+  }
   if (io.outcome != Io::Outcome::kMoved) return IoError(link, io, "copy from", slot.block);
   counters_.bytes_moved += io.bytes;
   link.rx_bytes += io.bytes;

@@ -43,15 +43,19 @@ Status StatusOf(const Io& io, NodeId node, NodeId peer, const char* verb, uint32
     case Io::Outcome::kForged:
       return Rejected(NotAuthentic(node, peer));
     case Io::Outcome::kBadMemory:
-      return Rejected(fmt::format(
-          "{}: the memory of block {} at node {} is gone; is the disk of its file full, "
-          "or was it truncated meanwhile?",
-          what(), block, node.value));
+      return MemoryGone(node, peer, verb, block, node);
     case Io::Outcome::kFailed:
       return SystemError(StatusCode::kRejected, what(), io.error);
   }
   PREPOST_CHECK(false);
   return {};
+}
+
+Status MemoryGone(NodeId node, NodeId peer, const char* verb, uint32_t block, NodeId holder) {
+  return Rejected(fmt::format(
+      "node {} cannot {} node {}: the memory of block {} at node {} is gone; is the disk "
+      "of its file full, or was it truncated meanwhile?",
+      node.value, verb, peer.value, block, holder.value));
 }
 
 }  // namespace prepost

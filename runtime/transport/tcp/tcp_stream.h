@@ -61,8 +61,10 @@ class TcpStream {
 };
 
 /// What an endpoint of `node` says of `io` with `peer`, when it wanted to `verb` ("send to"). Of
-/// kBadMemory: that of `block`. Ok where there is nothing to say.
+/// kBadMemory: that of `block` at `node`. Ok where there is nothing to say.
 Status StatusOf(const Io& io, NodeId node, NodeId peer, const char* verb, uint32_t block);
+/// The same of kBadMemory where it is the memory at `holder`, one of the two.
+Status MemoryGone(NodeId node, NodeId peer, const char* verb, uint32_t block, NodeId holder);
 
 }  // namespace prepost
 

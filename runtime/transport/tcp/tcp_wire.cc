@@ -5,8 +5,10 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -113,6 +115,18 @@ Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> r
       process_vm_readv(process, memory.data(), memory.size(), remote.data(), remote.size(), 0);
   if (moved < 0 && errno == ESRCH) return {.outcome = Io::Outcome::kPeerGone};
   return moved == 0 ? Io{.outcome = Io::Outcome::kBadMemory} : Outcome(moved);
+}
+
+bool IsThere(const iovec& memory) {
+  if (memory.iov_len == 0) return true;
+  auto* const begin = static_cast<std::byte*>(memory.iov_base);
+  std::array<std::byte, 2> found;
+  const iovec to = {.iov_base = found.data(), .iov_len = found.size()};
+  const std::array<iovec, 2> from = {
+      {{.iov_base = begin, .iov_len = 1}, {.iov_base = begin + memory.iov_len - 1, .iov_len = 1}}};
+  const Io io = ReadSome(getpid(), std::span(&to, 1), from);
+  const bool is_cut = io.outcome == Io::Outcome::kMoved && io.bytes < found.size();
+  return io.outcome != Io::Outcome::kBadMemory && !is_cut;
 }
 
 bool HasEnded(int fd) {

@@ -118,6 +118,9 @@ Io ReceiveSome(int fd, std::span<iovec> memory);
 /// From the memory of another process of this machine, where `remote` says, one part after another;
 /// kPeerGone: it has ended.
 Io ReadSome(int process, std::span<const iovec> memory, std::span<const iovec> remote);
+/// Whether the first and the last byte of this process's own `memory` can be read: none of its file
+/// was cut off. True where that cannot be found out.
+bool IsThere(const iovec& memory);
 /// Whether the other end has closed the connection, or it is broken; there may still be bytes of
 /// it.
 bool HasEnded(int fd);

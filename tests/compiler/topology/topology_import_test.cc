@@ -176,6 +176,9 @@ TEST(TopologyImportTest, SaysWhereInSlurmsYaml) {
   }
   EXPECT_EQ(SlurmError(many), "no error");
   EXPECT_EQ(SlurmError(json + "]}}]\n"), "no error");
+  json.erase(0, 4);  // without the dashes
+  EXPECT_EQ(SlurmError(json + "]}}]\n"), "no error");
+  EXPECT_EQ(GuessTopologySource(json), TopologySource::kSlurm);
 }
 
 TEST(TopologyImportTest, SaysWhereInSlurm) {

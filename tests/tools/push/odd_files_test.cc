@@ -272,6 +272,23 @@ TEST_F(OddFilesTest, AStrangersFileInASharedFolderIsNotKept) {
   EXPECT_EQ(unkept_[0].what, "owner");
 }
 
+// Catches a file that cannot be given its name in the last moment, when others have theirs.
+TEST_F(OddFilesTest, WhatCannotBeReplacedIsSaidAtOnce) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root may be another user";
+  std::ofstream(to_ + "/x") << "a stranger's";
+  ASSERT_EQ(chmod(folder_.path().c_str(), 0755), 0);
+  ASSERT_EQ(chmod(to_.c_str(), 01777), 0);
+  ASSERT_EQ(chown((to_ + "/x").c_str(), 1234, 1235), 0);
+  PushSinkOptions options;
+  options.target = to_;
+  const PushSource source = Source();
+  ASSERT_EQ(seteuid(65534), 0);
+  const auto sink = PushSink::Open(source.manifest(), options);
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_THAT(sink.status().ToString(),
+              HasSubstr("/x: it is another user's (user 1234), and its folder has the sticky bit"));
+}
+
 // Mode 0400 and a user with rights of his own: the kernel shows the mask as the group's. Catches a
 // group that may read the copy, and could not read the file.
 TEST_F(OddFilesTest, TheMaskOfAnAclIsNotTheGroup) {
