@@ -47,6 +47,7 @@ struct PushReceiver {
   bool is_unreached = false;      ///< because two members could not connect to each other
   bool has_left = false;          ///< since then
   uint64_t written = 0;           ///< messages
+  uint64_t written_before = 0;    ///< the last group
   std::vector<LinkSpeed> speeds;  ///< from it to others, in the group at hand
   std::chrono::steady_clock::time_point last_written;
   std::optional<std::vector<std::string>> sums;  ///< of what it has received, by file

@@ -165,10 +165,13 @@ Status PushRounds::OpenGroup() {
   was_opened_ = false;
   has_looked_ = std::exchange(is_refused_, false);  // a second time it is waited for
   moved_at_ = sent_at_ = acknowledged_at_ = Clock::now();
-  written_before_ = Written();
+  written_before_ = written_lately_ = Written();
   acknowledged_bytes_ = 0;
   own_speeds_.clear();  // of connections that are no more
-  for (PushReceiver* const member : of_group_) member->speeds.clear();
+  for (PushReceiver* const member : of_group_) {
+    member->speeds.clear();
+    member->written_before = member->written;
+  }
   PREPOST_RETURN_IF_ERROR(session_->CreateGroup(number_, numbers, /*root=*/0,
                                                 {.algorithm = algorithm_,
                                                  .block_bytes = options_.block_bytes,
@@ -252,11 +255,12 @@ Status PushRounds::SendInGroup() {
   return {};
 }
 
-/// Where nothing has come to anybody though it was sent, and nothing is on the way to the next
-/// ones: members lack connections. Receivers listen, so one whose host refuses them, or to which
-/// there is no way, is hardly about to come, as sessions have to assume of members.
+/// Where nothing moves any more though it was sent: members lack connections. Receivers listen, so
+/// one whose host refuses them is hardly about to come, as sessions have to assume of members.
 Status PushRounds::LookForRefused() {
-  if (window_.empty() || Written() != written_before_) sent_at_ = Clock::now();
+  const uint64_t written = Written();
+  if (window_.empty() || std::exchange(written_lately_, written) != written)
+    sent_at_ = Clock::now();
   if (has_looked_ || caller_ == Caller::kHosts || Clock::now() < sent_at_ + kRefusedAfter ||
       Clock::now() < acknowledged_at_ + kRefusedAfter / 3)
     return {};
@@ -265,7 +269,8 @@ Status PushRounds::LookForRefused() {
       FindUnreached(of_group_, kRefusedMax, [this] { return receivers_.CheckInterrupt(); });
   if (!found.ok()) return found.status();
   for (const Unreached& it : *found) {
-    if (!it.is_refused) continue;
+    // Who has written something has its connections, and may refuse others.
+    if (!it.is_refused || it.receiver->written > it.receiver->written_before) continue;
     is_refused_ = true;
     send_failure_ = Rejected(
         fmt::format("this machine does not reach {}: {}", it.receiver->given.label, it.why));

@@ -95,6 +95,7 @@ class PushRounds {
   bool has_looked_ = false;              ///< for hosts that refuse connections
   bool is_refused_ = false;              ///< and found some
   uint64_t written_before_ = 0;          ///< messages, by all members of the last group together
+  uint64_t written_lately_ = 0;          ///< the same
   Clock::time_point sent_at_;            ///< since when nobody has written what was sent
   uint64_t acknowledged_bytes_ = 0;      ///< of what this machine has sent in it
   Clock::time_point acknowledged_at_;    ///< when that had grown

@@ -64,7 +64,7 @@ Result<std::vector<Unreached>> FindUnreached(const std::vector<PushReceiver*>& r
                                              std::chrono::milliseconds max,
                                              const std::function<Status()>& check) {
   std::vector<std::string> why(receivers.size(), "it has no address");
-  std::set<size_t> reached;
+  std::set<size_t> reached, silent;  // silent: has not refused
   std::vector<Try> tries = StartTries(receivers, &why, &reached);
   for (const Clock::time_point due = Clock::now() + max; !tries.empty() && Clock::now() < due;) {
     PREPOST_RETURN_IF_ERROR(check());
@@ -79,13 +79,13 @@ Result<std::vector<Unreached>> FindUnreached(const std::vector<PushReceiver*>& r
       getsockopt(tries[i].fd.get(), SOL_SOCKET, SO_ERROR, &error, &bytes);
       if (error == 0) reached.insert(tries[i].receiver);
       if (error != 0) why[tries[i].receiver] = WhyNot(tries[i].address, error);
+      if (error != 0 && error != ECONNREFUSED) silent.insert(tries[i].receiver);
       tries[i].fd.Close();
     }
     std::erase_if(tries, [&reached](const Try& it) {
       return !it.fd.valid() || reached.contains(it.receiver);
     });
   }
-  std::set<size_t> silent;
   for (const Try& it : tries) {
     why[it.receiver] = it.address + ": no answer";
     silent.insert(it.receiver);

@@ -17,7 +17,7 @@ namespace prepost::tools {
 struct Unreached {
   PushReceiver* receiver = nullptr;
   std::string why;          ///< "10.0.0.3:7811: Connection refused", of the last of its addresses
-  bool is_refused = false;  ///< by all of them: something there, or on the way, has said so
+  bool is_refused = false;  ///< by all of them, or there is no way to one
 };
 
 /// Connects to all addresses of all `receivers`, which listen, at once, and closes what comes. Who
